@@ -1,12 +1,12 @@
 # Every way to build, run and check Everstep. `make help` lists them.
 
 CARGO ?= cargo
-# The planted-bug suite and the rest share one set of third-party crates: always name the whole workspace.
+# The planted-bug suite and the others share one set of third-party crates: always name the whole workspace.
 WORKSPACE := --workspace --locked
 SEEDS ?= 20000
 # The benchmark, beside the server that it measures.
 LAB := $(or $(CARGO_TARGET_DIR),target)/release/everstep-lab
-# How long Schemathesis asks.
+# The duration of the Schemathesis run.
 SECONDS ?= 30
 FUZZ_SECONDS ?= 60
 
@@ -73,7 +73,7 @@ unit: databases clients
 	$(CARGO) test $(WORKSPACE)
 	TEST_STORE=postgres $(CARGO) test $(WORKSPACE) --test engine --test shapes --test children --test forks --test lanes --test code --test names --test stranded
 
-# The SDK by itself; with servers it is tested by the scenarios of sdks/conformance, which `unit` plays.
+# The SDK alone; the scenarios of sdks/conformance, which `unit` plays, test it with servers.
 sdk: clients
 	cd sdks/typescript && npm test && npm run --silent test:pack
 
@@ -81,18 +81,18 @@ sdk: clients
 planted:
 	$(CARGO) test $(WORKSPACE) --features everstep-testkit/planted-bugs --test simulation --test contract_sqlite planted
 
-# Says what is missing before anything is built; installs what rustup can.
+# Reports missing tools before anything is built; installs those that rustup can.
 tools:
 	@command -v $(CARGO) >/dev/null || { echo "cargo is missing: install Rust, https://rustup.rs" >&2; exit 1; }
 	@command -v cc >/dev/null || { echo "a C compiler is missing: install gcc or clang (SQLite and QuickJS are C)" >&2; exit 1; }
 	@$(CARGO) fmt --version >/dev/null 2>&1 || rustup component add rustfmt
 	@$(CARGO) clippy --version >/dev/null 2>&1 || rustup component add clippy
 
-# PostgreSQL and PgBouncer, which the tests start for themselves. Installs them as root, else says what to install.
+# PostgreSQL and PgBouncer, which the tests start. Installs them as root, otherwise prints what to install.
 databases:
 	@scripts/databases.sh
 
-# curl, with which the tests do what the documents say, and what they start under Node.js: the stock Socket.IO client,
+# curl, with which the tests execute the commands of the documents, and programs for Node.js: the stock Socket.IO client,
 # and workers of the TypeScript SDK.
 clients:
 	@command -v curl >/dev/null || { echo "curl is missing: install it" >&2; exit 1; }

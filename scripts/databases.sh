@@ -1,10 +1,10 @@
 #!/bin/sh
-# Sees to it that the programs are there which the tests start: PostgreSQL 15 or later, and PgBouncer.
-# As root on Debian it installs what is missing; else it says what to install, and fails.
-# The tests start servers of their own: those of the packages are neither needed nor started.
+# Checks that the programs exist which the tests start: PostgreSQL 15 or later, and PgBouncer.
+# As root on Debian it installs the missing ones; otherwise it prints what to install, and fails.
+# The tests start their own servers: those of the packages are neither needed nor started.
 set -eu
 
-# Where the tests look, in that order.
+# The search order of the tests.
 has_postgres() {
     for program in /usr/lib/postgresql/*/bin/postgres $(command -v postgres || true); do
         [ -x "$program" ] || continue
@@ -36,7 +36,7 @@ fi
 echo "installing$packages, which the tests start for themselves"
 policy=/usr/sbin/policy-rc.d
 if [ ! -e "$policy" ]; then
-    # Says no to whoever would start a service.
+    # Rejects the start of services.
     printf '#!/bin/sh\nexit 101\n' >"$policy"
     chmod +x "$policy"
     trap 'rm -f "$policy"' EXIT

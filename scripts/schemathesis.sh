@@ -1,9 +1,9 @@
 #!/bin/sh
-# Asks a server everything that its OpenAPI document allows, and much that it does not, for so many seconds (30).
-# Fails when an answer is a server's error or contradicts the document. Called by `make schemathesis`.
+# Sends requests to a server that its OpenAPI document allows, and many that it does not, for a number of seconds (30).
+# Fails if a response is a server error or contradicts the document. Called by `make schemathesis`.
 #
-# The server is the debug build, on a free port, with a data folder of its own, asked with an admin's key.
-# The seed is fixed: the same build is asked the same. SEED=7 asks otherwise.
+# The server is the debug build, on a free port, with a separate data folder and an admin API key.
+# The seed is fixed: the same build receives the same requests. SEED=7 sends others.
 set -eu
 
 version=4.32.5
@@ -52,10 +52,10 @@ done
     exit 1
 }
 
-# What is not checked, and why:
-# * positive_data_acceptance: a schema cannot tell a definition that makes a graph from one that does not, nor a cursor
-#   that this server has given from another text; both are refused with 422 or 400, as the document says.
-# * missing_required_header: the document requires none but those of the keys, which ignored_auth looks at.
+# Disabled checks, and the reasons:
+# * positive_data_acceptance: a schema cannot distinguish a valid graph from an invalid one, nor a cursor
+#   of this server from another text; both are rejected with 422 or 400, as documented.
+# * missing_required_header: the document requires only the headers of API keys, which ignored_auth checks.
 # * the events of a run: they end with the run, which may be never.
 root=$PWD
 cd "$folder"

@@ -1,8 +1,8 @@
 // The worker of `everstep-lab bench code`: workflows that do nothing, so that the engine and the SDK are what is measured.
 //
-// It takes orders on standard input and tells on standard output what it sees, a JSON document a line:
+// It reads commands from standard input and prints its measurements on standard output, one JSON document per line:
 // {"ready": {…}} once it serves; after "count" {"ended": n} whenever n more runs have ended;
-// after "tell" {"times": {…}}, what was seen since it was last asked. It ends with its input.
+// after "tell" {"times": {…}}, the measurements since the previous command. It ends with its input.
 
 import { createInterface } from "node:readline";
 import { readFileSync } from "node:fs";
@@ -107,7 +107,7 @@ const orders = {
 
 createInterface({ input: process.stdin })
   .on("line", (order) => orders[order]())
-  // Whoever measures has gone, or is done.
+  // The benchmark has ended.
   .on("close", () => process.exit(0));
 
 worker.closed.catch((error) => {

@@ -22,20 +22,20 @@ impl From<Error> for Problem {
                     .with("problems", problems)
             }
             Error::StyleConflict { .. } => Self::new(StatusCode::CONFLICT, code, error.to_string())
-                .hint("a name belongs to one style; choose another, or delete that workflow first"),
+                .hint("a name belongs to one style; choose another name, or delete that workflow first"),
             Error::Elsewhere(_) | Error::Unreachable(_) | Error::Busy(_) | Error::Stopping => {
                 Self::unavailable(error.to_string())
             }
             Error::OutcomeUnknown(_) => Self::new(StatusCode::GATEWAY_TIMEOUT, code, error.to_string()),
             Error::Full(message) => {
-                tracing::warn!(%message, "a request found no room");
-                let detail = "there is no room in the database; nothing was written";
+                tracing::warn!(%message, "a request was rejected because the disk is full");
+                let detail = "the disk of the database is full; nothing was written";
                 Self::new(StatusCode::INSUFFICIENT_STORAGE, code, detail).retry_after(10)
             }
             Error::Refused(message) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, message),
             Error::Unavailable(message) => {
-                // Addresses and names of the database are for the operator alone.
-                tracing::warn!(%message, "a request found the database unavailable");
+                // Addresses and names of the database are for operators only.
+                tracing::warn!(%message, "a request failed because the database is unavailable");
                 Self::unavailable("the database is unavailable; try again")
             }
         }

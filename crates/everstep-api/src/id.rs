@@ -1,17 +1,17 @@
-//! Ids of what is made here.
+//! Ids that this server creates.
 
 use everstep_core::time::Timestamp;
 use sha2::{Digest, Sha256};
 use uuid::{Builder, Uuid};
 
-/// An id that sorts by its time, and that nobody else makes.
+/// A unique id that sorts by its time.
 pub fn new_id(now: Timestamp) -> Uuid {
     let mut random = [0; 10];
-    getrandom::fill(&mut random).expect("the operating system gives random bytes");
+    getrandom::fill(&mut random).expect("the operating system provides random bytes");
     Builder::from_unix_timestamp_millis(now.millis().max(0).cast_unsigned(), &random).into_uuid()
 }
 
-/// The one id of what was asked for under an idempotency key.
+/// The one id of a resource that was created under an idempotency key.
 pub(crate) fn keyed_id(purpose: &str, workspace: Uuid, key: &str) -> Uuid {
     let mut hash = Sha256::new();
     hash.update(purpose.as_bytes());

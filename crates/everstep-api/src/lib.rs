@@ -1,10 +1,10 @@
-//! Serves HTTP. It passes requests to the engine and shows the replies; it decides nothing.
+//! Serves HTTP. It passes requests to the engine and returns the replies; it decides nothing.
 //!
 //! * [`routes`] is the table of all routes, each with its access and its text.
 //! * `http` is HTTP itself, without workflows: connections, the table, requests, problems, the OpenAPI document.
 //! * `resources` has one folder per resource: its rows of the table, its handlers, its request and response types.
 //! * `stream` sends the updates of runs to clients as they are committed.
-//! * `workers` is the worker protocol: sessions with users' processes that run workflows written as code.
+//! * `workers` is the worker protocol: sessions with users' processes that run code workflows.
 //! * `auth` authenticates callers, `audit` records their actions, `metrics` counts and measures.
 //! * [`cluster`] is the channel between nodes.
 

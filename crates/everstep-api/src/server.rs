@@ -1,4 +1,4 @@
-//! Serving the routes until it is time to stop.
+//! Serves the routes until the server stops.
 
 use std::io;
 use std::ops::Deref;
@@ -51,9 +51,9 @@ pub struct AppServices {
     pub sources: Arc<DataSources>,
     pub drivers: Drivers,
     pub meters: Arc<Meters>,
-    /// The database's name, for people: `sqlite`.
+    /// The database's name in messages and metrics: `sqlite`.
     pub store: &'static str,
-    /// Those who follow runs.
+    /// The streams of runs.
     pub hub: Arc<StreamHub>,
 }
 
@@ -61,7 +61,7 @@ pub fn router(app: AppState) -> Router {
     routes::router(app)
 }
 
-/// Answers requests until `stop` is ready, then finishes those that it has begun.
+/// Serves requests until `stop` is ready, then finishes those in progress.
 pub fn serve(
     listener: TcpListener,
     app: AppState,
@@ -70,7 +70,7 @@ pub fn serve(
     let hub = Arc::clone(&app.hub);
     let stop = async move {
         stop.await;
-        // Streams would never be finished by themselves.
+        // Streams would never end without a request.
         hub.stop();
     };
     listen::serve(listener, router(app), Box::pin(stop))

@@ -4,14 +4,14 @@ use serde_json::Value;
 
 use crate::payload::Payload;
 
-/// Whether a signal's payload matches the pattern of a wait. An empty pattern matches any payload, also one that is
-/// no object.
+/// Whether a signal's payload matches the pattern of a wait. An empty pattern matches any payload, including one that
+/// is not an object.
 pub(crate) fn matches(payload: &Payload, pattern: &Payload) -> bool {
     pattern.json() == "{}" || contains(payload.value(), pattern.value())
 }
 
-/// Whether `value` contains `pattern`: every field of the pattern, at any depth; of an array every element,
-/// in any order. The rule of PostgreSQL's `@>`.
+/// Whether `value` contains `pattern`: every field of the pattern, at any depth; of an array every element, in any
+/// order. This is the rule of PostgreSQL's `@>`.
 pub fn contains(value: &Value, pattern: &Value) -> bool {
     match (value, pattern) {
         (Value::Object(value), Value::Object(pattern)) => {
@@ -21,7 +21,7 @@ pub fn contains(value: &Value, pattern: &Value) -> bool {
             pattern.iter().all(|wanted| value.iter().any(|found| contains(found, wanted)))
         }
         (Value::Number(value), Value::Number(pattern)) => {
-            // Whole numbers may have more digits than a fraction holds.
+            // Integers may have more digits than a floating-point number holds.
             let is_fraction = value.is_f64() || pattern.is_f64();
             value == pattern || is_fraction && value.as_f64() == pattern.as_f64()
         }

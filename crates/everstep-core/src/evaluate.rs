@@ -1,4 +1,4 @@
-//! The port through which the core evaluates expressions. The language itself lives outside.
+//! The port through which the core evaluates expressions. Another crate implements the language.
 
 use std::borrow::Cow;
 
@@ -7,16 +7,17 @@ use serde_json::Value;
 
 use crate::failure::Failure;
 
-/// What an expression may see. `ctx.order.total` asks `variable("order")` and walks on from there.
+/// The values that an expression may read. `ctx.order.total` calls `variable("order")` and reads the rest from its
+/// result.
 pub trait Lookup {
-    /// A variable of the context as seen from here: the iteration's own ones first, then outer ones.
-    /// `input` is the run's input, `__node_x` is `{output, status, outputVariable}` of node `x`.
+    /// A variable of the context as visible at this place: first those of the iteration, then outer ones. `input` is
+    /// the run's input, `__node_x` is `{output, status, outputVariable}` of node `x`.
     fn variable(&self, name: &str) -> Option<Cow<'_, Value>>;
     /// The names of all variables, without those that begin with `__`.
     fn names(&self) -> Vec<String>;
     /// The run's input.
     fn payload(&self) -> &Value;
-    /// A name that only exists inside an iteration: its item or index variable, else `None`.
+    /// A name that exists only inside an iteration: its item or index variable, else `None`.
     fn local(&self, name: &str) -> Option<Cow<'_, Value>>;
     /// Facts about the run: `{runId, workflow, version, startedAt}`.
     fn meta(&self) -> Value;
@@ -25,41 +26,41 @@ pub trait Lookup {
 /// A fault in an expression, a config or an input, with its place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
-    /// Where in the checked value, as a JSON pointer; empty for a plain expression.
+    /// The place in the checked value, as a JSON pointer; empty for a plain expression.
     pub pointer: String,
     pub message: String,
 }
 
-/// A name that an expression reads, found without running it.
+/// A name that an expression reads, found without evaluating it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
-    /// Where in the checked value, as a JSON pointer; empty for a plain expression.
+    /// The place in the checked value, as a JSON pointer; empty for a plain expression.
     pub pointer: String,
-    /// What it begins with: `ctx`, `payload`, the item variable of a loop.
+    /// Its first name: `ctx`, `payload`, the item variable of a loop.
     pub root: String,
-    /// The first step from there, unless there is none or it is computed.
+    /// The name after the root, unless it is missing or computed.
     pub name: Option<String>,
-    /// Whether `default`, or a test for being there, forgives that it is missing.
+    /// Whether the expression has a `default`, or a test for existence, for the case that the name is missing.
     pub has_fallback: bool,
 }
 
 /// Evaluates expressions and templates.
 pub trait Evaluate: Send + Sync {
-    /// Resolves every `{{ … }}` and `{"$expr": …}` inside `template`, at any depth. `{"$secret": …}` stays as it is.
-    /// A string that is exactly one `{{ … }}` keeps the type of its value; mixed text is a string.
-    /// An undefined name is an error that names the path.
+    /// Resolves every `{{ … }}` and `{"$expr": …}` inside `template`, at any depth. `{"$secret": …}` stays unchanged. A
+    /// string that consists of exactly one `{{ … }}` keeps the type of its value; mixed text is a string. An undefined
+    /// name is an error with the path of the name.
     fn resolve(&self, template: &Value, lookup: &dyn Lookup) -> Result<Value, Failure>;
 
-    /// As `resolve`, but an undefined name is null.
+    /// Like `resolve`, but an undefined name is null.
     fn resolve_lenient(&self, template: &Value, lookup: &dyn Lookup) -> Result<Value, Failure>;
 
     /// Evaluates one expression, written with or without braces. An undefined name is null.
     fn expression(&self, source: &str, lookup: &dyn Lookup) -> Result<Value, Failure>;
 
-    /// Finds what is wrong with the templates inside a value, without running them.
+    /// Finds the errors in the templates inside a value, without evaluating them.
     fn check(&self, template: &Value) -> Vec<Fault>;
 
-    /// Finds what is wrong with one expression, without running it.
+    /// Finds the error in one expression, without evaluating it.
     fn check_expression(&self, source: &str) -> Option<Fault>;
 
     /// The names that the templates inside a value read. Templates with faults have none.
@@ -69,7 +70,7 @@ pub trait Evaluate: Send + Sync {
     fn expression_references(&self, source: &str) -> Vec<Reference>;
 }
 
-/// Whether a value counts as true: everything but null, false, 0, NaN and the empty string.
+/// Whether a value counts as true: every value except null, false, 0, NaN and the empty string.
 pub fn is_truthy(value: &Value) -> bool {
     match value {
         Value::Null => false,

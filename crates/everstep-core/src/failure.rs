@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::StepKey;
 
-/// Codes that the engine itself gives. Handlers and users add their own.
+/// Codes of the engine itself. Handlers and users add their own.
 pub mod code {
     pub const CANCELLED: &str = "CANCELLED";
     pub const CHILD_CANCELLED: &str = "CHILD_CANCELLED";
@@ -41,22 +41,22 @@ pub mod code {
 pub struct Failure {
     pub code: String,
     pub message: String,
-    /// Whether another attempt may help. The retry policy decides whether there is one.
+    /// Whether another attempt may succeed. The retry policy decides whether there is one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub retryable: bool,
-    /// The delay that the called service asks for before the next attempt. The retry policy bounds it.
+    /// The delay before the next attempt that the called service demands. The retry policy bounds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u32>,
-    /// The step that a run of a code workflow failed at.
+    /// The step at which a run of a code workflow failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<StepKey>,
-    /// How often that step was tried.
+    /// The number of attempts of that step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempts: Option<u32>,
 }
 
 impl Failure {
-    /// A failure that another attempt cannot mend.
+    /// A failure that another attempt cannot repair.
     pub fn fatal(code: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             code: code.into(),
@@ -68,7 +68,7 @@ impl Failure {
         }
     }
 
-    /// A failure that may go away by itself.
+    /// A failure that another attempt may repair.
     pub fn transient(code: impl Into<String>, message: impl Into<String>) -> Self {
         Self { retryable: true, ..Self::fatal(code, message) }
     }

@@ -1,4 +1,4 @@
-//! Identities. Each is a type of its own, so that one cannot stand in for another.
+//! Ids. Each is a separate type, so that one cannot be used in place of another.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -18,7 +18,7 @@ macro_rules! uuid_id {
         pub struct $name(Uuid);
 
         impl $name {
-            /// Makes a time-ordered id (UUID v7) from a time and 80 random bits.
+            /// Creates a time-ordered id (UUID v7) from a time and 80 random bits.
             pub fn new(now: Timestamp, random: u128) -> Self {
                 let bytes = random.to_be_bytes();
                 let mut tail = [0; 10];
@@ -62,7 +62,7 @@ uuid_id! {
     RunId
 }
 uuid_id! {
-    /// A server process, from one start to its end. Never reused.
+    /// A server process, from its start to its end. Never reused.
     NodeId
 }
 uuid_id! {
@@ -70,7 +70,7 @@ uuid_id! {
     WorkspaceId
 }
 uuid_id! {
-    /// One proposed item. It tells a resent item from another's.
+    /// One proposed item. It distinguishes a resent item from the item of another node.
     CommitId
 }
 

@@ -1,35 +1,35 @@
-//! The port through which the core knows the kinds of nodes that act on the world.
+//! The port through which the core learns the kinds of nodes that handlers perform.
 
 use serde_json::Value;
 
 use crate::evaluate::Fault;
 
-/// What a graph must know of an acting kind.
+/// The facts about such a kind that a graph needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KindInfo {
     /// The node's `type`, such as `javascript`.
     pub name: String,
-    /// The variable that receives the output when a node names none.
+    /// The variable that receives the output if a node names none.
     pub output_variable: Option<String>,
     /// Handles besides `success` and `error`.
     pub handles: Vec<String>,
-    /// Fields of the config that are handed over as written, without resolving templates.
+    /// Fields of the config that the handler receives as written, without resolved templates.
     pub raw_fields: Vec<String>,
-    /// Places of the config that may name a secret, as JSON pointers: `*` is any one part, `**` all that follow.
+    /// Places of the config that accept a secret, as JSON pointers: `*` is any one part, `**` all that follow.
     pub secret_places: Vec<String>,
-    /// Whether a task is given the whole context.
+    /// Whether a task receives the whole context.
     pub needs_context: bool,
-    /// The timeout of one attempt when a node names none, in seconds.
+    /// The timeout of one attempt if a node names none, in seconds.
     pub timeout_seconds: u32,
-    /// The longest timeout that a node may name, in seconds; 0 for any.
+    /// The longest timeout that a node may name, in seconds; 0 for no limit.
     pub longest_timeout_seconds: u32,
 }
 
-/// The acting kinds that a server offers.
+/// The kinds that the handlers of a server perform.
 pub trait Kinds: Send + Sync {
     fn find(&self, name: &str) -> Option<&KindInfo>;
 
-    /// What is wrong with a node's config; pointers are relative to the config.
+    /// The errors in a node's config; pointers are relative to the config.
     fn check(&self, name: &str, config: &Value) -> Vec<Fault>;
 
     /// What is wrong with the code in a config, such as the syntax of a script. It is compiled only when a definition

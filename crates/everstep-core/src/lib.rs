@@ -1,7 +1,7 @@
 //! Decides what follows. Plain functions from values to values: no I/O, no clock, no randomness, no async.
 //!
-//! [`run::decide::decide`] takes a [`workflow::Workflow`], a [`run::State`] and a [`run::Input`] and returns the
-//! journal entries that follow. Everything else in Everstep persists them, performs them or shows them.
+//! [`run::decide::decide`] receives a [`workflow::Workflow`], a [`run::State`] and a [`run::Input`] and returns the
+//! journal entries that follow. The other crates of Everstep persist, perform or show them.
 
 pub mod code;
 pub mod contains;

@@ -1,34 +1,35 @@
-//! Bounds that hold for every run. Each is refused or failed loudly; logs and messages alone are cut, with a mark.
+//! Limits for every run. Data beyond a limit is rejected or fails the step or the run; only logs and messages are cut,
+//! with a mark.
 
 /// Bytes of JSON in one input, output or signal.
 pub const PAYLOAD_BYTES: usize = 1024 * 1024;
-/// Bytes of JSON that a run's context may hold.
+/// Bytes of JSON in the context of a run.
 pub const CONTEXT_BYTES: usize = 16 * 1024 * 1024;
-/// Bytes that a run's state may take in memory, with the outputs of all its steps.
+/// Bytes of a run's state in memory, with the outputs of all its steps.
 pub const STATE_BYTES: usize = 256 * 1024 * 1024;
 /// Entries in one run's journal.
 pub const JOURNAL_ENTRIES: u64 = 500_000;
-/// Bytes of log lines kept for one attempt.
+/// Bytes of log lines that are stored for one attempt.
 pub const LOG_BYTES: usize = 64 * 1024;
-/// Bytes of the message of a worker's failure that are kept.
+/// Bytes of the message of a worker's failure that are stored.
 pub const FAILURE_MESSAGE_BYTES: usize = 16 * 1024;
 /// Bytes of the stack trace of an error that are kept.
 pub const STACK_BYTES: usize = 16 * 1024;
 /// Unawaited steps that the end of a function names.
 pub const UNAWAITED_STEPS: usize = 20;
-/// Events that one decision writes before it stops and goes on in the next item.
+/// Events that one decision writes before it stops and continues in the next item.
 pub const EVENTS_PER_DECISION: usize = 256;
-/// Dispatches in a row that end without any result before the step fails.
+/// Consecutive dispatches without a result after which a step fails.
 pub const CONSECUTIVE_CRASHES: u32 = 10;
-/// Turns in a row that a run's workers lose without any progress before it fails.
+/// Consecutive lost turns without progress after which a run fails.
 pub const CONSECUTIVE_LOST_TURNS: u32 = 10;
-/// Signals that a run keeps until something waits for them.
+/// Signals that a run buffers until a wait for them is opened.
 pub const BUFFERED_SIGNALS: usize = 100;
-/// For how many days they are kept.
+/// The number of days for which they are buffered.
 pub const BUFFERED_DAYS: u64 = 7;
-/// How far ahead a sleep or a timeout of a code workflow may lie, in days.
+/// The maximum time from now of a sleep or a timeout of a code workflow, in days.
 pub const TIMER_DAYS: u64 = 36_525;
-/// Runs above one that was started by a run that was started by a run.
+/// The number of ancestors of a run: runs that start runs.
 pub const CHILD_DEPTH: u32 = 32;
 /// Characters of an idempotency key.
 pub const KEY_CHARS: usize = 255;
@@ -38,7 +39,7 @@ pub const REMEMBERED_KEYS: usize = 256;
 pub const GRAPH_NODES: usize = 10_000;
 /// Bytes of the schema of a workflow's input.
 pub const INPUT_SCHEMA_BYTES: usize = 64 * 1024;
-/// How deep JSON may be nested.
+/// The maximum nesting depth of JSON.
 pub const JSON_DEPTH: usize = 100;
 /// Bytes of a rule of JSON Logic, as JSON without spaces.
 pub const RULE_BYTES: usize = 64 * 1024;

@@ -1,4 +1,4 @@
-//! JSON that is kept as text and parsed on demand.
+//! JSON that is stored as text and parsed on demand.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use crate::failure::code;
 use crate::limits;
 
-/// A JSON document: cheap to clone, written to the journal as it is.
+/// A JSON document: cheap to clone, written to the journal unchanged.
 #[derive(Clone)]
 pub struct Payload(Arc<Inner>);
 
@@ -24,7 +24,7 @@ impl Payload {
         Self::from(Value::Null)
     }
 
-    /// Takes JSON text as it is.
+    /// Takes JSON text unchanged.
     pub fn from_json(text: impl Into<String>) -> Result<Self, serde_json::Error> {
         RawValue::from_string(text.into()).map(Self::from_raw)
     }
@@ -33,10 +33,10 @@ impl Payload {
         Self(Arc::new(Inner { raw, value: OnceLock::new() }))
     }
 
-    /// The document, parsed at the first look.
+    /// The document, parsed at the first access.
     pub fn value(&self) -> &Value {
         self.0.value.get_or_init(|| {
-            // Raw JSON is valid by construction; what cannot be parsed nonetheless is refused where it enters.
+            // Raw JSON is valid by construction; text that cannot be parsed is rejected where it enters.
             serde_json::from_str(self.json()).unwrap_or(Value::Null)
         })
     }
@@ -60,7 +60,7 @@ impl Payload {
     }
 }
 
-/// How deep a value is nested, without recursion.
+/// The nesting depth of a value, computed without recursion.
 pub(crate) fn json_depth(value: &Value) -> usize {
     let mut deepest = 0;
     let mut todo = vec![(value, 1)];
@@ -75,20 +75,20 @@ pub(crate) fn json_depth(value: &Value) -> usize {
     deepest
 }
 
-/// Whether a text inside JSON holds a NUL character, found without parsing it.
+/// Whether a string inside JSON contains a NUL character, found without parsing.
 pub fn has_nul(json: &str) -> bool {
-    // Only an odd number of backslashes escapes what follows.
+    // Only an odd number of backslashes escapes the next character.
     json.match_indices("\\u0000")
         .any(|(at, _)| json[..at].bytes().rev().take_while(|byte| *byte == b'\\').count() % 2 == 0)
 }
 
-/// Why JSON text is not taken, although it is JSON.
+/// Why JSON text is rejected although it is JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     #[error("is nested deeper than {} levels", limits::JSON_DEPTH)]
     TooDeep,
-    /// What is no text in Rust, or no number.
-    #[error("holds half of a surrogate pair, or a number that is too large")]
+    /// Text that Rust cannot represent as a string or a number.
+    #[error("contains half of a surrogate pair, or a number that is too large")]
     Unreadable,
 }
 
@@ -101,7 +101,7 @@ impl Error {
         }
     }
 
-    /// The code of a refusal.
+    /// The code of a rejection.
     pub fn refusal(self) -> &'static str {
         match self {
             Self::TooDeep => code::PAYLOAD_TOO_DEEP,
@@ -110,8 +110,8 @@ impl Error {
     }
 }
 
-/// Whether JSON text can be taken: whoever looks inside later must be able to parse it. It is parsed here only if it
-/// holds what might be in the way.
+/// Whether JSON text can be accepted: every later reader must be able to parse it. It is parsed here only if it
+/// contains doubtful parts.
 pub fn check(json: &str) -> Result<(), Error> {
     let Scan { depth, is_doubtful } = scan(json);
     if depth > limits::JSON_DEPTH {
@@ -123,15 +123,16 @@ pub fn check(json: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// What one pass finds in JSON text.
+/// The result of one pass over JSON text.
 struct Scan {
-    /// How deep it is nested.
+    /// Its nesting depth.
     depth: usize,
-    /// Whether it holds an escaped surrogate, an exponent, or a number of more digits than any has of itself.
+    /// Whether it contains an escaped surrogate, an exponent, or a number with more digits than any finite number
+    /// needs.
     is_doubtful: bool,
 }
 
-/// No number with fewer digits is too large, if it has no exponent.
+/// A number with fewer digits and no exponent is never too large.
 const NUMBER_DIGITS_MAX: usize = 300;
 
 fn scan(json: &str) -> Scan {

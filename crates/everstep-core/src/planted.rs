@@ -21,9 +21,9 @@ macro_rules! bugs {
 }
 
 bugs! {
-    /// A task is handed to its handler before its entry is durable.
+    /// A task is dispatched to its handler before its entry is durable.
     DispatchBeforeCommit = "dispatch-before-commit",
-    /// The rest of an item is written although its first entry was refused.
+    /// The rest of an item is written although its first entry was rejected.
     ItemWithoutHeadGate = "item-without-head-gate",
     /// A task that was lost in a crash is dispatched again under its old attempt.
     AttemptReused = "attempt-reused",
@@ -31,23 +31,23 @@ bugs! {
     ParkIgnoresInbox = "park-ignores-inbox",
     /// Timers of a loaded run are not set again.
     TimerLostOnReload = "timer-lost-on-reload",
-    /// A result that comes after the cancellation is journaled.
+    /// A result that arrives after the cancellation is journaled.
     LateResultAfterCancel = "late-result-after-cancel",
-    /// The commit of a fenced node is taken.
+    /// The commit of a fenced node is accepted.
     FenceNotChecked = "fence-not-checked",
     /// Only some of a fenced node's runs are released.
     ReleaseStopsHalfWay = "release-stops-half-way",
-    /// A restarted node joins under the id that it had, as if it still held its runs.
+    /// A restarted node joins under its previous id, as if it still held its runs.
     RestartKeepsId = "restart-keeps-id",
-    /// A lease ends by the clock of the node that holds it.
+    /// A lease expires by the clock of the node that holds it.
     LeaseOnNodeClock = "lease-on-node-clock",
-    /// The inbox is read by owners alone: an input for a run that is just parked is overlooked.
+    /// Only owners read the inbox: an input for a run that is being parked is overlooked.
     ParkRacesSignal = "park-races-signal",
-    /// A report of an older turn is taken.
+    /// A report of an older turn is accepted.
     TurnNotFenced = "turn-not-fenced",
-    /// The turns of a worker that is not heard of any more are not given to others.
+    /// The turns of a lost worker are not assigned to other workers.
     LostTurnForgotten = "lost-turn-forgotten",
-    /// A worker is told that it has a turn before that is durable.
+    /// A worker receives its turn before the turn is durable.
     TurnBeforeCommit = "turn-before-commit",
     /// The side rows of an item are written although the item was refused.
     SideWritesWithoutItem = "side-writes-without-item",

@@ -1,4 +1,4 @@
-//! When a failed attempt is tried again, and after how long. One policy for all styles.
+//! Whether a failed attempt is retried, and after which delay. One policy for all styles.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use crate::failure::Failure;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RetryPolicy {
-    /// All attempts, the first included.
+    /// The maximum number of attempts, including the first.
     pub max_attempts: u32,
     pub backoff: Backoff,
     pub base_ms: u64,
     pub max_ms: u64,
-    /// What each delay of an exponential backoff is multiplied by.
+    /// The factor by which each delay of an exponential backoff grows.
     pub multiplier: f64,
-    /// The part of a delay, from 0 to 1, by which it varies.
+    /// The fraction of a delay, from 0 to 1, by which it varies.
     pub jitter: f64,
     /// Failures with one of these codes are final.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -32,7 +32,7 @@ pub enum Backoff {
 }
 
 impl RetryPolicy {
-    /// What graph nodes get when they name nothing: three attempts, 1 s and 2 s apart.
+    /// The default of graph nodes: three attempts, with delays of 1 s and 2 s.
     pub fn graph() -> Self {
         Self {
             max_attempts: 3,
@@ -45,18 +45,19 @@ impl RetryPolicy {
         }
     }
 
-    /// What steps of code workflows get when they name nothing: three attempts, from 1 s to 60 s, a fifth of it jitter.
+    /// The default of steps of code workflows: three attempts, with delays from 1 s to 60 s, a fifth of which is
+    /// jitter.
     pub fn code() -> Self {
         Self { max_ms: 60_000, jitter: 0.2, ..Self::graph() }
     }
 
-    /// Whether there is another attempt after this many failed ones.
+    /// Whether another attempt follows after this many failed ones.
     pub fn retries(&self, failures: u32, failure: &Failure) -> bool {
         failure.retryable && failures < self.max_attempts && !self.non_retryable.contains(&failure.code)
     }
 
-    /// How long to wait after the `failures`th failed attempt (1 is the first).
-    /// The seed decides where within the jitter the delay falls, so that every replay agrees.
+    /// The delay after the `failures`th failed attempt (1 is the first). The seed selects the delay within the jitter,
+    /// so that every replay computes the same delay.
     pub fn delay(&self, failures: u32, seed: u64) -> Duration {
         let n = failures.max(1);
         let base = self.base_ms as f64;
@@ -66,14 +67,14 @@ impl RetryPolicy {
             Backoff::Exp => base * self.multiplier.powi(i32::try_from(n - 1).unwrap_or(i32::MAX)),
         };
         let capped = plain.min(self.max_ms as f64);
-        // From -1 to 1, evenly.
+        // Uniformly from -1 to 1.
         let spread = (mix(seed) >> 11) as f64 / (1_u64 << 52) as f64 - 1.0;
         let jittered = (capped * (1.0 + self.jitter * spread)).clamp(0.0, self.max_ms as f64);
         Duration::from_micros((jittered * 1_000.0) as u64)
     }
 }
 
-/// A seed that is the same wherever this attempt is decided.
+/// A seed that every decision about this attempt computes alike.
 pub(crate) fn seed(run: u128, step: &str, attempt: u32) -> u64 {
     let start = (run as u64) ^ ((run >> 64) as u64).rotate_left(32) ^ u64::from(attempt);
     step.bytes().fold(mix(start), |hash, byte| mix(hash ^ u64::from(byte)))

@@ -1,4 +1,4 @@
-//! The statuses of runs and steps, and which may follow which.
+//! The statuses of runs and steps, and which status may follow which.
 
 use std::fmt;
 use std::str::FromStr;
@@ -48,7 +48,7 @@ macro_rules! statuses {
                 match text {
                     $($text => Ok(Self::$name),)*
                     _ => Err(format!(
-                        "unknown status {text:?}; one of {}",
+                        "unknown status {text:?}; use one of {}",
                         Self::ALL.iter().map(|status| status.as_str()).collect::<Vec<_>>().join(", ")
                     )),
                 }
@@ -58,7 +58,7 @@ macro_rules! statuses {
 }
 
 statuses! {
-    /// Where a run is.
+    /// The status of a run.
     Status {
         Pending = "pending" => [Running, Paused, Completed, Failed, Cancelled],
         Running = "running" => [Waiting, Paused, Completed, Failed, Cancelled],
@@ -71,7 +71,7 @@ statuses! {
 }
 
 statuses! {
-    /// Where a step of a run is.
+    /// The status of a step of a run.
     StepStatus {
         Pending = "pending" => [Running, Skipped, Cancelled],
         Running = "running" => [Waiting, Completed, Failed, Cancelled],
@@ -84,7 +84,7 @@ statuses! {
 }
 
 impl Status {
-    /// Ended runs change no more, but for a retry of a failed one.
+    /// Ended runs do not change, except that a failed one may be retried.
     pub fn has_ended(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
     }

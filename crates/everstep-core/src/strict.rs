@@ -1,11 +1,11 @@
-//! JSON in which no field stands twice: the second would silently replace the first.
+//! JSON without duplicate fields: a duplicate would silently replace the first value.
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// A JSON value, read from text in which no object has a field twice.
+/// A JSON value, read from text in which no object contains a field twice.
 pub struct StrictValue(pub Value);
 
 impl<'de> Deserialize<'de> for StrictValue {
@@ -63,7 +63,7 @@ impl<'de> Visitor<'de> for AnyValue {
         let mut fields = Map::new();
         while let Some(field) = map.next_key::<String>()? {
             if fields.contains_key(&field) {
-                return Err(A::Error::custom(format_args!("the field {field:?} is there twice")));
+                return Err(A::Error::custom(format_args!("the field {field:?} occurs twice")));
             }
             let StrictValue(value) = map.next_value()?;
             fields.insert(field, value);
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_read_is_what_json_says() {
+    fn values_are_read_as_by_serde_json() {
         let text = r#"{"b": [1, -2, 3.5, 1e300, 18446744073709551615], "a": {"x": null, "y": true, "z": "\u00e9\n"}}"#;
         let StrictValue(value) = serde_json::from_str(text).unwrap();
         assert_eq!(value, serde_json::from_str::<Value>(text).unwrap());
@@ -85,8 +85,8 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_stands_twice_is_refused() {
+    fn a_duplicate_field_is_rejected() {
         let error = serde_json::from_str::<StrictValue>(r#"{"nodes": [{"id": 1, "id": 2}]}"#).err().unwrap();
-        assert!(error.to_string().starts_with("the field \"id\" is there twice at line 1"), "{error}");
+        assert!(error.to_string().starts_with("the field \"id\" occurs twice at line 1"), "{error}");
     }
 }

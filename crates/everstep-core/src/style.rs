@@ -4,8 +4,8 @@
 //! folder does not ask which style a run has. A new style is a variant of [`Style`], of [`Progress`] and of
 //! [`StepFacts`]; the compiler then lists every question that it must answer.
 //!
-//! **Invariant**: a state is asked only together with the workflow that it was folded with, so that both are of one
-//! style. [`fold`] and [`State::from_snapshot`] refuse any other pair.
+//! **Invariant**: a state is asked only together with the workflow that it was folded with, so that both have one
+//! style. [`fold`] and [`State::from_snapshot`] reject any other pair.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -55,12 +55,12 @@ impl StyleName {
         }
     }
 
-    /// The style with a name; `None` for one that this build does not know.
+    /// The style with a name; `None` for a style that this build does not know.
     pub fn parse(name: &str) -> Option<Self> {
         [Self::Graph, Self::Code].into_iter().find(|style| style.as_str() == name)
     }
 
-    /// Whether a version is a definition that users save. Otherwise workers register versions by their name alone.
+    /// Whether a version is a definition that users save. Otherwise workers register versions, by name only.
     pub fn has_definition(self) -> bool {
         match self {
             Self::Graph => true,
@@ -69,7 +69,7 @@ impl StyleName {
     }
 }
 
-/// How far a run is through its workflow, in the terms of its style.
+/// The progress of a run through its workflow, in the terms of its style.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Progress {
@@ -77,14 +77,14 @@ pub(crate) enum Progress {
     Code(code::Progress),
 }
 
-/// What a story knows about the steps of a run beside the journal, in the terms of its style.
+/// The facts about the steps of a run that its journal does not contain, in the terms of its style.
 #[derive(Clone, Debug)]
 pub(crate) enum StepFacts {
     Graph(graph::StepFacts),
     Code(code::StepFacts),
 }
 
-/// Which performer the steps of a workflow have.
+/// The performer of a workflow's steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PerformerKind {
     Server,
@@ -107,7 +107,7 @@ impl Style {
         }
     }
 
-    /// The definition that is stored with the workflow, where the server has one.
+    /// The definition that is stored with the workflow, if there is one.
     pub(crate) fn definition(&self) -> Option<&Value> {
         match self {
             Self::Graph(graph) => Some(graph.definition()),
@@ -123,15 +123,15 @@ impl Style {
         }
     }
 
-    /// Why values cannot be set in the context of a run, where they cannot.
+    /// Why values cannot be set in the context of a run, or `None` if they can.
     pub(crate) fn refuse_context(&self) -> Option<&'static str> {
         match self {
             Self::Graph(_) => None,
-            Self::Code => Some("a run of a code workflow has no context: send it a signal"),
+            Self::Code => Some("a run of a code workflow has no context: send it a signal instead"),
         }
     }
 
-    /// Checks the result of a step, beyond what is checked for every style.
+    /// Checks the result of a step, in addition to the checks of every style.
     pub(crate) fn check_result(&self, step: &StepKey, outcome: Outcome) -> Result<Outcome, Failure> {
         match self {
             Self::Graph(graph) => graph::check_handle(graph, step, outcome),
@@ -148,7 +148,7 @@ impl Style {
         }
     }
 
-    /// What follows when the timer of an open step is due; `None` for a step without one.
+    /// The event that follows when the timer of an open step is due; `None` for a step without one.
     pub(crate) fn on_timer(&self, step: StepKey, open: &Open) -> Option<Event> {
         match self {
             Self::Graph(_) => graph::on_timer(step, open),
@@ -195,7 +195,7 @@ impl Progress {
         }
     }
 
-    /// Roughly the memory that it takes beside the JSON of the context, in bytes.
+    /// The approximate memory of the progress beside the JSON of the context, in bytes.
     pub(crate) fn weight(&self) -> usize {
         match self {
             Self::Graph(progress) => progress.weight,
@@ -203,7 +203,7 @@ impl Progress {
         }
     }
 
-    /// Bytes of JSON that it holds for the context.
+    /// Bytes of JSON for the context.
     pub(crate) fn context_bytes(&self) -> usize {
         match self {
             Self::Graph(progress) => progress.bytes,
@@ -211,16 +211,16 @@ impl Progress {
         }
     }
 
-    /// Whether a retry of the failed run would try anything again.
+    /// Whether a retry of the failed run would repeat any step.
     pub(crate) fn can_retry(&self) -> bool {
         match self {
             Self::Graph(progress) => progress.has_failed_steps(),
-            // The function is run again in any case.
+            // A retry runs the function again in any case.
             Self::Code(_) => true,
         }
     }
 
-    /// The failure of a run, with the step that is to blame where readers cannot find it by the steps that failed.
+    /// The failure of a run, with the step that caused it if readers cannot find that step among the failed steps.
     pub(crate) fn run_failure(&self, failure: &Failure, step: Option<&StepKey>) -> Failure {
         match self {
             Self::Graph(_) => Failure { step: None, attempts: None, ..failure.clone() },
@@ -233,7 +233,7 @@ impl Progress {
 }
 
 impl StepFacts {
-    /// What is known before the first entry; of a graph while the workflow cannot be read.
+    /// The facts before the first entry. If the workflow cannot be read, those of a graph.
     pub(crate) fn new(workflow: Option<&Arc<Workflow>>) -> Self {
         match workflow.map(|workflow| &workflow.style) {
             Some(Style::Graph(_)) | None => Self::Graph(graph::StepFacts::new(workflow)),
@@ -241,7 +241,7 @@ impl StepFacts {
         }
     }
 
-    /// Takes from a later state what each step is, for a story that does not begin with the first entry.
+    /// Reads the kind of each step from a later state, for a story that does not begin with the first entry.
     pub(crate) fn learn(&mut self, state: &State) {
         match self {
             Self::Graph(_) => {}
@@ -249,7 +249,7 @@ impl StepFacts {
         }
     }
 
-    /// Remembers what a step is, by an entry about it.
+    /// Records the kind of a step, by an entry about it.
     pub(crate) fn note(&mut self, step: &StepKey, event: &Event) {
         match self {
             Self::Graph(_) => {}
@@ -257,7 +257,7 @@ impl StepFacts {
         }
     }
 
-    /// Whether only the whole journal tells which entry of a step is its first.
+    /// Whether only the whole journal shows which entry of a step is its first.
     pub(crate) fn needs_whole_journal(&self) -> bool {
         match self {
             Self::Graph(_) => false,
@@ -281,7 +281,7 @@ impl StepFacts {
         }
     }
 
-    /// When the attempt of an entry began, where no entry has begun it.
+    /// When the attempt of an entry began, if its beginning has no entry.
     pub(crate) fn began_at(&self, entry: &Entry) -> Option<Timestamp> {
         match self {
             Self::Graph(_) => None,
@@ -289,7 +289,7 @@ impl StepFacts {
         }
     }
 
-    /// Until when a step sleeps that began to sleep before the first entry of the story.
+    /// The end of a sleep that began before the first entry of the story.
     pub(crate) fn sleeps_until(&self, step: &StepKey) -> Option<Timestamp> {
         match self {
             Self::Graph(_) => None,
@@ -297,11 +297,11 @@ impl StepFacts {
         }
     }
 
-    /// Whether steps contain other steps, which their names tell.
+    /// Whether steps contain other steps, which shows in their names.
     pub(crate) fn are_nested(&self) -> bool {
         match self {
             Self::Graph(_) => true,
-            // A user chooses the names: brackets in them mean nothing.
+            // Users choose the names: brackets in them have no meaning.
             Self::Code(_) => false,
         }
     }
@@ -314,8 +314,8 @@ impl StepFacts {
         }
     }
 
-    /// The steps that a retry of the run opens again, by their first entry, with the status that they get.
-    /// `failed_step` is the step that made the run fail.
+    /// The steps that a retry of the run reopens, by their first entry, with their new status. `failed_step` is the
+    /// step that caused the failure of the run.
     pub(crate) fn reopened(
         &self,
         steps: &BTreeMap<u64, StepStory>,
@@ -347,7 +347,8 @@ pub(crate) fn next(workflow: &Workflow, state: &State, cx: Cx<'_>) -> Vec<Event>
     }
 }
 
-/// Records a signal. One that nothing waits for is kept, if its sender asks for that and the style can, or ignored.
+/// Records a signal. A signal without an open wait is buffered, if its sender asks for it and the style supports it,
+/// and otherwise ignored.
 pub(crate) fn on_signal(draft: &mut Draft<'_>, event: &str, payload: Payload, is_kept: bool) -> Reply {
     match &draft.workflow.style {
         Style::Graph(graph) => graph::on_signal(draft, graph, event, payload, is_kept),
@@ -366,7 +367,7 @@ pub(crate) fn on_turn_begun(draft: &mut Draft<'_>, worker: String) -> Reply {
 /// The worker that holds a turn was lost.
 pub(crate) fn on_turn_lost(draft: &mut Draft<'_>, turn: u32) -> Reply {
     match draft.workflow.performer_kind() {
-        PerformerKind::Server => Reply::ignored("the turn is over"),
+        PerformerKind::Server => Reply::ignored("the turn has ended"),
         PerformerKind::Worker => code::on_turn_lost(draft, turn),
     }
 }
@@ -374,12 +375,12 @@ pub(crate) fn on_turn_lost(draft: &mut Draft<'_>, turn: u32) -> Reply {
 /// A report of the worker that holds a turn.
 pub(crate) fn on_report(draft: &mut Draft<'_>, turn: u32, report: Report) -> Reply {
     match draft.workflow.performer_kind() {
-        PerformerKind::Server => Reply::refused("FENCED", format!("turn {turn} is over: the run needs no worker")),
+        PerformerKind::Server => Reply::refused("FENCED", format!("turn {turn} has ended: the run needs no worker")),
         PerformerKind::Worker => code::on_report(draft, turn, report),
     }
 }
 
-/// The status of a step that is not open; `None` for one that was not reached.
+/// The status of a step that is not open; `None` for a step that was not reached.
 pub(crate) fn step_status(workflow: &Workflow, state: &State, step: &StepKey) -> Option<StepStatus> {
     match &workflow.style {
         Style::Graph(graph) => graph::GraphRun::from_state(workflow, graph, state).step_status(step),
@@ -403,7 +404,7 @@ pub(crate) fn context(workflow: &Workflow, state: &State) -> Payload {
     }
 }
 
-/// The variables of each iteration under way, by the iteration's name.
+/// The variables of each iteration in progress, by the iteration's name.
 pub(crate) fn scopes(workflow: &Workflow, state: &State) -> Vec<(String, Payload)> {
     match &workflow.style {
         Style::Graph(graph) => graph::GraphRun::from_state(workflow, graph, state).scopes(),
@@ -411,7 +412,7 @@ pub(crate) fn scopes(workflow: &Workflow, state: &State) -> Vec<(String, Payload
     }
 }
 
-/// Describes an open task to its handler.
+/// Describes an open task for its handler.
 pub(crate) fn describe_task(
     workflow: &Workflow,
     state: &State,
@@ -426,7 +427,7 @@ pub(crate) fn describe_task(
     }
 }
 
-/// Compares what the fold counts with what is found by looking at everything. The laws ask it.
+/// Compares the counts of the fold with the counts found by visiting everything, for the laws.
 pub(crate) fn check_counts(workflow: &Workflow, state: &State) -> Result<(), String> {
     match &workflow.style {
         Style::Graph(graph) => graph::GraphRun::from_state(workflow, graph, state).check_counts(),

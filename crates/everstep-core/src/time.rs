@@ -1,4 +1,4 @@
-//! Points in time, in microseconds. Time is always handed in; the core never asks for it.
+//! Points in time, in microseconds. Time is always an argument; the core never reads a clock.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,7 +13,7 @@ pub struct Timestamp(i64);
 
 impl Timestamp {
     pub const EPOCH: Self = Self(0);
-    /// Later than every real time: the wake-up of a run that waits without a timeout.
+    /// Later than every real time: the wake time of a run that waits without a timeout.
     pub const NEVER: Self = Self(i64::MAX);
 
     pub const fn from_micros(micros: i64) -> Self {

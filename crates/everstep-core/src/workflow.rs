@@ -9,7 +9,7 @@ pub struct Workflow {
     pub name: String,
     pub version: u32,
     pub style: Style,
-    /// Whether no library has it, so that the journals of its runs contain its definition.
+    /// Whether the workflow is not saved, so that the journals of its runs contain its definition.
     pub is_unsaved: bool,
 }
 
@@ -24,13 +24,13 @@ impl Workflow {
         self.performer_kind() == PerformerKind::Worker
     }
 
-    /// Its graph, where it has one to draw.
+    /// Its graph, if it has one.
     pub fn graph(&self) -> Option<&Graph> {
         self.style.graph()
     }
 }
 
-/// Whether a name may be given to a workflow: `[a-z0-9][a-z0-9_-]{0,127}`.
+/// Whether a name is valid for a workflow: `[a-z0-9][a-z0-9_-]{0,127}`.
 pub fn is_name(name: &str) -> bool {
     let bytes = name.as_bytes();
     let is_plain = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();

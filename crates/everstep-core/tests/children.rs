@@ -26,7 +26,7 @@ fn parent(depth: u32) -> Parent {
     Parent { run: RunId::new(Game::BEGIN, 3), step: "call".into(), attempt: 1, waits: true, depth }
 }
 
-/// The child that a run is to see to.
+/// The child that a run has open.
 fn open_child(game: &Game) -> RunId {
     let mut children = game.state.open().filter_map(|open| match open.activity {
         OpenActivity::Child(child) => Some(child.run),
@@ -41,8 +41,8 @@ fn runs_start_one_another_up_to_a_depth() {
         let parent = (depth > 0).then(|| parent(depth));
         let game = start("start -> call -> end", Payload::from(json!({})), parent);
         assert_eq!(game.state.status(), Status::Waiting);
-        let told = game.state.parent_of(&"call".into(), 1).unwrap();
-        assert_eq!((told.run, told.depth, told.waits), (game.state.run, depth + 1, true));
+        let sent = game.state.parent_of(&"call".into(), 1).unwrap();
+        assert_eq!((sent.run, sent.depth, sent.waits), (game.state.run, depth + 1, true));
         assert_eq!(game.state.parent_of(&"call".into(), 2), None);
         assert_eq!(game.state.parent_of(&"start".into(), 1), None);
     }
@@ -53,7 +53,7 @@ fn runs_start_one_another_up_to_a_depth() {
 }
 
 #[test]
-fn a_childs_id_is_of_its_own_time_and_stands_in_the_journal() {
+fn a_childs_id_has_its_own_time_and_is_journaled() {
     let mut game = start("start -> a -> call -> end", Payload::from(json!({})), None);
     game.now = game.now.plus(Duration::from_secs(7));
     let result = Ok(everstep_core::journal::Outcome::default());
@@ -72,7 +72,7 @@ fn a_step_that_does_not_wait_gives_the_childs_id() {
     let head = "start -> call -> end\ncall: workflow {\"config\": {\"workflow\": \"other\", \"wait\": false}}\n\
                 end: end {\"config\": {\"outputParameters\": [{\"name\": \"id\", \"sourceVariable\": \"{{ctx.workflowResult.runId}}\"}]}}";
     let started = |child| Input::ChildStarted { step: "call".into(), attempt: 1, child };
-    // A shell that finds the child ended already may tell that too.
+    // An engine that finds the child already ended may report that too.
     let ended = |child| Input::ChildEnded { step: "call".into(), attempt: 1, child, result: Ok(json!(5).into()) };
     for news in [&started as &dyn Fn(RunId) -> Input, &ended] {
         let mut game = start(head, Payload::from(json!({})), None);
@@ -112,7 +112,7 @@ fn open_children_are_weighed() {
 }
 
 #[test]
-fn the_end_of_a_child_is_told_as_its_row_has_it() {
+fn the_end_of_a_child_is_reported_as_in_its_row() {
     let child = RunId::new(Game::BEGIN, 5);
     for status in [Status::Pending, Status::Running, Status::Waiting, Status::Paused] {
         assert_eq!(child_result(child, status, None, None, None), None);
@@ -121,40 +121,40 @@ fn the_end_of_a_child_is_told_as_its_row_has_it() {
     assert_eq!(child_result(child, Status::Completed, Some(&output), None, None), Some(Ok(output)));
     assert_eq!(child_result(child, Status::Completed, None, None, None), Some(Ok(Payload::null())));
     let failure = Failure::transient("FLAKY", "no luck");
-    let told = child_result(child, Status::Failed, None, Some(&failure), None).unwrap().unwrap_err();
-    assert_eq!(told, Failure::transient("FLAKY", format!("child run {child} failed: no luck")));
-    let told = child_result(child, Status::Failed, None, None, None).unwrap().unwrap_err();
-    assert_eq!(told.code, code::CHILD_FAILED);
-    let told = child_result(child, Status::Cancelled, None, None, Some("not needed")).unwrap().unwrap_err();
-    assert_eq!(told, Failure::fatal(code::CHILD_CANCELLED, format!("child run {child} was cancelled: not needed")));
+    let sent = child_result(child, Status::Failed, None, Some(&failure), None).unwrap().unwrap_err();
+    assert_eq!(sent, Failure::transient("FLAKY", format!("child run {child} failed: no luck")));
+    let sent = child_result(child, Status::Failed, None, None, None).unwrap().unwrap_err();
+    assert_eq!(sent.code, code::CHILD_FAILED);
+    let sent = child_result(child, Status::Cancelled, None, None, Some("not needed")).unwrap().unwrap_err();
+    assert_eq!(sent, Failure::fatal(code::CHILD_CANCELLED, format!("child run {child} was cancelled: not needed")));
 }
 
 #[test]
-fn only_the_items_own_entries_are_told_of() {
+fn only_the_items_own_entries_cause_inputs() {
     let mut game = start("start -> call -> end\nstart -> a -> end", Payload::from(json!({})), Some(parent(1)));
     let before = game.journal.clone();
     assert!(inputs_after(&game.state, &before).is_empty());
     let (entries, _) = game.input(Input::Cancel { reason: None });
-    let told = inputs_after(&game.state, &entries);
-    assert_eq!(told.len(), 2);
-    assert_eq!(told[0].0, game.family.find(&"call".into(), 1).unwrap());
-    assert_eq!(told[1].0, parent(1).run);
+    let sent = inputs_after(&game.state, &entries);
+    assert_eq!(sent.len(), 2);
+    assert_eq!(sent[0].0, game.family.find(&"call".into(), 1).unwrap());
+    assert_eq!(sent[1].0, parent(1).run);
     assert!(inputs_after(&game.state, &[]).is_empty());
-    // An item that is decided again, after a reload, tells the same.
+    // An item that is decided again after a reload sends the same inputs.
     game.reload();
-    assert_eq!(inputs_after(&game.state, &entries), told);
+    assert_eq!(inputs_after(&game.state, &entries), sent);
 }
 
 #[test]
-fn a_run_that_fails_and_is_retried_in_one_item_tells_only_its_children() {
+fn a_run_that_fails_and_is_retried_in_one_item_notifies_only_its_children() {
     let head = "start -> call -> end\nstart -> a -> end\na: noop {\"retry\": {\"maxAttempts\": 1}}";
     let mut game = start(head, Payload::from(json!({})), Some(parent(1)));
     let child = open_child(&game);
     let result = Err(Failure::fatal("BROKEN", "no"));
     let (mut entries, _) = game.input(Input::Result { step: "a".into(), attempt: 1, result, logs: vec![] });
     entries.extend(game.input(Input::Retry).0);
-    let told = inputs_after(&game.state, &entries);
-    assert!(matches!(told.as_slice(), [(run, Input::Cancel { .. })] if *run == child), "{told:?}");
+    let sent = inputs_after(&game.state, &entries);
+    assert!(matches!(sent.as_slice(), [(run, Input::Cancel { .. })] if *run == child), "{sent:?}");
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn children_of_an_earlier_time_are_forgotten() {
     }
     assert_eq!(game.state.status(), Status::Completed);
     assert_eq!(game.sent_inputs.len(), 300);
-    // What the last item said is all that is left to say.
+    // The inputs of the last item are all that must be sent.
     let snapshot = serde_json::to_value(&game.state).unwrap();
     assert_eq!(snapshot["open"]["children"]["left"].as_array().map(Vec::len), Some(1));
 }
@@ -192,14 +192,15 @@ fn inputs_travel_as_json() {
         let text = serde_json::to_string(&input).unwrap();
         assert_eq!(serde_json::from_str::<Input>(&text).unwrap(), input, "{text}");
     }
-    // As it was written before runs had parents.
+    // The row as it was written before runs had parents.
     let old: Input = serde_json::from_str(r#"{"start":{"input":{"x":1}}}"#).unwrap();
     assert_eq!(old, Input::Start { input: Payload::from(json!({"x": 1})), cause: None });
 }
 
-/// The step that a function failed at is its own; the parent has a step of its own that failed.
+/// The parent receives the failure of the function, without the function's step: the failed step of the parent is its
+/// own.
 #[test]
-fn a_parent_hears_why_a_function_failed_and_not_where() {
+fn a_parent_receives_the_failure_of_a_function_without_its_step() {
     let mut game = Game::new(support::code());
     game.input(Input::Start { input: Payload::null(), cause: Some(parent(1).into()) });
     game.input(Input::BeginTurn { worker: "w1".into() });
@@ -212,9 +213,9 @@ fn a_parent_hears_why_a_function_failed_and_not_where() {
     game.input(report(Report::threw(failure, Some(step.clone()))));
     let known = game.state.failure().unwrap();
     assert_eq!((known.code.as_str(), &known.step, known.attempts), ("NO_STOCK", &Some(step), Some(1)));
-    let [(_, Input::ChildEnded { result: Err(told), .. })] = game.sent_inputs.as_slice() else {
+    let [(_, Input::ChildEnded { result: Err(sent), .. })] = game.sent_inputs.as_slice() else {
         panic!("{:?}", game.sent_inputs)
     };
-    assert_eq!((told.code.as_str(), &told.step, told.attempts), ("NO_STOCK", &None, None));
-    assert!(told.message.ends_with("failed: none left"), "{told}");
+    assert_eq!((sent.code.as_str(), &sent.step, sent.attempts), ("NO_STOCK", &None, None));
+    assert!(sent.message.ends_with("failed: none left"), "{sent}");
 }

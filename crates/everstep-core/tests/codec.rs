@@ -164,12 +164,12 @@ fn every_entry_reads_back_as_it_was_written() {
 }
 
 #[test]
-fn a_key_stands_on_a_line_of_its_own() {
+fn a_key_is_on_a_separate_line() {
     let row = |event: Event, key: &str| {
         let entry = Entry { key: Some(key.into()), ..Entry::new(1, Timestamp::EPOCH, event) };
         String::from_utf8(codec::encode(&entry).payload).unwrap()
     };
-    // What users send is kept as they wrote it, whatever lines it has.
+    // Payloads of users are stored as they were written, including line breaks.
     let values = Payload::from_json("{\n  \"key\": \"mine\"\n}").unwrap();
     assert_eq!(row(Event::ContextSet { values }, "k"), "{\n  \"key\": \"mine\"\n}\n{\"key\":\"k\"}");
     assert_eq!(row(Event::RunPaused { reason: None }, "k"), "null\n{\"key\":\"k\"}");
@@ -177,7 +177,7 @@ fn a_key_stands_on_a_line_of_its_own() {
 }
 
 #[test]
-fn a_parent_stands_beside_the_input() {
+fn a_parent_is_beside_the_input() {
     let payload = |parent: Option<Parent>| {
         let cause: Option<Cause> = parent.map(Into::into);
         let event = Event::RunStarted { input: Payload::from(json!({"parent": 1})), cause, definition: None };
@@ -230,7 +230,7 @@ fn kinds_have_numbers_of_their_own() {
 }
 
 #[test]
-fn a_payload_that_cannot_be_read_is_told() {
+fn a_payload_that_cannot_be_read_is_reported() {
     for entry in entries() {
         let row = codec::encode(&entry);
         for garbage in ["{", "5x", "\"text", "{\"later\": {\"field\": 1}}", "[[", "\u{fffd}"] {
@@ -243,7 +243,7 @@ fn a_payload_that_cannot_be_read_is_told() {
         assert!(decode(cut).is_err(), "{entry:?}");
         if row.step.is_some() {
             let unreadable = decode(Row { step: None, ..row }).unwrap_err();
-            assert!(unreadable.to_string().contains("names no step"));
+            assert!(unreadable.to_string().contains("has no step"));
         }
     }
     let dispatch = br#"{"teleport": {"to": "mars"}}"#.to_vec();
@@ -317,7 +317,7 @@ fn kinds_in(name: &str) -> Vec<u8> {
     kinds.into_iter().collect()
 }
 
-/// Journals of the first format. The file is never changed: what was once written is read for ever.
+/// Journals of the first format. The file is never changed: every later build reads what was once written.
 #[test]
 fn the_first_journals_are_read_for_ever() {
     assert_eq!(kinds_in("1.jsonl"), [1, 2, 3, 4, 5, 6, 7, 8, 20, 21, 22, 30, 31, 32], "it holds every kind of its day");
@@ -367,7 +367,7 @@ fn journals_with_children_are_read_for_ever() {
     assert_eq!(states[1].output().unwrap().json(), r#"{"paid":true}"#);
 }
 
-/// A journal that holds its workflow, and one of a fork that started a child of its own in place of its original's.
+/// A journal that contains its workflow, and one of a fork that started its own child in place of its original's.
 #[test]
 fn journals_of_test_runs_and_forks_are_read_for_ever() {
     let states = replay("4.jsonl", "4.definition.json");
@@ -385,8 +385,8 @@ fn journals_of_test_runs_and_forks_are_read_for_ever() {
     }
 }
 
-/// Journals of functions: one that went through everything, a cancelled one that was called, one that waits, a fork,
-/// and one whose workers were lost.
+/// Journals of functions: one with every kind of step, a cancelled one that was called, one that waits, a fork, and one
+/// whose workers were lost.
 #[test]
 fn journals_of_functions_are_read_for_ever() {
     let of_functions = [1, 2, 3, 4, 6, 7, 9, 10, 11, 14, 15, 20, 21, 22, 30, 31, 32];

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::support::{Game, compile};
 
-/// The handle by which a condition with these branches is left.
+/// The handle that a condition with these branches selects.
 fn branch(config: &Value, input: &Value) -> String {
     let mut edges = vec![json!({"source": "start", "target": "check"})];
     let ids = config["branches"].as_array().unwrap().iter().map(|branch| branch["id"].as_str().unwrap());
@@ -30,7 +30,7 @@ fn branch(config: &Value, input: &Value) -> String {
     game.state.output().unwrap().value()["branch"].as_str().unwrap().to_owned()
 }
 
-/// Whether one comparison holds.
+/// Whether one comparison is true.
 fn holds(left: &Value, operator: &str, right: &Value) -> bool {
     let config = json!({"branches": [
         {"id": "yes", "conditions": [{"leftValue": left, "operator": operator, "rightValue": right}]}]});
@@ -39,9 +39,9 @@ fn holds(left: &Value, operator: &str, right: &Value) -> bool {
 
 type Pairs<'a> = &'a [(Value, Value)];
 
-/// An operator, the pairs for which it holds, and those for which it does not.
+/// An operator, the pairs for which it is true, and those for which it is false.
 #[test]
-fn every_operator_compares_as_it_says() {
+fn every_operator_compares_as_documented() {
     let table: &[(&str, Pairs<'_>, Pairs<'_>)] = &[
         (
             "equals",
@@ -225,7 +225,7 @@ fn a_comparison_never_fails() {
         "is_not_empty",
         "matches_regex",
     ];
-    // One condition of all pairs: the run goes on whatever they are.
+    // One condition over all pairs: the run continues in every case.
     let mut branches = Vec::new();
     for operator in operators {
         for (i, left) in values.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What a run remembers, and how much.
+//! The context of a run, and its limits.
 
 use everstep_core::failure::code;
 use everstep_core::graph::{GraphRun, ScopeContext, ScopePath};
@@ -32,7 +32,7 @@ fn nested(depth: usize) -> Payload {
     Payload::from_json("[".repeat(depth) + &"]".repeat(depth)).unwrap()
 }
 
-/// The code of the failure that an entry tells.
+/// The code of the failure in an entry.
 fn failure_of(entry: &Entry) -> Option<&str> {
     match &entry.event {
         Event::StepFailed { failure, .. } => Some(&failure.code),
@@ -180,7 +180,8 @@ fn values_that_would_fill_the_context_are_refused() {
 
 #[test]
 fn numbers_are_the_same_after_a_reload() {
-    // Written as text and read back, one in ten of these would come out different without care.
+    // One in ten of these numbers would change when it is written as text and read back, if the conversion were not
+    // exact.
     let head = "start -> a -> b -> end\n\
                 a: transform {\"config\": {\"value\": \"{{ctx.input.x / 13}}\"}, \"outputVariable\": \"x\"}\n\
                 end: end {\"config\": {\"outputParameters\": [{\"name\": \"x\", \"sourceVariable\": \"{{ctx.x}}\"}]}}";

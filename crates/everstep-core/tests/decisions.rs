@@ -1,6 +1,6 @@
 //! Decision texts: each file in `decisions/` is a workflow, inputs, and the journal that follows.
 //!
-//! `BLESS=1 cargo test -p everstep-core decisions` writes the journals anew; read the difference.
+//! `BLESS=1 cargo test -p everstep-core decisions` writes the journals again; read the difference.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -36,9 +36,9 @@ texts! {
     a_child_that_does_not_end_in_time_is_cancelled
     a_child_that_ended_late_or_elsewhere_changes_nothing
     a_child_that_fails_for_a_timeout_of_its_own_is_left_alone
-    a_child_that_nobody_waits_for_completes_its_step_when_it_is_there
-    a_child_that_nobody_waits_for_is_left_alone
-    a_child_that_nobody_waits_for_tells_nobody
+    a_child_without_a_waiting_step_completes_its_step_when_it_exists
+    a_child_without_a_waiting_step_is_not_cancelled
+    a_child_without_a_waiting_step_notifies_no_run
     a_child_that_was_broken_from_outside_tells_its_parent
     a_childs_failure_follows_the_error_edge
     a_childs_failure_without_an_error_edge_fails_the_run
@@ -65,9 +65,9 @@ texts! {
     a_failed_scope_drops_what_is_open_inside
     a_failed_step_can_be_retried
     a_failed_step_leaves_its_error_in_the_context
-    a_failure_between_crashes_starts_their_count_anew
+    a_failure_between_crashes_resets_their_count
     a_failure_may_ask_for_time
-    a_failure_that_no_attempt_can_mend_is_final_at_once
+    a_failure_that_no_attempt_can_repair_is_final_at_once
     a_failure_while_paused_is_retried_after_the_resume
     a_failure_without_an_error_edge_fails_the_run
     a_fan_out_runs_three_ends
@@ -80,7 +80,7 @@ texts! {
     a_fork_performs_open_tasks_again
     a_fork_starts_a_child_of_its_own
     a_fork_waits_until_the_same_deadline
-    a_function_is_told_of_the_failure_when_no_attempt_is_left
+    a_function_receives_the_failure_when_no_attempt_is_left
     a_function_runs_another_workflow
     a_function_that_diverges_is_paused
     a_function_that_ends_names_the_steps_that_it_did_not_await
@@ -133,7 +133,7 @@ texts! {
     a_result_of_an_old_attempt_changes_nothing
     a_retried_function_calls_again_what_was_cancelled_with_it
     a_retried_loop_that_paused_between_items_goes_on
-    a_retry_begins_to_count_attempts_anew_but_never_reuses_one
+    a_retry_restarts_the_count_of_failures_and_never_reuses_an_attempt
     a_retry_in_a_parallel_loop_leaves_the_other_iterations_as_they_were
     a_retry_in_nested_loops_goes_on_where_it_failed
     a_retry_of_a_function_that_threw_tries_its_last_failures_again
@@ -153,7 +153,7 @@ texts! {
     a_signal_is_kept_for_a_later_wait_if_it_is_asked_for
     a_signal_resolves_the_wait_that_it_matches
     a_signal_that_comes_between_two_waits_is_not_kept
-    a_signal_that_nobody_waits_for_changes_nothing
+    a_signal_without_a_wait_changes_nothing
     a_skipped_last_node_gives_null
     a_sleep_is_over_when_its_time_has_come
     a_step_of_a_function_is_one_entry
@@ -199,7 +199,7 @@ texts! {
     an_or_join_without_a_live_edge_is_skipped
     an_output_that_holds_its_variable_means_that_field
     an_output_that_is_too_large_or_too_deep_fails_its_step
-    an_output_that_nobody_can_read_fails_its_step
+    an_unreadable_output_fails_its_step
     an_untaken_branch_does_not_hang_a_join
     each_iteration_waits_for_its_own_signal
     fail_workflow_ignores_the_error_edge
@@ -228,7 +228,7 @@ texts! {
     two_failures_while_paused_are_both_retried
     values_are_refused_where_they_cannot_be_kept
     variables_of_an_iteration_are_not_seen_outside
-    what_a_worker_only_says_is_not_written
+    a_blocked_or_declined_report_is_not_written
 }
 
 #[test]

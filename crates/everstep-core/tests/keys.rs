@@ -64,7 +64,7 @@ fn a_run_remembers_its_last_keys_and_what_they_weigh() {
     }
     let full = game.state.weight();
     assert!(full - before > limits::REMEMBERED_KEYS * "key-0000".len());
-    // The first one is forgotten, all others are known.
+    // The first key is forgotten, all others are remembered.
     for n in 1..=limits::REMEMBERED_KEYS {
         assert_eq!(game.keyed(set(1), Some(&format!("key-{n:04}"))).1, Reply::Repeated);
     }

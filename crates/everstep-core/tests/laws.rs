@@ -1,4 +1,4 @@
-//! Laws that hold for every graph, however its run goes, and for every function.
+//! Laws that hold for every graph and every sequence of inputs, and for every function.
 
 mod code;
 
@@ -35,7 +35,7 @@ fn random_runs_keep_the_laws_and_reach_an_end() {
             (cancelled, ended) = (cancelled + usize::from(is_cancel), ended + usize::from(!is_cancel));
         }
     }
-    assert!(cancelled > 20 && ended > 20, "{cancelled} children were cancelled, {ended} parents were told");
+    assert!(cancelled > 20 && ended > 20, "{cancelled} children were cancelled, {ended} parents were notified");
     assert!(repeated > 20, "{repeated}");
     for status in [Status::Completed, Status::Failed, Status::Cancelled] {
         assert!(seen.get(&status).is_some_and(|count| *count > 5), "{seen:?}");
@@ -71,22 +71,22 @@ fn a_fork_at_any_item_keeps_the_laws_and_reaches_an_end() {
     assert!(forks > 200, "{forks}");
 }
 
-/// Plays a run without mercy.
+/// Plays a run with random inputs, including late, repeated and invalid ones.
 struct Player {
     game: Game,
     random: Random,
     /// Every task that was ever dispatched.
     tasks: Vec<(StepKey, u32)>,
     seed: u64,
-    /// How many inputs were repeated under their key.
+    /// The number of inputs that were repeated under their key.
     repeated: usize,
-    /// How long the journal was after each item.
+    /// The length of the journal after each item.
     items: BTreeSet<u64>,
 }
 
 impl Player {
     fn new(plan: &Plan, random: Random, seed: u64) -> Self {
-        // The names that a random graph reads may be written by nobody: that too is played.
+        // A random graph may read names that no node writes: that case is played too.
         let workflow = load(&plan.definition).unwrap_or_else(|problems| panic!("seed {seed}: {problems:#?}"));
         Self { game: Game::new(workflow), random, tasks: Vec::new(), seed, repeated: 0, items: BTreeSet::new() }
     }
@@ -109,7 +109,7 @@ impl Player {
         self.items.insert(self.game.state.seq);
     }
 
-    /// What was accepted under a key is known from then on; what was repeated or refused leaves nothing.
+    /// A key is known after its input was accepted; a repeated or rejected input leaves nothing.
     fn input_under_a_key(&mut self, input: &Input) {
         let key = format!("k{}", self.random.below(6));
         let (entries, reply) = self.game.keyed(input.clone(), Some(&key));
@@ -146,7 +146,7 @@ impl Player {
         if open.is_empty() { None } else { Some(self.random.pick(&open).clone()) }
     }
 
-    /// A task that is open, or was once, or never.
+    /// A task that is open, or was open, or never existed.
     fn any_task(&mut self) -> (StepKey, u32) {
         if self.tasks.is_empty() || self.random.chance(5) {
             return (format!("n{}", self.random.below(20)).into(), 1 + self.random.below(3) as u32);
@@ -163,7 +163,7 @@ impl Player {
         if open.is_empty() { None } else { Some(self.random.pick(&open).clone()) }
     }
 
-    /// News of a child that is open, or was once, or is somebody else's.
+    /// An input about a child that is open, or was open, or belongs to another run.
     fn news_of_a_child(&mut self) -> Input {
         let all = self.game.family.all();
         let any = if all.is_empty() || self.random.chance(70) { None } else { Some(self.random.pick(&all).clone()) };
@@ -227,7 +227,7 @@ impl Player {
         }
     }
 
-    /// From here on everything goes well: the run must come to its end.
+    /// From here on every input succeeds: the run must end.
     fn finish(&mut self) {
         self.game.input(Input::Resume);
         self.game.input(Input::Retry);
@@ -257,11 +257,11 @@ impl Player {
     }
 }
 
-/// What became of one step, read from the journal alone.
+/// The history of one step, read from the journal alone.
 #[derive(Default)]
 struct Story {
     dispatched: Vec<(u64, u32)>,
-    /// Completed by a handle, or failed for good, or skipped.
+    /// Completed with a handle, or failed finally, or skipped.
     settled: Option<(u64, Fate)>,
 }
 
@@ -271,10 +271,10 @@ enum Fate {
     Skipped,
 }
 
-/// Holds the numbered rules against a journal, without the core's own help.
+/// Checks the numbered rules against a journal, without code of the core.
 ///
-/// 1. Attempts count up by one; a step is dispatched anew only after a failure, a crash or a retry.
-/// 2. Nothing happens to a step after it completed or was skipped.
+/// 1. Attempts count up by one; a step is dispatched again only after a failure, a crash or a retry.
+/// 2. No entry concerns a step after it completed or was skipped.
 /// 3. `all`: dispatched or skipped after every edge into it was settled; `any`: after the first live one.
 /// 4. Dispatched with a live edge, skipped with none.
 fn check_joins(plan: &Plan, game: &Game, seed: u64) {
@@ -290,7 +290,7 @@ fn check_joins(plan: &Plan, game: &Game, seed: u64) {
                 assert_eq!(attempt, before + 1, "seed {seed}: attempts of {step} count up");
                 let id = step.as_str().rsplit('.').next().unwrap();
                 let acts = plan.nodes[id].acts;
-                assert_eq!(*dispatch == Dispatch::Task, acts, "seed {seed}: {step} is performed by who can");
+                assert_eq!(*dispatch == Dispatch::Task, acts, "seed {seed}: {step} has the right performer");
                 story.dispatched.push((*seq, attempt));
                 story.settled = None;
             }
@@ -373,7 +373,7 @@ fn a_thousand_branches_join_once_in_any_order() {
     game.check(false);
 }
 
-/// Every order of the results of two diamonds, each result told twice.
+/// Every order of the results of two diamonds, each result sent twice.
 #[test]
 fn a_join_runs_once_in_every_order() {
     let head = "start -> a -> c\nstart -> b -> c\nstart -> d -> f\nc -> e -> f\nstart -> g -> f\nf -> end";
@@ -401,7 +401,7 @@ fn a_join_runs_once_in_every_order() {
             }
         }
         assert_eq!(game.state.status(), Status::Completed, "{order:?}");
-        // Nine nodes, each dispatched and completed once; the run's beginning and end.
+        // Nine nodes, each dispatched and completed once; the beginning and the end of the run.
         assert_eq!(game.state.seq, 20, "{order:?}");
     }
 }
@@ -446,7 +446,7 @@ fn a_decision_costs_the_same_early_and_late() {
     decide(&game.workflow, &mut game.state, input, None, Cx { now: game.now, evaluate: &game.evaluate });
     let mut iteration = 0;
     let mut run = |count: usize| {
-        // Too short for the time of a thread, which is counted in ticks; the best of ten tells.
+        // The work is shorter than a tick of the thread's clock; the best of ten measurements counts.
         let began = now();
         for _ in 0..count {
             for node in ["a", "b"] {

@@ -141,7 +141,7 @@ fn a_retry_leaves_a_loop_alone_whose_failure_was_handled() {
     assert_eq!(story.step(&"each".into()).unwrap().kind.as_deref(), Some("loop"));
 }
 
-/// What a run of code has left in its journal.
+/// The journal of a run of code.
 fn code_events() -> Vec<Event> {
     let outcome = Outcome { started_at: Some(at(1)), ..Outcome::from_output(json!(7)) };
     let pay = |attempt, failure| {
@@ -174,7 +174,7 @@ fn code_events() -> Vec<Event> {
 }
 
 #[test]
-fn the_first_entry_of_a_step_of_code_says_what_it_is() {
+fn the_first_entry_of_a_step_of_code_determines_its_kind() {
     let story = fold(Some(&code_workflow()), code_events());
     let rows: Vec<_> = story
         .steps()

@@ -1,4 +1,4 @@
-//! What a step is given, and what the core's own steps leave behind.
+//! The data that a step receives, and the results of the core's own steps.
 
 use std::time::Duration;
 
@@ -81,7 +81,7 @@ fn a_timeout_is_the_nodes_or_the_kinds() {
 }
 
 #[test]
-fn a_start_and_an_end_say_what_they_should() {
+fn a_start_and_an_end_have_the_expected_outputs() {
     let head = r#"start -> end
         end: end {"config": {"outputParameters": [{"name": "x", "sourceVariable": "{{ctx.input.x}}"}]}}"#;
     let game = play(head, json!({"x": 1}));
@@ -92,7 +92,7 @@ fn a_start_and_an_end_say_what_they_should() {
 }
 
 #[test]
-fn logs_stand_with_the_attempt() {
+fn logs_are_stored_with_the_attempt() {
     let mut game = play("start -> a -> end", json!({}));
     let result = Ok(Outcome::from_output(json!(1)));
     let (entries, _) = game.input(Input::Result { step: "a".into(), attempt: 1, result, logs: vec!["hello".into()] });

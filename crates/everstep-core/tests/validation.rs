@@ -1,4 +1,4 @@
-//! What is refused when a workflow is saved, and how it is told.
+//! The problems that are reported when a workflow is saved, and their texts.
 
 mod config;
 mod input_schema;
@@ -27,19 +27,19 @@ fn problems(definition: &Value) -> Vec<Problem> {
 #[track_caller]
 fn assert_problems(definition: &Value, expected: &[(&str, &str, &str, &str)]) {
     let found = problems(definition);
-    let is_told = |problem: &Problem, (node, path, message, hint): &(&str, &str, &str, &str)| {
+    let is_reported = |problem: &Problem, (node, path, message, hint): &(&str, &str, &str, &str)| {
         problem.node.as_deref().unwrap_or_default() == *node
             && problem.path == *path
             && problem.message.contains(message)
             && problem.hint.as_ref().is_some_and(|text| text.contains(hint))
     };
     for expected in expected {
-        assert!(found.iter().any(|problem| is_told(problem, expected)), "{expected:?} is not among {found:#?}");
+        assert!(found.iter().any(|problem| is_reported(problem, expected)), "{expected:?} is not among {found:#?}");
     }
     assert_eq!(found.len(), expected.len(), "{found:#?}");
 }
 
-/// A small valid graph with one node of one's own, `it`, between start and end.
+/// A small valid graph with one given node, `it`, between start and end.
 fn around(node: Value) -> Value {
     let mut node = node;
     node["id"] = "it".into();
@@ -53,7 +53,7 @@ fn add(definition: &mut Value, list: &str, value: Value) {
     definition[list].as_array_mut().unwrap().push(value);
 }
 
-/// As `around`, with the kind and config of the node.
+/// Like `around`, with the kind and config of the node.
 fn with_config(kind: &str, config: impl Into<Value>) -> Value {
     let mut definition = around(json!({"type": kind, "config": config.into()}));
     if kind == "condition" {
@@ -77,7 +77,7 @@ fn a_graph_needs_one_start_and_an_end() {
 }
 
 #[test]
-fn an_unknown_type_is_told_with_the_nearest_one() {
+fn an_unknown_type_is_reported_with_the_nearest_one() {
     let near = around(json!({"type": "javascrip"}));
     assert_problems(
         &near,
@@ -92,7 +92,7 @@ fn an_unknown_type_is_told_with_the_nearest_one() {
 }
 
 #[test]
-fn an_unknown_handle_is_told_with_the_known_ones() {
+fn an_unknown_handle_is_reported_with_the_known_ones() {
     let found = definition("start -> a -yes-> end");
     assert_problems(&found, &[("a", "/edges/1/sourceHandle", "no handle \"yes\"", "one of success, error")]);
     let branch = "start -> check -y-> end\ncheck -default-> end2\n\
@@ -104,12 +104,12 @@ fn an_unknown_handle_is_told_with_the_known_ones() {
         &missing,
         &[
             ("loop", "/edges/2/sourceHandle", "needs a sourceHandle", "one of loop, done, error"),
-            ("end", "/nodes/1", "not reached", "connect it"),
+            ("end", "/nodes/1", "not reachable", "connect it"),
         ],
     );
     assert_problems(
         &definition("start -> end -> a"),
-        &[("end", "/edges/1", "no edge leaves an end", "remove"), ("a", "/nodes/0", "not reached", "connect")],
+        &[("end", "/edges/1", "an edge leaves an end node", "remove"), ("a", "/nodes/0", "not reachable", "connect")],
     );
 }
 
@@ -137,7 +137,7 @@ fn an_edge_leads_from_a_node_to_a_node() {
         &dangling,
         &[
             ("", "/edges/1/target", "there is no node \"somewhere\"", "known nodes: a, end, start"),
-            ("end", "/nodes/1", "not reached", "connect"),
+            ("end", "/nodes/1", "not reachable", "connect"),
         ],
     );
     let mut empty = definition("start -> end");
@@ -147,27 +147,27 @@ fn an_edge_leads_from_a_node_to_a_node() {
     assert_problems(
         &empty,
         &[
-            ("", "/edges/1/source", "needs the id of the node it leaves", "such as"),
-            ("", "/edges/1/target", "needs the id of the node it leads to", "such as"),
+            ("", "/edges/1/source", "needs the id of its source node", "such as"),
+            ("", "/edges/1/target", "needs the id of its target node", "such as"),
             ("", "/edges/2/source", "expected a string", "quotes"),
             ("", "/edges/2/target", "expected a string", "quotes"),
             ("", "/edges/3", "expected an object, found a string", "braces"),
         ],
     );
     let twice = definition("start -> end\nstart -output-> end");
-    assert_problems(&twice, &[("start", "/edges/1", "there twice", "remove one")]);
+    assert_problems(&twice, &[("start", "/edges/1", "twice", "remove one")]);
 }
 
 #[test]
 fn ids_are_unique_and_plain() {
     let mut twice = definition("start -> a -> end");
     add(&mut twice, "nodes", json!({"id": "a", "type": "noop"}));
-    assert_problems(&twice, &[("a", "/nodes/3/id", "id \"a\" is there twice", "id of its own")]);
+    assert_problems(&twice, &[("a", "/nodes/3/id", "two nodes have the id \"a\"", "a different id")]);
     for bad in ["", "a.b", "a[0]", "ä", "a b", &"x".repeat(101)] {
         let mut definition = definition("start -> end");
         definition["nodes"][0]["id"] = bad.into();
         definition["edges"][0]["target"] = bad.into();
-        assert_problems(&definition, &[(bad, "/nodes/0/id", "cannot be a node's id", "1 to 100 letters")]);
+        assert_problems(&definition, &[(bad, "/nodes/0/id", "is not a valid id of a node", "1 to 100 letters")]);
     }
     let mut none = definition("start -> end");
     add(&mut none, "nodes", json!({"type": "noop", "colour": "red", "config": 5}));
@@ -189,16 +189,16 @@ fn every_node_is_reached_from_the_start() {
     assert_problems(
         &lost,
         &[
-            ("a", "/nodes/2", "not reached from the start", "connect it, or remove it"),
-            ("b", "/nodes/3", "not reached from the start", "connect it, or remove it"),
+            ("a", "/nodes/2", "not reachable from the start node", "connect it, or remove it"),
+            ("b", "/nodes/3", "not reachable from the start node", "connect it, or remove it"),
         ],
     );
     let back = definition("start -> a -> end\na -error-> start");
     assert_problems(
         &back,
         &[
-            ("a", "/edges/2", "no edge leads to a start", "loop"),
-            ("a", "/nodes/0", "a cycle outside a loop: start → a → start", "repeat with a loop node"),
+            ("a", "/edges/2", "an edge leads to the start node", "loop"),
+            ("a", "/nodes/0", "a cycle outside a loop: start → a → start", "use a loop node to repeat"),
         ],
     );
 }
@@ -206,7 +206,7 @@ fn every_node_is_reached_from_the_start() {
 #[test]
 fn a_cycle_outside_a_loop_is_shown() {
     let cycle = definition("start -> a -> b -> c -> a\nc -error-> end");
-    assert_problems(&cycle, &[("a", "/nodes/0", "a cycle outside a loop: b → c → a → b", "repeat with a loop node")]);
+    assert_problems(&cycle, &[("a", "/nodes/0", "a cycle outside a loop: b → c → a → b", "use a loop node to repeat")]);
     let own = definition("start -> a -> a\na -error-> end");
     assert_problems(&own, &[("a", "/nodes/0", "a cycle outside a loop: a → a", "loop node")]);
 }
@@ -225,7 +225,7 @@ fn a_body_is_left_only_through_its_loop() {
             "start",
             "/edges/4",
             "the edge from \"start\" to \"a\" crosses the border of the body of \"loop\"",
-            "left only through its owner",
+            "leaves a body only through its owner",
         )],
     );
 
@@ -234,15 +234,18 @@ fn a_body_is_left_only_through_its_loop() {
 }
 
 #[test]
-fn an_end_cannot_stand_in_a_body() {
+fn an_end_cannot_be_inside_a_body() {
     let found = definition("start -> loop -loop-> a -> end2\nloop -done-> end");
-    assert_problems(&found, &[("end2", "/nodes/2", "an end cannot stand in the body of \"loop\"", "point back")]);
+    assert_problems(
+        &found,
+        &[("end2", "/nodes/2", "an end node cannot be inside the body of \"loop\"", "back to its owner")],
+    );
 }
 
 #[test]
 fn a_loop_and_a_scope_need_a_body() {
-    assert_problems(&definition("start -> loop -done-> end"), &[("loop", "/nodes/1", "has no body", "\"loop\"")]);
-    assert_problems(&definition("start -> scope -> end"), &[("scope", "/nodes/1", "has no body", "\"body\"")]);
+    assert_problems(&definition("start -> loop -done-> end"), &[("loop", "/nodes/1", "has an empty body", "\"loop\"")]);
+    assert_problems(&definition("start -> scope -> end"), &[("scope", "/nodes/1", "has an empty body", "\"body\"")]);
     let own = definition("start -> loop -loop-> loop\nloop -done-> end");
     assert!(problems(&own).iter().any(|problem| problem.message.contains("crosses the border")));
 }
@@ -253,7 +256,7 @@ fn bodies_do_not_overlap() {
         "start -> loop1 -loop-> a -> c\nstart -> loop2 -loop-> b -> c\nloop1 -done-> end\nloop2 -done-> end",
     );
     let found = problems(&torn);
-    let is_torn = |problem: &&Problem| problem.message == "lies in the bodies of both \"loop1\" and \"loop2\"";
+    let is_torn = |problem: &&Problem| problem.message == "belongs to the bodies of both \"loop1\" and \"loop2\"";
     let problem = found.iter().find(is_torn).unwrap();
     assert_eq!(problem.node.as_deref(), Some("c"));
     assert_eq!(problem.path, "/nodes/2");
@@ -273,11 +276,11 @@ fn sixteen_loops_nest_and_seventeen_do_not() {
     let step = (1..=16).map(|level| format!("loop{level}[0].")).collect::<String>() + "work";
     game.input(Input::Result { step: step.into(), attempt: 1, result: Ok(Outcome::default()), logs: vec![] });
     assert_eq!(game.state.status(), Status::Completed);
-    assert_problems(&nested(17), &[("loop17", "/nodes/9", "nested deeper than 16", "workflow of their own")]);
+    assert_problems(&nested(17), &[("loop17", "/nodes/9", "nested deeper than 16", "a separate workflow")]);
 }
 
 #[test]
-fn ten_faults_are_told_at_once() {
+fn ten_faults_are_reported_together() {
     let found = json!({
         "nodes": [
             {"id": "start", "type": "start"},
@@ -311,25 +314,25 @@ fn ten_faults_are_told_at_once() {
             ("b", "/nodes/2/config/delaySeconds", "expected a whole number from 0 to 59, found 99", "such as 0"),
             ("c", "/nodes/4/type", "unknown node type \"htp\"", "known types"),
             ("d", "/nodes/5/joinMode", "unknown value \"most\"", "one of all, any"),
-            ("b", "/nodes/3/id", "id \"b\" is there twice", "id of its own"),
+            ("b", "/nodes/3/id", "two nodes have the id \"b\"", "a different id"),
             ("d", "/edges/4/sourceHandle", "\"d\" has no handle \"maybe\"", "one of success, error"),
             ("", "/edges/7/target", "there is no node \"endd\"", "did you mean"),
             ("e", "/nodes/6", "a cycle outside a loop: f → e → f", "loop node"),
-            ("lost", "/nodes/8", "not reached from the start", "connect"),
+            ("lost", "/nodes/8", "not reachable from the start node", "connect"),
         ],
     );
 }
 
 #[test]
 fn a_fault_does_not_beget_others() {
-    // The condition inside the body is broken: its edges still tell which nodes the body has.
+    // The condition inside the body is invalid: its edges still show which nodes the body contains.
     let found = definition(
         "start -> loop -loop-> a -> check -yes-> b -> c -> loop\na -error-> c\nloop -done-> end\n\
          check: condition {\"config\": {\"branches\": []}}",
     );
     assert_problems(&found, &[("check", "/nodes/3/config/branches", "at least one branch", "such as")]);
     let loop_ = definition("start -> loop -loop-> a -> loop\nloop -done-> end\nloop: loop {\"config\": {}}");
-    assert_problems(&loop_, &[("loop", "/nodes/2/config/sourceVariable", "needs its items", "such as")]);
+    assert_problems(&loop_, &[("loop", "/nodes/2/config/sourceVariable", "needs items", "such as")]);
     let handle = definition("start -> loop -lop-> a -> loop\nloop -done-> end");
     assert_problems(&handle, &[("loop", "/edges/1/sourceHandle", "no handle \"lop\"", "one of loop")]);
 }

@@ -1,4 +1,4 @@
-//! What nobody would write: nothing of it may panic, hang or be taken for something else.
+//! Random and damaged definitions, inputs and journals: none of them may panic, hang or be accepted as something else.
 
 mod code;
 
@@ -90,7 +90,7 @@ fn any_json_is_compiled_or_refused() {
         let nodes: Vec<_> = (0..random.below(4)).map(|_| wild_value(&mut random, 3)).collect();
         let edges: Vec<_> = (0..random.below(4)).map(|_| wild_value(&mut random, 2)).collect();
         for definition in [value, json!({"nodes": nodes, "edges": edges})] {
-            let problems = compile(&definition).map(|_| ()).expect_err("nobody hits a valid graph by chance");
+            let problems = compile(&definition).map(|_| ()).expect_err("random JSON never forms a valid graph");
             assert!(!problems.is_empty());
             for problem in problems {
                 assert!(!problem.message.is_empty() && problem.hint.is_some(), "{problem:?}");
@@ -165,7 +165,7 @@ fn a_spoiled_definition_is_refused_or_runs() {
     assert!(runs > 50, "{runs}");
 }
 
-/// Edges between any two nodes by any handle. What is taken for a graph must come to an end.
+/// Edges between any two nodes with any handle. A definition that is accepted as a graph must run to its end.
 #[test]
 fn a_graph_of_any_edges_is_refused_or_runs() {
     let mut random = Random::new(3);
@@ -324,8 +324,7 @@ fn wild_event(random: &mut Random, keys: &[StepKey]) -> Event {
     }
 }
 
-/// A journal that was damaged, or belongs to another workflow, is told from a sound one; or it is folded, and then
-/// the run can be decided.
+/// A damaged journal, or one of another workflow, is rejected; or it is folded, and then the run can be decided.
 #[test]
 fn a_damaged_journal_is_refused_or_decided() {
     let head = "start -> loop -loop-> a -> b\nloop -loop-> scope -body-> c\nscope -body-> call\n\

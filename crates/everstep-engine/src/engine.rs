@@ -1,4 +1,4 @@
-//! The handle that everyone else holds.
+//! The handle of the engine, which all other parts use.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,7 +21,7 @@ use crate::shard::ToShard;
 use crate::upkeep::counts::{self, Tally};
 use crate::upkeep::sweep;
 
-/// By how much the clocks of healthy nodes may differ.
+/// The maximum difference between the clocks of healthy nodes.
 const CLOCK_DIFFERENCE_MAX_MICROS: i64 = 1_000_000;
 
 /// A running engine. Cheap to clone.
@@ -93,22 +93,22 @@ impl Engine {
         &self.0.options
     }
 
-    /// How many runs this node holds.
+    /// The number of runs in the memory of this node.
     pub fn active_runs(&self) -> usize {
         self.0.member().shared.permits.active()
     }
 
-    /// Whether another node took this one's runs and it has not joined again.
+    /// Whether another node has fenced this one and it has not joined again.
     pub fn is_fenced(&self) -> bool {
         self.0.member().shared.is_fenced.load(Ordering::Relaxed)
     }
 
-    /// How many items were refused because another node had written, or owned, their run.
+    /// The number of items that were rejected because another node had written, or owned, their run.
     pub fn conflicts(&self) -> u64 {
         self.0.member().shared.conflicts.load(Ordering::Relaxed)
     }
 
-    /// Whether this node's heartbeats come through, so that it may dispatch tasks.
+    /// Whether this node's heartbeats succeed, so that it may dispatch tasks.
     pub fn is_in_touch(&self) -> bool {
         self.0.member().shared.may_dispatch(&self.0.world.clock)
     }
@@ -120,7 +120,7 @@ impl Engine {
         answer.await.ok()?
     }
 
-    /// What a run that this node owns does; none if it is not in memory, or an item of it is in flight.
+    /// The activity of a run that this node owns; none if it is not in memory, or an item of it is in flight.
     pub async fn snapshot(&self, run: RunId) -> Option<RunSnapshot> {
         let (reply, answer) = oneshot::channel();
         self.0.member().tell(run, ToShard::Snapshot(run, reply)).ok()?;
@@ -144,12 +144,12 @@ impl Engine {
         self.0.pending.acquire().await.map_err(|_| Error::Stopping)
     }
 
-    /// The error for a missing answer: its item may have been in flight when this node stopped or was fenced.
+    /// The error for a missing reply: its item may have been in flight when this node stopped or was fenced.
     pub(crate) fn unanswered(&self) -> Error {
         Error::OutcomeUnknown(self.node())
     }
 
-    /// Stops: takes nothing new, waits up to `grace` for what is under way, and gives all runs back.
+    /// Stops: accepts nothing new, waits up to `grace` for the work in progress, and releases all runs.
     pub async fn stop(&self, grace: Duration) -> Result<(), Error> {
         let member = self.0.membership.stop();
         let drained = member.shards.iter().map(|shard| {
@@ -161,13 +161,14 @@ impl Engine {
         if let Either::Right(_) = future::select(drained, self.0.world.clock.sleep(grace)).await {
             tracing::warn!(
                 grace = grace.as_secs_f64(),
-                "tasks were still running; the next owners of their runs start them again"
+                "tasks were still running at the end of the grace period; the next owners of their runs start them \
+                 again"
             );
         }
         self.0.stopped.notify_one();
         member.quit();
         self.0.tally.stop(&*self.0.world.runs).await;
-        // The clocks of two nodes differ a little. The runs that are given back are due by each of them.
+        // The clocks of two nodes differ a little. The released runs are due by each of them.
         let now = Timestamp::from_micros(self.0.world.clock.now().micros() - CLOCK_DIFFERENCE_MAX_MICROS);
         self.0.world.runs.leave(member.node, now).await?;
         for peer in member.shared.peers() {

@@ -20,21 +20,24 @@ pub enum Error {
     #[error("the input does not fit the inputSchema of workflow {workflow:?} version {version}: {}", list(faults))]
     InputRejected { workflow: String, version: u32, faults: Vec<Fault> },
     /// A workflow of that name exists in another style.
-    #[error("{name} is a workflow of another style: {style}")]
+    #[error("the name {name} belongs to a workflow of another style, {style}; choose another name")]
     StyleConflict { name: String, style: String },
     /// Another node owns the run.
-    #[error("run belongs to node {0}")]
+    #[error("the run belongs to node {0}")]
     Elsewhere(NodeId),
     /// Another node owns the run and cannot be reached. Nothing was written.
     #[error("node {0}, which owns the run, cannot be reached; try again")]
     Unreachable(NodeId),
-    /// Another node owns the run and has not answered: the input may have been written, or may be written later.
-    #[error("node {0}, which owns the run, has not answered; send the same key again to learn the outcome")]
+    /// Another node owns the run and has not replied: the input may have been written, or may be written later.
+    #[error(
+        "node {0}, which owns the run, has not replied; repeat the request with the same idempotency key to learn \
+         the outcome"
+    )]
     OutcomeUnknown(NodeId),
     /// Nothing was written; try again later.
     #[error("{0}")]
     Full(String),
-    #[error("the database refused the data: {0}")]
+    #[error("the database rejected the data: {0}")]
     Refused(String),
     /// The error of the database, for operators.
     #[error("{0}")]
@@ -42,7 +45,7 @@ pub enum Error {
     /// Nothing was written, for a reason that any caller may see; try again later.
     #[error("{0}")]
     Busy(String),
-    #[error("the engine is stopping")]
+    #[error("the engine is stopping; try again on another node or after the restart")]
     Stopping,
 }
 

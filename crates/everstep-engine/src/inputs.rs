@@ -1,4 +1,4 @@
-//! Inputs of runs: from a caller, over nodes, to the shard of the run.
+//! Inputs of runs: from a caller, through nodes, to the shard of the run.
 
 use everstep_core::ids::{NodeId, RunId};
 use everstep_core::run::{Input, Reply};
@@ -12,13 +12,13 @@ use crate::run::{Envelope, ReplyTo};
 use crate::shard::ToShard;
 use crate::watch::Notification;
 
-/// How often an input follows a run that moves from node to node.
+/// The number of times that an input follows a run that moves from node to node.
 const MOVES_MAX: usize = 3;
 
 impl Engine {
-    /// Sends an input to the node that owns its run, and answers after the commit.
+    /// Sends an input to the node that owns its run, and replies after the commit.
     pub async fn route(&self, input: RunInput) -> Result<Reply, Error> {
-        // The row says who owns the run: it need not be loaded for that.
+        // The row contains the owner: the run need not be loaded for that.
         let mut answer = match self.other_owner(&input).await? {
             Some(owner) => Err(Error::Elsewhere(owner)),
             None => self.receive(input.clone()).await,
@@ -52,18 +52,18 @@ impl Engine {
         Ok(row.owner.filter(|owner| *owner != member.node))
     }
 
-    /// Takes an input that another node has sent, for a run that this node owns or that no node owns.
+    /// Accepts an input that another node has sent, for a run that this node owns or that no node owns.
     pub async fn receive(&self, input: RunInput) -> Result<Reply, Error> {
         let RunInput { workspace, run, input, expected, key, audit } = input;
         self.post(run, Envelope { expected, key, workspace: Some(workspace), audit, ..Envelope::new(input) }).await
     }
 
-    /// Sends an input to a run that this node owns or that no node owns, and answers after the commit.
+    /// Sends an input to a run that this node owns or that no node owns, and replies after the commit.
     pub async fn send(&self, run: RunId, input: Input) -> Result<Reply, Error> {
         self.send_at(run, input, None).await
     }
 
-    /// As [`Engine::send`], but only if the run has the expected version. Otherwise the input is refused as
+    /// Like [`Engine::send`], but only if the run has the expected version. Otherwise the input is rejected as
     /// `CONCURRENCY_ERROR` and nothing is changed.
     pub async fn send_at(&self, run: RunId, input: Input, expected: Option<u64>) -> Result<Reply, Error> {
         self.post(run, Envelope { expected, ..Envelope::new(input) }).await
@@ -77,7 +77,7 @@ impl Engine {
         answer.await.map_err(|_| self.unanswered())?
     }
 
-    /// Takes a hint of another node.
+    /// Accepts a hint of another node.
     pub fn hinted(&self, hint: Hint) {
         let member = self.member();
         // A loop that has ended needs no hint.
@@ -90,7 +90,7 @@ impl Engine {
         };
     }
 
-    /// Has the inbox read.
+    /// Requests a read of the inbox.
     pub fn hint_inbox(&self) {
         self.hinted(Hint::Inbox);
     }

@@ -1,10 +1,10 @@
-//! Loops: owns runs in memory, asks the core what follows, commits it, and dispatches what was committed.
+//! Loops: owns runs in memory, asks the core what follows, commits it, and dispatches the committed tasks.
 //!
-//! * [`Engine`] is the handle that everyone else holds; `start`, `inputs` and `watch` are its verbs.
-//! * `shard` owns runs, `run` is one of them; `commit` writes what they decide; `tasks` hands tasks to handlers;
+//! * [`Engine`] is the handle that all other parts use; `start`, `inputs` and `watch` are its verbs.
+//! * `shard` owns runs, `run` is one of them; `commit` writes their decisions; `tasks` passes tasks to handlers;
 //!   `workers` are users' processes that run code workflows.
 //! * `read` reads runs and workflows for callers.
-//! * `claim` takes runs that no node owns; `sweep` deletes runs whose retention is over.
+//! * `claim` takes runs that no node owns; `sweep` deletes runs whose retention has passed.
 //!
 //! All loops are plain futures over injected ports ([`World`]), so the simulator can poll them one by one.
 

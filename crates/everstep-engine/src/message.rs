@@ -1,4 +1,4 @@
-//! What the loops of a node share, and what they send to the claimer.
+//! The data that the loops of a node share, and their messages to the claimer.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -17,39 +17,39 @@ use crate::node::permits::RunPermits;
 pub(crate) enum ToClaimer {
     /// A run of this lane was parked until then.
     Parked(Arc<str>, Timestamp),
-    /// A place became free while runs wait for one, or a worker connected: claim in all lanes.
+    /// A permit became free while runs wait for one, or a worker connected: claim in all lanes.
     Room,
-    /// A worker has room while others wait for it.
+    /// A worker has room while runs wait for it.
     Seats,
-    /// There may be news in the inbox.
+    /// The inbox may have new rows.
     Inbox,
     Stop,
 }
 
-/// Children that are looked for at once.
+/// The number of children that are looked up at the same time.
 const CHILD_LOOKUPS_MAX: usize = 32;
 
-/// What all loops of a node share.
+/// The data that all loops of a node share.
 pub(crate) struct Shared {
-    /// The places of the runs that this node owns.
+    /// The permits of the runs that this node owns.
     pub(crate) permits: Arc<RunPermits>,
-    /// Until when, on the monotonic clock, tasks may be dispatched; `None` when nobody else can claim our runs.
+    /// The time on the monotonic clock until which tasks may be dispatched; `None` if no other node can claim our runs.
     dispatch_until: Option<AtomicU64>,
-    /// The other nodes that may be alive, as the last tick saw them.
+    /// The other nodes that may be alive, as of the last tick.
     peers: RwLock<BTreeMap<NodeId, Peer>>,
     /// Proposals that wait for the committer.
     pub(crate) queued: AtomicUsize,
-    /// Says that many proposals wait.
+    /// Notifies the committer that many proposals wait.
     pub(crate) crowd: Notify,
-    /// Items that were refused because another had written, or owned, their run.
+    /// Items that were rejected because another node had written, or owned, their run.
     pub(crate) conflicts: AtomicU64,
     pub(crate) is_stopping: AtomicBool,
     pub(crate) is_fenced: AtomicBool,
     /// Tasks that handlers are performing.
     pub(crate) performing: AtomicUsize,
-    /// Says that this node was fenced.
+    /// Notifies that this node was fenced.
     pub(crate) fenced: Notify,
-    /// Bounds the children that are looked for at once.
+    /// Bounds the number of children that are looked up at the same time.
     pub(crate) child_lookups: Semaphore,
 }
 
@@ -70,9 +70,9 @@ impl Shared {
         }
     }
 
-    /// This node may not write any more.
+    /// Ends this node's right to write.
     pub(crate) fn fence(&self) {
-        // One that has left in order finds so too, by a tick that was under way, and does not join anew.
+        // A tick in progress reports this also for a node that has left in order, which does not join again.
         if !self.is_stopping() {
             self.is_fenced.store(true, Ordering::SeqCst);
         }
@@ -86,7 +86,7 @@ impl Shared {
         }
     }
 
-    /// Whether tasks may be dispatched: a lease that is nearly over may be another's soon.
+    /// Whether tasks may be dispatched: after the end of the lease another node may own the runs.
     pub(crate) fn may_dispatch(&self, clock: &NodeClock) -> bool {
         let until = self.dispatch_until.as_ref().map(|until| until.load(Ordering::Relaxed));
         until.is_none_or(|until| micros(clock.monotonic()) < until)
@@ -147,8 +147,8 @@ mod tests {
         assert!(!shared.may_dispatch(&at(7)));
         shared.renewed(Duration::from_secs(12));
         assert!(shared.may_dispatch(&at(8)));
-        // A heartbeat that was answered so late that it is over by now renews nothing.
+        // A heartbeat whose reply arrived so late that the renewed time has passed renews nothing.
         assert!(!shared.may_dispatch(&at(15)));
-        assert!(Shared::new(None, permits).may_dispatch(&at(1_000)), "nobody else can claim our runs");
+        assert!(Shared::new(None, permits).may_dispatch(&at(1_000)), "no other node can claim our runs");
     }
 }

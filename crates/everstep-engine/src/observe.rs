@@ -1,4 +1,4 @@
-//! The port to whoever counts and measures what runs do.
+//! The port to metrics and traces.
 
 use everstep_core::ids::{RunId, WorkspaceId};
 use everstep_core::journal::Entry;
@@ -10,27 +10,26 @@ use everstep_core::workflow::Workflow;
 
 use crate::run::Envelope;
 
-/// Sees what was committed.
+/// Receives each committed item.
 ///
-/// It is called by the loop that owns the run, once per item and after its commit, and nothing goes on for any run of
-/// that loop before it returns: it must be cheap and must never block. What it wants to keep it copies, and what takes
-/// longer than a few additions it leaves to somebody else.
-/// An item whose outcome this node never learned is not seen.
+/// The loop that owns the run calls it, once per item and after its commit, and no run of that loop continues before it
+/// returns: it must be cheap and must never block. It copies the data that it keeps, and defers work that takes longer
+/// than a few additions. An item whose outcome this node never learnt is not observed.
 pub trait Observe: Send + Sync {
     fn committed(&self, item: &CommittedItem<'_>);
 
-    /// Ended runs were deleted because their retention is over.
+    /// Ended runs were deleted because their retention has passed.
     fn swept(&self, _runs: usize) {}
 }
 
-/// One item that was applied.
+/// One applied item.
 #[derive(Clone, Copy)]
 pub struct CommittedItem<'a> {
     pub run: RunId,
     pub workspace: WorkspaceId,
     pub workflow: &'a str,
     pub version: u32,
-    /// The workflow and the state after the item; none when this build cannot read the run.
+    /// The workflow and the state after the item; none if this build cannot read the run.
     pub(crate) folded: Option<(&'a Workflow, &'a State)>,
     /// Test runs are neither listed nor counted.
     pub is_test: bool,
@@ -58,8 +57,8 @@ impl CommittedItem<'_> {
         names.zip(self.entries).map(|(name, entry)| (name, entry.seq, entry.at))
     }
 
-    /// What the item has changed. An update that settles a step says when that began, unless the run was failed or
-    /// paused from outside its workflow.
+    /// The changes of the item. An update that settles a step contains the time at which it began, unless the run was
+    /// failed or paused from outside its workflow.
     pub fn updates(&self) -> impl Iterator<Item = Update<'_>> {
         let since = self.since.iter().copied().chain(std::iter::repeat(None));
         self.entries.iter().zip(since).filter_map(|(entry, since)| story::observe(entry, since, self.folded))

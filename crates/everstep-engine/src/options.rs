@@ -6,22 +6,22 @@ use std::time::Duration;
 pub struct Options {
     /// Loops that own runs. Each run belongs to one of them.
     pub shards: usize,
-    /// Runs that the node owns at once; more wait in the database until there is room.
+    /// The number of runs that the node owns at the same time; more wait in the database until a permit is free.
     pub max_active_runs: usize,
-    /// Memory for the states of runs; beyond it, idle runs are parked, those that wait longest first.
+    /// Memory for the states of runs; beyond it, idle runs are parked, those with the longest wait first.
     pub max_state_bytes: usize,
     /// A run whose next timer is later than this is parked.
     pub park_after: Duration,
-    /// Starts and inputs that may wait for their commit at once.
+    /// Starts and inputs that may wait for their commit at the same time.
     pub max_pending: usize,
-    /// How long other nodes wait for a silent node before they take its runs.
+    /// The time for which other nodes wait for a silent node before they take its runs.
     pub node_lease: Duration,
-    /// How long a worker may be silent before its runs go to other workers.
+    /// The time for which a worker may be silent before its runs go to other workers.
     pub worker_lease: Duration,
     pub sweep_every: Duration,
-    /// The upper bound of the retention that a workflow or a start can ask for.
+    /// The upper bound of the retention that a workflow or a start can request.
     pub max_retention_days: u32,
-    /// Where other nodes reach this one.
+    /// The address at which other nodes reach this one.
     pub address: Option<String>,
 }
 
@@ -44,12 +44,13 @@ impl Default for Options {
 }
 
 impl Options {
-    /// For how many days a run is kept that asks for `days`: at least one.
+    /// The number of days for which a run that requests `days` is kept: at least one.
     pub(crate) fn keep_for(&self, days: u32) -> u32 {
         days.clamp(1, self.max_retention_days.max(1))
     }
 
-    /// How long tasks may be dispatched after a heartbeat was sent. It ends well before other nodes may claim their runs.
+    /// The time for which tasks may be dispatched after a heartbeat was sent. It ends well before other nodes may claim
+    /// their runs.
     pub(crate) fn dispatch_for(&self) -> Duration {
         self.node_lease * 7 / 10
     }

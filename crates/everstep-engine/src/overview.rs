@@ -1,4 +1,4 @@
-//! What operators ask of an engine: the nodes, the database and the number of runs.
+//! Questions of operators: the nodes, the database and the number of runs.
 
 use everstep_core::ids::{NodeId, RunId, WorkspaceId};
 use everstep_store::{Counts, NodeRow, Result};
@@ -26,7 +26,7 @@ impl Engine {
         self.world().runs.counts(workspace).await
     }
 
-    /// Sends the cheapest query to the database, to see whether it answers.
+    /// Sends the cheapest query to the database, to check that it replies.
     pub async fn check_database(&self) -> Result<()> {
         self.world().runs.next_wake("").await?;
         Ok(())

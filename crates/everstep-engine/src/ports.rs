@@ -1,4 +1,4 @@
-//! The world as the engine sees it: everything that is not a decision.
+//! The environment of the engine: everything that is not a decision.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,10 +19,10 @@ pub(crate) type BoxFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// The clocks of a machine.
 pub trait Clock: Send + Sync {
-    /// Time that only passes, from some beginning.
+    /// Monotonic time, from an arbitrary beginning.
     fn monotonic(&self) -> Duration;
 
-    /// What the machine takes the time to be. It may jump.
+    /// The wall clock of the machine. It may jump.
     fn wall(&self) -> Timestamp;
 
     fn sleep(&self, duration: Duration) -> BoxFuture;
@@ -97,7 +97,7 @@ impl Spawn for TokioSpawner {
     }
 }
 
-/// Random numbers, seeded once by the operating system. They name things; they guard nothing.
+/// Random numbers, seeded once by the operating system. They identify things and are not secrets.
 pub struct SystemRng {
     seed: (u64, u64),
     count: AtomicU64,

@@ -49,7 +49,7 @@ pub struct Start {
     pub audit: Option<Arc<AuditRow>>,
 }
 
-/// What the caller of a start wants to know, beside the run's id.
+/// The facts that the caller of a start requests, beside the run's id.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StartDetail {
     #[default]
@@ -99,13 +99,13 @@ pub struct StartReply {
     pub run: RunId,
     /// False if a run with that key existed before.
     pub created: bool,
-    /// How the run began, if that was asked for and the run was created.
+    /// How the run began, if that was requested and the run was created.
     pub began: Option<Box<StartedRun>>,
-    /// The run's end, if that was asked for.
+    /// The run's end, if that was requested.
     pub end: Option<RunEnd>,
 }
 
-/// A run as it was when its start was written. Nothing is read for it.
+/// A run as it was when its start was written. No read is needed for it.
 #[derive(Clone, Debug)]
 pub struct StartedRun {
     pub row: RunRow,
@@ -126,7 +126,7 @@ pub(crate) struct StartRequest {
     pub(crate) arrivals: Vec<InboxRow>,
     /// Whether the reply contains the run's row.
     pub(crate) wants_row: bool,
-    /// The run's place on this node. Without one it waits in the database until it is claimed.
+    /// The run's permit on this node. Without one it waits in the database until it is claimed.
     pub(crate) permit: Option<RunPermit>,
     pub(crate) reply: oneshot::Sender<Result<ShardReply, Error>>,
 }
@@ -139,7 +139,7 @@ pub(crate) struct ShardReply {
 }
 
 impl StartRequest {
-    /// A request, and where its reply arrives.
+    /// A request, and the receiver of its reply.
     pub(crate) fn new(
         run: RunId,
         start: Start,
@@ -177,14 +177,14 @@ impl StartRequest {
         (request, answer)
     }
 
-    /// Takes a place for the run, if this node has one.
+    /// Takes a permit for the run, if this node has one.
     pub(crate) async fn take_permit(&mut self, permits: &Arc<RunPermits>, clock: &NodeClock) {
         self.permit = permits.take_for_start(Share::of_lane(&self.new.lane), clock).await;
     }
 }
 
 impl Engine {
-    /// Starts a run, or finds the one that has the same key. Answers after the commit.
+    /// Starts a run, or finds the one that has the same key. Replies after the commit.
     pub async fn start_run(&self, start: Start) -> Result<StartReply, Error> {
         start.check()?;
         let version = match &start.found {
@@ -242,11 +242,13 @@ pub(crate) fn row_from_item(item: &Item) -> Option<Box<RunRow>> {
 pub(crate) fn check_input(input: &Payload) -> Result<(), Error> {
     if input.size() > limits::PAYLOAD_BYTES {
         let (size, most) = (input.size(), limits::PAYLOAD_BYTES);
-        return Err(Error::Invalid(format!("the input is {size} bytes; at most {most} are taken")));
+        return Err(Error::Invalid(format!("the input has {size} bytes; at most {most} are allowed")));
     }
     payload::check(input.json()).map_err(|error| Error::Invalid(format!("the input {error}")))?;
     if payload::has_nul(input.json()) {
-        return Err(Error::Unstorable("the input holds a NUL character, which no database stores as text".to_owned()));
+        return Err(Error::Unstorable(
+            "the input contains a NUL character, which no database stores as text".to_owned(),
+        ));
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Following runs: what was written, and how they end.
+//! Following runs: their new entries, and their ends.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::node::peers::Hint;
 use crate::shard::ToShard;
 
-/// How long a waiting caller sleeps while this node joins again after it was fenced.
+/// The pause of a waiting caller while this node joins again after it was fenced.
 const REJOIN_WAIT: Duration = Duration::from_millis(500);
 
 /// Follows one run. It ends with the run.
@@ -25,12 +25,12 @@ impl Watch {
     }
 }
 
-/// What a watch is notified of.
+/// The content of a notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notification {
     /// The run's last entry has this seq.
     Written(u64),
-    /// Another node owns the run, and it may have gone on: look.
+    /// Another node owns the run, and it may have continued: read it.
     Look,
     /// The run is paused; its last entry has this seq.
     Paused(u64),
@@ -39,7 +39,7 @@ pub enum Notification {
 }
 
 impl Notification {
-    /// The seq of the last entry, where it is known.
+    /// The seq of the last entry, if it is known.
     pub fn seq(self) -> Option<u64> {
         match self {
             Self::Written(seq) | Self::Paused(seq) | Self::Ended(seq) => Some(seq),
@@ -119,8 +119,8 @@ impl Engine {
         Watch(receiver)
     }
 
-    /// Asks the node that owns a run to notify this one when it goes on. Lasts a few seconds; without it a watch looks
-    /// once per tick.
+    /// Asks the node that owns a run to notify this one when it continues. Lasts a few seconds; without it a watch
+    /// reads the run once per tick.
     pub fn follow(&self, row: &RunRow) {
         let member = self.member();
         let owner = row.owner.filter(|owner| *owner != member.node);

@@ -48,7 +48,7 @@ fn waits() -> Value {
     chain(&[("wait", "wait", json!({"config": {"event": "go"}}))])
 }
 
-/// The only run of a workflow, once it is there.
+/// The only run of a workflow, when it exists.
 async fn only_run(engine: &Engine, workflow: &str) -> RunId {
     let find = async {
         loop {
@@ -91,7 +91,7 @@ async fn a_child_s_output_is_its_step_s() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_workflow_that_nobody_published_fails_its_step() {
+async fn a_call_of_an_unpublished_workflow_fails_its_step() {
     let folder = tempfile::tempdir().unwrap();
     let engine = engine(folder.path()).await;
     publish(&engine, "billing", &doubles()).await;
@@ -160,7 +160,7 @@ async fn a_cancelled_parent_cancels_its_child() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_child_that_nobody_waits_for_outlives_its_parent() {
+async fn a_child_without_a_waiting_step_outlives_its_parent() {
     let folder = tempfile::tempdir().unwrap();
     let engine = engine(folder.path()).await;
     publish(&engine, "waits", &waits()).await;
@@ -172,7 +172,7 @@ async fn a_child_that_nobody_waits_for_outlives_its_parent() {
     assert_eq!(finish(&engine, child).await.status, Status::Completed);
 }
 
-/// Everything that a process knew is gone; the journal knows the child.
+/// The memory of the process is lost; the journal contains the child.
 #[test]
 fn a_crash_finds_the_same_child_again() {
     let folder = tempfile::tempdir().unwrap();
@@ -198,7 +198,7 @@ fn a_crash_finds_the_same_child_again() {
 }
 
 fn on_a_machine_that_crashes<T>(work: impl Future<Output = T>) -> T {
-    // All loops end where they are; nothing is handed over.
+    // All loops end at once; nothing is handed over.
     tokio::runtime::Runtime::new().unwrap().block_on(work)
 }
 

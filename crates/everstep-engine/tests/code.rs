@@ -1,4 +1,4 @@
-//! Code workflows: workers take turns, report step after step, are lost, and come back.
+//! Code workflows: workers take turns, report step after step, are lost, and connect again.
 
 #[expect(dead_code, reason = "each suite uses a part of it")]
 mod support;
@@ -36,7 +36,7 @@ async fn a_run_goes_from_step_to_step_in_one_turn() {
     assert_eq!((turn.run, turn.turn, turn.steps.len()), (run, 1, 0));
     assert_eq!(turn.input.json(), r#"{"id":7}"#);
     worker.done(&turn, completed("pay", json!(5))).await;
-    // The same again is acknowledged again, as the entry that it is.
+    // The same report again is acknowledged again, with its entry.
     assert!(matches!(worker.say(&turn, completed("pay", json!(5))).await, WorkerMessage::Ack { seq: Some(3), .. }));
     assert!(matches!(worker.say(&turn, completed("pay", json!(6))).await, WorkerMessage::Refused { .. }));
     worker.done(&turn, completed("ship", json!("sent"))).await;
@@ -118,7 +118,7 @@ async fn a_failed_attempt_is_tried_again_and_fails_for_good() {
         matches!(&wake, WorkerMessage::Wake { step, .. } if step.outcome == StepOutcome::Retry { attempt: 2 }),
         "{wake:?}"
     );
-    // That it failed for good is told before the report is acknowledged.
+    // The final failure is sent before the report is acknowledged.
     let wake = worker.say(&turn, failed(2)).await;
     assert!(
         matches!(&wake, WorkerMessage::Wake { step, .. } if matches!(step.outcome, StepOutcome::Failed { attempts: 2, .. }))
@@ -142,7 +142,7 @@ async fn a_silent_worker_loses_its_runs_to_another() {
     assert_eq!((again.turn, again.steps.len()), (2, 1));
     assert!(silent.session.is_over());
     assert!(engine.session(WORKSPACE, silent.session.id).is_none());
-    // It comes back with a turn that is over.
+    // It connects again with a turn that has ended.
     let mut late = Worker::come(&engine, 10, vec![(run, 1)]).await;
     let refusal = late.say(&turn, completed("ship", json!(1))).await;
     assert!(matches!(&refusal, WorkerMessage::Refused { code, .. } if code == "FENCED"), "{refusal:?}");
@@ -165,7 +165,7 @@ async fn a_worker_that_outlives_its_server_keeps_its_turns() {
     assert!(worker.session.is_over());
     let engine = engine_with(stores, hasty()).await;
     let mut worker = Worker::come(&engine, 10, vec![(run, 1)]).await;
-    // What was done meanwhile counts, before and after the run is found.
+    // Reports from the time without a connection count, before and after the run is found.
     worker.tell(&turn, completed("ship", json!("sent")));
     let (mut has_turn, mut has_ack) = (false, false);
     while !(has_turn && has_ack) {
@@ -193,7 +193,7 @@ async fn more_runs_than_seats_take_their_turns_one_after_the_other() {
         runs.push(start(&engine).await);
     }
     let row = engine.world().runs.get_run(WORKSPACE, runs[0]).await.unwrap().unwrap();
-    assert_eq!((row.status, row.owner), (Status::Pending, None), "nobody serves it");
+    assert_eq!((row.status, row.owner), (Status::Pending, None), "no worker serves it");
     let mut worker = Worker::come(&engine, 3, vec![]).await;
     for _ in 0..15 {
         runs.push(start(&engine).await);
@@ -284,7 +284,7 @@ async fn a_paused_run_keeps_what_was_under_way_and_resumes_with_a_new_turn() {
 }
 
 #[tokio::test]
-async fn what_runs_on_in_a_paused_run_hears_of_its_cancel() {
+async fn steps_that_run_in_a_paused_run_are_notified_of_its_cancellation() {
     let (_folder, engine) = place().await;
     let mut worker = Worker::come(&engine, 10, vec![]).await;
     let run = start(&engine).await;
@@ -292,8 +292,8 @@ async fn what_runs_on_in_a_paused_run_hears_of_its_cancel() {
     engine.send(run, Input::Pause { reason: None }).await.unwrap();
     assert!(matches!(worker.next().await, WorkerMessage::Revoked { turn: 1, .. }));
     engine.send(run, Input::Cancel { reason: None }).await.unwrap();
-    let told = worker.next().await;
-    assert_eq!(told, WorkerMessage::Cancelled { run, turn: 1, end: TurnEnd::Cancelled(None) });
+    let message = worker.next().await;
+    assert_eq!(message, WorkerMessage::Cancelled { run, turn: 1, end: TurnEnd::Cancelled(None) });
 }
 
 #[tokio::test]
@@ -333,14 +333,14 @@ async fn a_worker_that_drains_gives_a_turn_back_and_still_serves_its_version() {
 }
 
 #[tokio::test]
-async fn what_came_about_together_is_told_in_the_order_of_the_journal() {
+async fn concurrent_results_are_sent_in_the_order_of_the_journal() {
     let (_folder, engine) = place().await;
     let mut worker = Worker::come(&engine, 10, vec![]).await;
     let run = start(&engine).await;
     let turn = worker.turn().await;
     let waited = Report::Waited { step: "go".into(), event: None, pattern: Payload::from(json!({})), timeout_ms: None };
     worker.done(&turn, waited).await;
-    // While the first is being written the others gather, and are written together.
+    // While the first is being written the others queue, and are written together.
     worker.tell(&turn, completed("a", json!(1)));
     worker.tell(&turn, completed("b", json!(2)));
     let signal = Input::Signal { event: "go".into(), payload: Payload::from(json!({})) };
@@ -449,7 +449,7 @@ async fn a_worker_that_raises_its_capacity_gets_what_waits() {
 }
 
 #[tokio::test]
-async fn nobody_speaks_for_a_run_that_is_not_of_its_lane() {
+async fn a_worker_cannot_report_for_a_run_of_another_lane() {
     let (_folder, engine) = place().await;
     let mut worker = Worker::come(&engine, 1, vec![]).await;
     let run = start(&engine).await;
@@ -465,7 +465,7 @@ async fn nobody_speaks_for_a_run_that_is_not_of_its_lane() {
 }
 
 #[tokio::test]
-async fn what_a_worker_holds_in_vain_keeps_nobody_out() {
+async fn stale_holds_of_a_worker_use_no_capacity() {
     let (_folder, engine) = place().await;
     let waiting = start(&engine).await;
     let gone = RunId::new(everstep_core::time::Timestamp::EPOCH, 99);
@@ -473,14 +473,14 @@ async fn what_a_worker_holds_in_vain_keeps_nobody_out() {
     let mut worker = Worker::come(&engine, 1, vec![(gone, 3)]).await;
     let turn = worker.turn().await;
     assert_eq!(turn.run, waiting);
-    // It is told that what it holds is no run.
+    // The worker is notified that the run that it holds does not exist.
     assert!(matches!(worker.next().await, WorkerMessage::Cancelled { run, turn: 3, .. } if run == gone));
-    assert!(engine.world().runs.calls() - calls < 50, "nothing is claimed over and over");
+    assert!(engine.world().runs.calls() - calls < 50, "nothing is claimed repeatedly");
     worker.done(&turn, returned(json!(1))).await;
 }
 
 #[tokio::test]
-async fn a_workspace_has_so_many_workers_and_is_told_so() {
+async fn the_number_of_workers_of_a_workspace_is_bounded() {
     let folder = tempfile::tempdir().unwrap();
     let engine = engine_with(open(folder.path()).await, options()).await;
     for _ in 0..1_000 {
@@ -512,7 +512,7 @@ async fn waiting(engine: &Engine) -> RunId {
     parked(engine, Report::Waited { step: "go".into(), event: None, pattern, timeout_ms: Some(600_000) }).await
 }
 
-/// A run whose function waits for what it reports, parked.
+/// A run whose function waits for the step that it reports, parked.
 async fn parked(engine: &Engine, report: Report) -> RunId {
     let mut worker = Worker::come(engine, 10, vec![]).await;
     let run = start(engine).await;
@@ -550,5 +550,5 @@ async fn a_copy_of_the_database_goes_on_by_itself() {
     worker.done(&turn, returned(json!("in the copy"))).await;
     assert_eq!(finish(&fork, run).await.status, Status::Completed);
     let row = original.world().runs.get_run(WORKSPACE, run).await.unwrap().unwrap();
-    assert_eq!((row.status, row.output), (Status::Waiting, None), "the original knows nothing of it");
+    assert_eq!((row.status, row.output), (Status::Waiting, None), "the original has no record of it");
 }

@@ -158,7 +158,7 @@ fn a_crash_loses_nothing_and_costs_no_attempt() {
         publish(&engine, "w", &definition).await;
         start(&engine, "w", json!({})).await
     });
-    // All loops end where they are; nothing is handed over.
+    // All loops end at once; nothing is handed over.
     drop(first);
     runtime().block_on(async {
         let engine = engine(folder.path()).await;
@@ -225,7 +225,7 @@ async fn a_cancelled_run_stops_its_tasks() {
     let run = start(&engine, "w", json!({})).await;
     assert_eq!(engine.send(run, Input::Cancel { reason: None }).await, Ok(Reply::Accepted));
     assert_eq!(finish(&engine, run).await.status, Status::Cancelled);
-    // Were the task still running, stopping would wait for it.
+    // If the task were still running, stopping would wait for it.
     tokio::time::timeout(Duration::from_secs(5), engine.stop(Duration::from_secs(50))).await.unwrap().unwrap();
 }
 
@@ -324,7 +324,7 @@ async fn a_full_disk_refuses_new_work_and_loses_none() {
     let pages = store.pages().await.unwrap();
     store.set_max_pages(pages).await.unwrap();
     let random: String = (0..40_000_u64).map(|n| format!("{:x}", n.wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect();
-    // Accepted work waits for room, also while new work is refused.
+    // Accepted work waits for space, also while new work is rejected.
     let (accepted, payload) = (engine.clone(), Payload::from(json!({"random": random})));
     let signal = tokio::spawn(async move { accepted.send(run, Input::Signal { event: "go".into(), payload }).await });
     for _ in 0..20 {
@@ -365,7 +365,7 @@ async fn a_long_run_is_parked_with_a_snapshot() {
     publish(&engine, "w", &definition).await;
     let run = start(&engine, "w", json!({"items": (0..800).collect::<Vec<_>>()})).await;
     reach(&engine, run, Status::Waiting).await;
-    // The snapshot is written beside the loop, after the park.
+    // The snapshot is written in a separate task, after the park.
     let has_snapshot = async {
         while engine.world().runs.load_run(run).await.unwrap().unwrap().snapshot.is_none() {
             tokio::task::yield_now().await;
@@ -396,7 +396,7 @@ async fn a_kind_that_a_server_does_not_have_hangs_no_run() {
     publish(&first, "w", &chain(&[noop(json!({"delayMs": 60_000}))])).await;
     let run = start(&first, "w", json!({})).await;
     first.stop(Duration::ZERO).await.unwrap();
-    // Another build, without that kind: it takes the run over and says what is wrong.
+    // Another build, without that kind, claims the run and reports the reason.
     let second = Engine::start(world(stores, Registry::default()), options()).await.unwrap();
     reach(&second, run, Status::Paused).await;
     let row = second.world().runs.get_run(WORKSPACE, run).await.unwrap().unwrap();
@@ -484,7 +484,7 @@ async fn one_of_two_changes_of_the_same_version_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stopped_engine_lets_go_of_its_folder_and_of_whoever_waits() {
+async fn a_stopped_engine_releases_its_folder_and_its_waiting_callers() {
     let folder = tempfile::tempdir().unwrap();
     let options = Options { shards: 4, ..options() };
     let engine = engine_with(open(folder.path()).await, options).await;
@@ -499,7 +499,7 @@ async fn a_stopped_engine_lets_go_of_its_folder_and_of_whoever_waits() {
     for _ in 0..200 {
         start(&engine, "busy", json!({})).await;
     }
-    // Queued scripts are not waited for.
+    // Stopping does not wait for queued scripts.
     tokio::time::timeout(Duration::from_secs(5), engine.stop(Duration::from_secs(60))).await.unwrap().unwrap();
     let waited = tokio::time::timeout(Duration::from_secs(5), waiting).await.unwrap().unwrap();
     assert_eq!(waited, Err(Error::Stopping));

@@ -1,4 +1,4 @@
-//! Runs that go on from others, test runs, and how many runs there are.
+//! Runs that continue from others, test runs, and the counts of runs.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up is to fail")]
 
@@ -23,7 +23,7 @@ use everstep_testkit::contract::fixtures::Tables;
 use serde_json::{Value, json};
 use support::{WORKSPACE, chain, engine, engine_with, finish, open, options, publish, start};
 
-/// A run that waits and was given up by its node.
+/// A waiting run that its node has parked.
 async fn parked(engine: &Engine, run: RunId) {
     let wait = async {
         loop {
@@ -46,7 +46,7 @@ async fn events(engine: &Engine, run: RunId) -> Vec<(Kind, Option<StepKey>, u32)
     entries.into_iter().map(|entry| (entry.row.kind, entry.row.step, entry.row.attempt)).collect()
 }
 
-/// The tables of the database that belongs to a folder.
+/// The tables of the database of a folder.
 fn tables(folder: &Path) -> Tables {
     if support::is_on_postgres() { Tables::Postgres(support::url(folder)) } else { Tables::in_folder(folder) }
 }
@@ -69,7 +69,7 @@ async fn a_fork_waits_for_a_signal_of_its_own() {
     assert_eq!((original.status, original.seq), (Status::Waiting, forked.at));
     assert!(engine.send(run, go("one")).await.unwrap().is_accepted());
     assert_eq!(finish(&engine, run).await.status, Status::Completed);
-    // A fork of an ended run, as it was while it waited.
+    // A fork of an ended run, from the time when it waited.
     let late = engine.fork(WORKSPACE, run, None, None, SideWrites::default()).await.unwrap();
     assert_eq!(late.at, forked.at);
     assert!(engine.send(late.run, go("three")).await.unwrap().is_accepted());
@@ -79,7 +79,7 @@ async fn a_fork_waits_for_a_signal_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_fork_starts_a_child_of_its_own_and_a_forked_child_tells_nobody() {
+async fn a_fork_starts_its_own_child_and_a_forked_child_notifies_no_parent() {
     let folder = tempfile::tempdir().unwrap();
     let engine = engine(folder.path()).await;
     publish(&engine, "child", &chain(&[("wait", "wait", json!({"config": {"event": "go"}}))])).await;
@@ -114,10 +114,10 @@ async fn a_fork_starts_a_child_of_its_own_and_a_forked_child_tells_nobody() {
     let second = child(forked.run).await;
     assert_ne!(first, second);
     parked(&engine, second).await;
-    // The fork is cancelled: its own child goes with it, the original's stays.
+    // The fork is cancelled: its own child is cancelled with it, the original's is not.
     assert!(engine.send(forked.run, Input::Cancel { reason: None }).await.unwrap().is_accepted());
     assert_eq!(finish(&engine, second).await.status, Status::Cancelled);
-    // A fork of the child ends for itself.
+    // A fork of the child ends without effect on the parent.
     let twin = engine.fork(WORKSPACE, first, None, None, SideWrites::default()).await.unwrap();
     parked(&engine, twin.run).await;
     assert!(engine.send(twin.run, go("twin")).await.unwrap().is_accepted());
@@ -151,14 +151,14 @@ async fn what_was_under_way_is_performed_again_by_a_fork() {
 }
 
 #[tokio::test]
-async fn a_fork_that_nobody_waited_for_goes_on() {
+async fn a_fork_continues_when_its_caller_stops_waiting() {
     let folder = tempfile::tempdir().unwrap();
     let engine = engine(folder.path()).await;
     publish(&engine, "waits", &chain(&[("wait", "wait", json!({"config": {"event": "go"}}))])).await;
     let run = start(&engine, "waits", json!({})).await;
     parked(&engine, run).await;
     let mut left = 0;
-    // Whoever asks goes away at one point after the other.
+    // The caller stops waiting at one point after the other.
     for polls in 1..12 {
         let key = format!("k{polls}");
         let mut asked = Box::pin(engine.fork(WORKSPACE, run, None, Some(&key), SideWrites::default()));
@@ -177,7 +177,7 @@ async fn a_fork_that_nobody_waited_for_goes_on() {
 }
 
 #[tokio::test]
-async fn the_same_fork_is_told_as_it_was_made() {
+async fn a_repeated_fork_is_reported_as_it_was_created() {
     let folder = tempfile::tempdir().unwrap();
     let engine = engine(folder.path()).await;
     let go_on = json!({"config": {"event": "go"}});
@@ -187,7 +187,7 @@ async fn the_same_fork_is_told_as_it_was_made() {
     parked(&engine, run).await;
     let forked = engine.fork(WORKSPACE, run, None, Some("k"), SideWrites::default()).await.unwrap();
     parked(&engine, forked.run).await;
-    // Both go on by themselves.
+    // Both continue independently.
     for run in [run, forked.run] {
         assert!(engine.send(run, go("me")).await.unwrap().is_accepted());
         parked(&engine, run).await;
@@ -211,7 +211,7 @@ async fn a_test_run_is_taken_up_by_the_next_process() {
     parked(&first, started.run).await;
     first.stop(Duration::from_secs(5)).await.unwrap();
     drop(first);
-    // Its workflow is in no library: it is read from the journal.
+    // Its workflow is not saved: it is read from the journal.
     let second = engine(folder.path()).await;
     assert!(second.send(started.run, go("me")).await.unwrap().is_accepted());
     let row = finish(&second, started.run).await;
@@ -234,7 +234,7 @@ async fn what_a_test_run_starts_is_part_of_the_test() {
     assert_eq!(listed.runs, []);
 }
 
-/// How many runs of a workflow have a status, as lists show it.
+/// The number of runs of a workflow with a status, as lists show it.
 async fn count(engine: &Engine, status: Status) -> i64 {
     let counts = engine.world().runs.counts(WORKSPACE).await.unwrap();
     counts.iter().filter(|count| count.status == status).map(|count| count.n).sum()
@@ -266,13 +266,13 @@ async fn runs_are_counted_by_status() {
     counted(&engine, &[(Status::Waiting, 1), (Status::Completed, 1), (Status::Cancelled, 1)]).await;
     let forked = engine.fork(WORKSPACE, runs[2], None, None, SideWrites::default()).await.unwrap();
     parked(&engine, forked.run).await;
-    // An orderly stop leaves nothing out.
+    // An orderly stop writes all changes.
     engine.stop(Duration::from_secs(5)).await.unwrap();
     counted(&engine, &[(Status::Waiting, 2), (Status::Running, 0), (Status::Completed, 1)]).await;
 }
 
 #[tokio::test]
-async fn after_a_crash_runs_are_counted_anew() {
+async fn after_a_crash_runs_are_recounted() {
     let folder = tempfile::tempdir().unwrap();
     let stores = open(folder.path()).await;
     let first = engine_with(stores.clone(), options()).await;
@@ -282,7 +282,7 @@ async fn after_a_crash_runs_are_counted_anew() {
     let wrong = everstep_store::Counts { workflow: "waits".to_owned(), status: Status::Waiting, n: 7 };
     stores.runs.add_counts(WORKSPACE, vec![wrong]).await.unwrap();
     if stores.runs.is_shared() {
-        // Another node finds that the first is silent: it never joined with a loop of its own.
+        // Another node detects that the first is silent: it never joined with a loop of its own.
         let silent = everstep_core::ids::NodeId::new(everstep_core::time::Timestamp::EPOCH, 99);
         stores.runs.join(silent, Duration::from_millis(1), None).await.unwrap();
         counted(&first, &[(Status::Waiting, 1)]).await;
@@ -302,10 +302,10 @@ async fn after_a_crash_runs_are_counted_anew() {
     second.stop(Duration::from_secs(5)).await.unwrap();
 }
 
-/// A run, its statuses before and after, how many entries, and whether it is a test.
+/// A run, its statuses before and after, the number of entries, and whether it is a test.
 type Note = (RunId, Option<Status>, Status, usize, bool);
 
-/// Notes what it sees.
+/// Records the items that it observes.
 #[derive(Default)]
 struct Notes(Mutex<Vec<Note>>);
 

@@ -1,4 +1,5 @@
-//! Tasks go to whatever handlers the engine is given: so many of a kind at once, and every workspace in its turn.
+//! Tasks go to the handlers that the engine is given: a fixed number of a kind at the same time, and every workspace in
+//! its turn.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up is to fail")]
 
@@ -23,7 +24,7 @@ use support::{WORKSPACE, chain, finish, open, options, publish, start, world};
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-/// A kind whose tasks end when the test lets them.
+/// A kind whose tasks end when the test permits it.
 struct Turnstile {
     description: Description,
     begun: UnboundedSender<WorkspaceId>,
@@ -61,7 +62,7 @@ struct Fixture {
 }
 
 impl Fixture {
-    /// An engine that knows one kind, of which two tasks may go on at once.
+    /// An engine with one kind, of which two tasks may run at the same time.
     async fn new() -> Self {
         let (sender, begun) = unbounded_channel();
         let (let_through, most) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(0)));
@@ -92,7 +93,7 @@ impl Fixture {
         Self { engine, begun, let_through, most, _folder: folder }
     }
 
-    /// All that was started before has been handed on: one shard takes one run after the other.
+    /// Waits until all earlier starts were dispatched: one shard handles one run after the other.
     async fn settle(&self) {
         let run = start(&self.engine, "nothing", json!({})).await;
         assert_eq!(finish(&self.engine, run).await.status, Status::Completed);
@@ -137,7 +138,7 @@ async fn a_workspace_with_many_tasks_does_not_keep_another_waiting() {
     for _ in 0..5 {
         first.push(fixture.next().await);
     }
-    // Two were inside before it came; after at most one more it is its turn.
+    // Two tasks ran before it arrived; after at most one more it is its turn.
     assert!(first[2..4].contains(&other), "{first:?}");
     assert_eq!(first.iter().filter(|workspace| **workspace == WORKSPACE).count(), 4);
     fixture.let_through.add_permits(100);

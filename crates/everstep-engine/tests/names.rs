@@ -1,4 +1,4 @@
-//! Names and versions of code workflows: whose they are, and who serves them.
+//! Names and versions of code workflows: their owners, and the workers that serve them.
 
 #[expect(dead_code, reason = "each suite uses a part of it")]
 mod support;
@@ -37,7 +37,7 @@ async fn a_name_belongs_to_one_style() {
     let error = engine.open_session(hello).await.err().unwrap();
     assert_eq!(error.code(), "WORKFLOW_STYLE_CONFLICT");
     let error = engine.library().find(WORKSPACE, "fresh", None).await.err().unwrap();
-    assert_eq!(error.code(), "NOT_FOUND", "whoever is refused has registered nothing");
+    assert_eq!(error.code(), "NOT_FOUND", "a rejected worker has registered nothing");
 }
 
 #[tokio::test]
@@ -68,7 +68,7 @@ async fn a_graph_takes_the_number_of_another_that_was_deleted() {
         engine.library().find(WORKSPACE, "order", None).await.unwrap();
     }
     engine.world().workflows.delete_workflow(WORKSPACE, "order").await.unwrap();
-    // Code gives the numbers free.
+    // The registration of code releases the numbers.
     Worker::named(&engine, "ann", 1, 10, vec![]).await;
     engine.world().workflows.delete_workflow(WORKSPACE, "order").await.unwrap();
     publish(&engine, "order", &chain(&[("b", "noop", json!({}))])).await;
@@ -83,7 +83,7 @@ async fn a_version_that_was_found_is_not_read_again() {
     let (_folder, engine) = place().await;
     Worker::come(&engine, 10, vec![]).await;
     let version = engine.library().find_to_start(&Start::new("order", json!({}))).await.unwrap();
-    // Whoever reads it now finds nothing.
+    // A reader finds nothing now.
     engine.world().workflows.delete_workflow(WORKSPACE, "order").await.unwrap();
     assert!(engine.start_run(Start::new("order", json!({}))).await.is_err());
     for n in 0..3 {
@@ -103,7 +103,7 @@ async fn versions_go_to_the_workers_that_serve_them() {
     let first = engine.start_run(first).await.unwrap().run;
     let (one, two) = (old.turn().await, new.turn().await);
     assert_eq!(((one.run, one.version), (two.run, two.version)), ((first, 1), (latest, 2)));
-    // A worker that finds out that it cannot run a version gives the turn back.
+    // A worker that cannot run a version gives the turn back.
     let mut third = Worker::named(&engine, "third", 1, 10, vec![]).await;
     old.tell(&one, Report::Declined { failure: Failure::fatal("VERSION_MISMATCH", "expected 1, got 3") });
     let again = third.turn().await;

@@ -1,4 +1,4 @@
-//! Heavy scripts do not stall the engine: what a neighbour's run takes while others attack.
+//! Heavy scripts do not stall the engine: the duration of a neighbour's run while others attack.
 
 mod support;
 
@@ -11,11 +11,11 @@ use support::{chain, engine, finish, publish, start};
 
 const ROUNDS: usize = 6;
 const RUNS: usize = 60;
-/// What a neighbour may lose.
+/// The factor by which a neighbour may be slower.
 const FACTOR: u32 = 3;
 const SLOWEST: Duration = Duration::from_millis(100);
 
-/// Scripts that take all they can get.
+/// Scripts that consume all resources that they can get.
 const ATTACKS: &[&str] = &[
     "for (;;) {}",
     "const a = []; for (;;) { try { a.push(new Array(1e4).fill(1)) } catch { a.length = 0 } }",
@@ -33,7 +33,7 @@ struct Figures {
     p99: Duration,
 }
 
-/// What runs of three acting nodes take, one after the other.
+/// The duration of runs of three tasks, one after the other.
 async fn measure(engine: &Engine) -> Figures {
     let mut took = Vec::new();
     for _ in 0..RUNS {
@@ -54,7 +54,7 @@ fn attack(code: &str) -> Value {
     )])
 }
 
-/// The machine has other things to do too, so the best of several rounds counts.
+/// Other processes share the machine, so the best of several rounds counts.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_neighbour_s_run_is_little_slower_while_scripts_attack() {
     let folder = tempfile::tempdir().unwrap();
@@ -82,7 +82,7 @@ async fn a_neighbour_s_run_is_little_slower_while_scripts_attack() {
         let is_held = under_attack.p50 <= quiet.p50 * FACTOR && under_attack.p99 <= SLOWEST;
         seen.push((quiet, under_attack));
         for run in running {
-            // One that has ended already is not cancelled, and that is as good.
+            // A run that has already ended is not cancelled, which is equally good.
             engine.send(run, Input::Cancel { reason: None }).await.unwrap();
         }
         if is_held {

@@ -1,6 +1,6 @@
-//! Several nodes on one PostgreSQL database, in one process: what each promises when the others come and go.
+//! Several nodes on one PostgreSQL database, in one process: the promises of each while the others join and leave.
 //!
-//! They reach each other directly. `everstep/tests/cluster` has them as real processes.
+//! They reach each other by function calls. `everstep/tests/cluster` tests them as real processes.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up is to fail")]
 
@@ -72,7 +72,7 @@ fn go(run: RunId, key: Option<&str>) -> RunInput {
     RunInput { key: key.map(str::to_owned), ..RunInput::new(WORKSPACE, run, input) }
 }
 
-/// Waits until something holds.
+/// Waits until a condition holds.
 async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     let wait = async {
         while !holds().await {
@@ -130,7 +130,8 @@ async fn a_signal_to_the_wrong_node_is_acted_on_by_the_owner_within_a_second() {
     assert!(journal.iter().all(|entry| entry.writer == one.node()), "the owner alone has written");
 }
 
-/// Both nodes send at once while the run parks again and again: every signal is answered once, and acted on once.
+/// Both nodes send at the same time while the run parks again and again: every signal is answered once, and applied
+/// once.
 #[tokio::test(flavor = "multi_thread")]
 async fn park_and_signal_in_any_order_lose_nothing() {
     const SIGNALS: usize = 12;
@@ -172,7 +173,7 @@ async fn park_and_signal_in_any_order_lose_nothing() {
     }
 }
 
-/// A node dies without a word and comes back under a new id, with nobody else to help it.
+/// A node crashes and starts again under a new id, without another node.
 #[test]
 fn a_restarted_node_strands_nothing() {
     let (database, street) = (Cluster::shared().database(), Street::default());
@@ -187,7 +188,7 @@ fn a_restarted_node_strands_nothing() {
         (runs, engine.node())
     });
     street.0.lock().unwrap().clear();
-    // All loops end where they are; nothing is handed over.
+    // All loops end at once; nothing is handed over.
     drop(before);
     let began = Instant::now();
     tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -202,7 +203,7 @@ fn a_restarted_node_strands_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_database_outage_of_two_leases_fences_nobody() {
+async fn a_database_outage_of_two_leases_fences_no_node() {
     let cluster = tokio::task::spawn_blocking(|| Cluster::start(Durability::Fast)).await.unwrap();
     let (database, street) = (cluster.database(), Street::default());
     let (one, two) = (join(&database, &street, "one").await, join(&database, &street, "two").await);
@@ -261,7 +262,7 @@ async fn a_run_is_watched_from_where_it_is_not() {
     let (database, street) = (Cluster::shared().database(), Street::default());
     let (one, two) = (join(&database, &street, "one").await, join(&database, &street, "two").await);
     publish(&one, "w", &chain(&[("work", "noop", json!({"config": {"delayMs": 300}}))])).await;
-    // Also when the other node never says a word.
+    // Also if the other node never replies.
     for is_silent in [false, true] {
         if is_silent {
             street.0.lock().unwrap().clear();
@@ -313,12 +314,12 @@ async fn a_child_and_its_parent_may_live_on_different_nodes() {
         .await;
         child.unwrap()
     };
-    // The node that the parent is not on wakes the child; its end brings the parent back.
+    // The node that does not hold the parent wakes the child; the end of the child loads the parent again.
     let parent = start(&one, "parent", json!({})).await;
     let child = child_of(parent).await;
     assert_eq!(two.route(go(child, None)).await, Ok(Reply::Accepted));
     assert_eq!(finish(&one, parent).await.status, Status::Completed);
-    // And a parent that is cancelled elsewhere cancels its child.
+    // A parent that is cancelled on another node cancels its child.
     let parent = start(&one, "parent", json!({})).await;
     let child = child_of(parent).await;
     let cancel = RunInput { input: Input::Cancel { reason: None }, ..go(parent, None) };

@@ -1,8 +1,8 @@
-//! The shapes that a graph may have, one by one and many at once, on a real database.
+//! The shapes that a graph may have, one by one and many at the same time, on a real database.
 //!
-//! The definitions stand in `examples/shapes`.
+//! The definitions are in `examples/shapes`.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 #[expect(dead_code, reason = "each suite uses a part of it")]
 mod support;
@@ -113,7 +113,7 @@ fn read_shape(name: &str) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// How often each step has an entry of a kind.
+/// The number of entries of a kind for each step.
 fn count(journal: &[Entry], kind: Kind) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     for entry in journal.iter().filter(|entry| entry.event.kind() == kind) {
@@ -304,7 +304,7 @@ async fn a_step_costs_one_call_to_the_store() {
         let run = fixture.start("deep_chain").await;
         fixture.wait(run).await;
         let calls = store.calls() - before;
-        // Twenty results, the start, its workflow, and what `wait` reads.
+        // Twenty results, the start, its workflow, and the reads of `wait`.
         assert!(calls <= 20 + 6, "{calls} calls for 20 steps");
     }
     fixture.stop().await;

@@ -1,4 +1,4 @@
-//! Starts that come together, and what whoever starts a run is told of it.
+//! Concurrent starts, and the reply to a start.
 
 #[expect(dead_code, reason = "each suite uses a part of it")]
 mod support;
@@ -44,7 +44,7 @@ async fn a_start_takes_the_version_that_was_active_when_it_was_asked_for() {
     publish(&engine, "work", &chain(&[])).await;
     let crowd = {
         let engine = engine.clone();
-        // Somebody always reads.
+        // One reader is always active.
         tokio::spawn(async move {
             loop {
                 future::try_join_all((0..8).map(|_| engine.start_run(start()))).await.unwrap();
@@ -63,7 +63,7 @@ async fn a_start_takes_the_version_that_was_active_when_it_was_asked_for() {
 }
 
 #[tokio::test]
-async fn a_start_is_told_how_its_run_began_as_the_database_has_it() {
+async fn the_reply_to_a_start_equals_the_row_of_its_run() {
     let folder = tempfile::tempdir().unwrap();
     let engine = engine(folder.path()).await;
     publish(&engine, "work", &chain(&[("wait", "wait", json!({"config": {"event": "go"}}))])).await;
@@ -76,13 +76,13 @@ async fn a_start_is_told_how_its_run_began_as_the_database_has_it() {
     let row = engine.world().runs.get_run(WORKSPACE, run).await.unwrap().unwrap();
     assert_eq!(began.row, row);
     assert_eq!((began.snapshot.seq, began.snapshot.status), (row.seq, Status::Waiting));
-    // What ends at once has begun and ended in one.
+    // A run that ends at once begins and ends in one item.
     let nothing = Start { workflow: "nothing".to_owned(), ..start() };
     let StartReply { run, began, .. } = engine.start_run(nothing).await.unwrap();
     let row = engine.world().runs.get_run(WORKSPACE, run).await.unwrap().unwrap();
     assert_eq!(began.unwrap().row, row);
     assert_eq!(row.status, Status::Completed);
-    // Of a run that was there before nothing is told.
+    // The reply for a run that existed before contains no details.
     let again = engine.start_run(keyed).await.unwrap();
     assert!(!again.created && again.began.is_none());
 }

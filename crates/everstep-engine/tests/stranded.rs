@@ -1,4 +1,4 @@
-//! A run of code that can go on is at a worker, or due in its lane, whatever happens.
+//! A run of code that can continue is at a worker, or due in its lane, in every case.
 
 #[expect(dead_code, reason = "each suite uses a part of it")]
 mod support;
@@ -41,7 +41,7 @@ async fn a_worker_that_is_refused_something_is_not_blocked() {
         }
         assert!(matches!(answers[count - 2], WorkerMessage::Refused { .. }), "{answers:?}");
         assert!(matches!(answers[count - 1], WorkerMessage::Ack { .. }), "{answers:?}");
-        // It dies before it says what came of that.
+        // The worker dies before it reports the result.
         engine.close_session(&worker.session);
         let mut next = Worker::come(&engine, 10, vec![]).await;
         let again = next.turn().await;
@@ -78,7 +78,7 @@ async fn a_worker_that_is_refused_something_of_one_run_is_blocked_in_others() {
     }
 }
 
-/// The next turn; what else the worker is told does not matter.
+/// The next turn; other messages are ignored.
 async fn next_turn(worker: &mut Worker) -> Turn {
     loop {
         if let WorkerMessage::Turn(turn) = worker.next().await {
@@ -94,7 +94,7 @@ async fn a_run_that_is_paused_and_resumed_at_once_gets_another_turn() {
     for _ in 0..5 {
         let run = start(&engine).await;
         let turn = next_turn(&mut worker).await;
-        // While this is being written the two wait, and are decided together.
+        // While this is being written the two inputs wait, and are decided together.
         worker.tell(&turn, completed("pay", json!(5)));
         let (pause, resume) =
             tokio::join!(engine.send(run, Input::Pause { reason: None }), engine.send(run, Input::Resume));
@@ -146,7 +146,7 @@ async fn a_worker_whose_socket_has_gone_gets_no_turns() {
         assert_eq!(finish(&engine, run).await.status, Status::Completed);
     }
     engine.close_session(&here.session);
-    // It comes back, and so does what it is there for.
+    // The worker connects again, and receives the message that it is due.
     let run = start(&engine).await;
     gone.carrier = engine.attach(&gone.session);
     assert_eq!(gone.turn().await.run, run);
@@ -183,13 +183,13 @@ async fn a_run_that_is_due_stays_so_when_others_look_at_it() {
 }
 
 #[tokio::test]
-async fn a_worker_that_comes_back_hears_that_its_run_has_ended() {
+async fn a_worker_that_connects_again_is_notified_that_its_run_has_ended() {
     let (_folder, engine) = place().await;
     let mut worker = Worker::come(&engine, 10, vec![]).await;
     let [before, after] = [start(&engine).await, start(&engine).await];
     worker.turn().await;
     worker.turn().await;
-    // Nobody hears of it for its lease.
+    // The worker is silent for its lease.
     while !worker.session.is_over() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
@@ -197,14 +197,14 @@ async fn a_worker_that_comes_back_hears_that_its_run_has_ended() {
     engine.send(after, Input::Pause { reason: None }).await.unwrap();
     let mut again = Worker::come(&engine, 10, vec![(before, 1), (after, 1)]).await;
     engine.send(after, Input::Cancel { reason: None }).await.unwrap();
-    let mut told = Vec::new();
+    let mut cancelled = Vec::new();
     for _ in 0..2 {
         match again.next().await {
-            WorkerMessage::Cancelled { run, turn: 1, .. } => told.push(run),
+            WorkerMessage::Cancelled { run, turn: 1, .. } => cancelled.push(run),
             message => panic!("expected a cancel, not {message:?}"),
         }
     }
-    told.sort();
-    assert_eq!(told, [before, after]);
+    cancelled.sort();
+    assert_eq!(cancelled, [before, after]);
     assert_eq!(journal(&engine, after).await, ["RunStarted", "TurnStarted", "TurnLost", "RunPaused", "RunCancelled"]);
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use crate::program::Program;
 use crate::token::SyntaxError;
 
-/// Programs in the cache; when it is full, it is cleared. A server's workflows rarely have as many.
+/// The number of programs in the cache; when it is full, it is cleared. The workflows of a server rarely have as many.
 const CACHED_PROGRAMS_MAX: usize = 4096;
 
 #[derive(Default)]

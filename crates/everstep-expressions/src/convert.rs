@@ -1,4 +1,4 @@
-//! JSON to the library's values and back, with every byte counted.
+//! Converts JSON to the library's values and back, and counts every byte.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ pub(crate) enum OnMissing {
     Null,
 }
 
-/// About the bytes that a value has as JSON; `None` if it is longer than `most` or nested deeper than `depth`.
+/// The approximate size of a value as JSON; an error if it is longer than `most` or nested deeper than `depth`.
 pub(crate) fn measure(value: &Value, most: usize, depth: usize) -> Result<usize, String> {
     let mut left = most;
     measure_value(value, &mut left, most, depth)?;
@@ -56,7 +56,7 @@ pub(crate) fn to_library(value: &Value) -> minijinja::Value {
     }
 }
 
-/// Converts a value of the library to JSON. `most` bounds its bytes, also those of a lazy list.
+/// Converts a value of the library to JSON. `most` bounds its bytes, including those of a lazy list.
 pub(crate) fn from_library(value: &minijinja::Value, most: usize, missing: OnMissing) -> Result<Value, String> {
     let mut left = most;
     read_value(value, &mut left, most, JSON_DEPTH, missing)
@@ -95,11 +95,11 @@ fn read_value(
             }
             Ok(Value::Object(object))
         }
-        kind => Err(format!("JSON has no word for a value of type {kind}")),
+        kind => Err(format!("JSON cannot represent a value of type {kind}")),
     }
 }
 
-/// Whole numbers of 64 bits stay exact, larger ones become floats.
+/// Integers of 64 bits stay exact, larger ones become floats.
 fn number(value: &minijinja::Value) -> Result<Value, String> {
     if value.is_integer() {
         if let Ok(number) = i64::try_from(value.clone()) {
@@ -111,10 +111,10 @@ fn number(value: &minijinja::Value) -> Result<Value, String> {
     }
     let number = f64::try_from(value.clone()).or_else(|_| value.to_string().parse::<f64>());
     let number = number.map_err(|_| "this number is out of range".to_owned())?;
-    Number::from_f64(number).map(Value::Number).ok_or_else(|| format!("JSON has no word for the number {number}"))
+    Number::from_f64(number).map(Value::Number).ok_or_else(|| format!("JSON cannot represent the number {number}"))
 }
 
-/// How a value stands in mixed text.
+/// The text of a value within mixed text.
 pub(crate) fn text(value: &Value) -> Cow<'_, str> {
     match value {
         Value::Null => Cow::Borrowed(""),

@@ -1,4 +1,4 @@
-//! What an expression can use: an empty world with the filters and tests listed here.
+//! The environment of an expression: empty, except for the filters and tests listed here.
 
 use std::sync::LazyLock;
 
@@ -6,7 +6,7 @@ use minijinja::{Environment, UndefinedBehavior, filters as builtin, tests};
 
 use crate::filters;
 
-/// The filter that accepts only numbers, inserted behind the operands of `*`. Users cannot write it.
+/// The filter that accepts only numbers, inserted after the operands of `*`. Users cannot write it.
 pub(crate) const NUMBER_GUARD: &str = "__number";
 
 /// Instructions that the library executes for one expression.
@@ -15,7 +15,7 @@ const FUEL_MAX: u64 = 50_000;
 /// How a missing value is treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// It is an error that names the path.
+    /// It is an error with the path.
     Strict,
     /// It is null.
     Lenient,

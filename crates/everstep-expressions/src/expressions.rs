@@ -1,4 +1,4 @@
-//! The evaluator that the core is given.
+//! The evaluator that the core receives.
 
 use everstep_core::evaluate::{Evaluate, Fault, Lookup, Reference};
 use everstep_core::failure::{Failure, code};
@@ -16,7 +16,7 @@ use crate::template::{self, Piece};
 use crate::token::SyntaxError;
 use crate::walk::{self, Found};
 
-/// Evaluates expressions and templates, and remembers the compiled ones. One serves a whole process.
+/// Evaluates expressions and templates, and caches the compiled ones. One evaluator serves a whole process.
 #[derive(Default)]
 pub struct Expressions {
     cache: Cache,
@@ -47,13 +47,13 @@ impl Expressions {
         let mut report = |message: String| faults.push(Fault { pointer: pointer.to_owned(), message });
         match found {
             Found::TooDeep => report(too_deep()),
-            Found::ExtraFields => report("`$expr` stands alone in its object".to_owned()),
+            Found::ExtraFields => report("`$expr` must be the only field of its object".to_owned()),
             Found::Expression(Value::String(source)) => {
                 if let Err(error) = self.compile(source) {
                     report(with_position(source, 0, &error));
                 }
             }
-            Found::Expression(_) => report("`$expr` is a text".to_owned()),
+            Found::Expression(_) => report("`$expr` must be a string".to_owned()),
             Found::Text(text) => match template::cut(text) {
                 Ok(pieces) => {
                     for piece in pieces {
@@ -68,7 +68,7 @@ impl Expressions {
         }
     }
 
-    /// Adds the names that one expression references. What is forgiven once is forgiven throughout the expression:
+    /// Adds the names that one expression references. A name that has a fallback once has it throughout the expression:
     /// `ctx.a.b if ctx.a is defined`.
     fn find_references(&self, pointer: &str, source: &str, references: &mut Vec<Reference>) {
         let reference = |path: &Path, has_fallback: bool| Reference {
@@ -149,8 +149,8 @@ impl Evaluate for Expressions {
     }
 }
 
-/// Resolves one template. What its expressions give is counted together, so that a short template that names a large
-/// value many times is refused before it fills the memory.
+/// Resolves one template. The results of its expressions are counted together, so that a short template that repeats a
+/// large value many times is rejected before it fills the memory.
 struct Resolver<'r> {
     expressions: &'r Expressions,
     lookup: &'r dyn Lookup,
@@ -167,7 +167,7 @@ impl Resolver<'_> {
             Value::String(text) if template::has_expressions(text) => self.resolve_text(text, depth),
             Value::Object(object) => {
                 if let Some(source) = walk::expression_of(object) {
-                    let source = source.as_str().ok_or_else(|| failure("`$expr` is a text".to_owned()))?;
+                    let source = source.as_str().ok_or_else(|| failure("`$expr` must be a string".to_owned()))?;
                     return self.evaluate(source, depth);
                 }
                 if walk::is_secret(object) {

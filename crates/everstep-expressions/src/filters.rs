@@ -1,6 +1,6 @@
-//! Filters of our own: where the library has none, or where its own could grow without bound.
+//! Our own filters: those that the library does not have, and those whose result would be unbounded in the library.
 
-#![expect(clippy::needless_pass_by_value, reason = "the library hands arguments over by value")]
+#![expect(clippy::needless_pass_by_value, reason = "the library passes arguments by value")]
 
 use std::borrow::Cow;
 
@@ -10,10 +10,11 @@ use minijinja::{Error, ErrorKind, State, Value, filters as builtin};
 use crate::OUTPUT_BYTES_MAX;
 use crate::convert;
 
-/// Characters that `trim` compares with, names that `sort` looks at: each is tried for every item.
+/// The maximum length of an argument, such as the characters of `trim` and the names of `sort`: each is compared with
+/// every item.
 const ARGUMENT_BYTES_MAX: usize = 256;
 
-/// Lets a number pass.
+/// Accepts a number.
 pub(crate) fn number(value: &Value) -> Result<Value, Error> {
     match value.kind() {
         ValueKind::Number | ValueKind::Bool => Ok(value.clone()),
@@ -59,7 +60,7 @@ pub(crate) fn split(value: &Value, separator: Option<Cow<'_, str>>, most: Option
     if value.as_str().is_none() {
         return Err(invalid(format!("only text can be split, and this is {}", value.kind())));
     }
-    // Every part costs a value, so that many short ones weigh far more than the text.
+    // Every part is a value, so many short parts use far more memory than the text.
     within_output(value.as_str().map_or(0, str::len))?;
     builtin::split(value, separator.map(Into::into), most.filter(|most| *most < i64::from(u32::MAX)))
 }
@@ -78,7 +79,7 @@ pub(crate) fn sort(state: &State<'_, '_>, value: Value, kwargs: Kwargs) -> Resul
     builtin::sort(state, value, kwargs)
 }
 
-/// Adds numbers. Unlike the library's, it begins at 0: lists of texts are joined, not added.
+/// Adds numbers. Unlike the library's filter, it begins at 0: lists of texts are joined, not added.
 pub(crate) fn sum(
     state: &State<'_, '_>,
     value: Value,
@@ -88,7 +89,7 @@ pub(crate) fn sum(
     builtin::sum(state, value, attribute, Some(Value::from(0)), kwargs)
 }
 
-/// The text of a value as it stands in mixed text.
+/// The text of a value, as in mixed text.
 pub(crate) fn string(value: &Value) -> Result<String, Error> {
     text(value)
 }

@@ -1,4 +1,4 @@
-//! Gathers the values that an expression reads, and no others.
+//! Collects the values that an expression reads, and no others.
 
 use std::collections::BTreeMap;
 
@@ -13,9 +13,9 @@ use crate::scan::PathRead;
 /// The paths that an expression reads.
 #[derive(Debug)]
 pub(crate) struct Inputs {
-    /// As written, to name what is missing.
+    /// As written, for messages about missing values.
     written: Vec<PathRead>,
-    /// Cut at the first index, without those that a shorter one covers: `ctx.a` covers `ctx.a.b`.
+    /// Cut at the first index, without those that a shorter path covers: `ctx.a` covers `ctx.a.b`.
     covering: Vec<Vec<String>>,
 }
 
@@ -25,7 +25,7 @@ pub(crate) struct GatheredInputs {
     pub(crate) bytes: usize,
     /// The first path without a value, and its position in the source.
     pub(crate) missing: Option<(String, usize)>,
-    /// Whether a path with a fallback breaks off before its last segment, which the library does not forgive by itself.
+    /// Whether a path with a fallback ends before its last segment, which the library does not accept.
     pub(crate) breaks_off: bool,
 }
 
@@ -46,10 +46,10 @@ impl Inputs {
         &self.written
     }
 
-    /// Builds the smallest context in which the expression sees what it would see in the whole one.
+    /// Builds the smallest context in which the expression reads the same values as in the whole one.
     ///
-    /// A path without a value still gets its parents, so that only its last segment is undefined:
-    /// `ctx.a.b|default(1)` then works without `ctx.a`.
+    /// A path without a value still gets its parents, so that only its last segment is undefined: `ctx.a.b|default(1)`
+    /// then works without `ctx.a`.
     pub(crate) fn gather(&self, lookup: &dyn Lookup) -> Result<GatheredInputs, String> {
         let mut root = BTreeMap::new();
         let mut bytes = 0;
@@ -59,7 +59,7 @@ impl Inputs {
             let value = path.resolve(lookup);
             if let Some(value) = &value {
                 bytes += convert::measure(value, INPUT_BYTES_MAX - bytes, JSON_DEPTH).map_err(|_| {
-                    format!("with `{path}` it looks at more than {} KiB or {JSON_DEPTH} levels", INPUT_BYTES_MAX / 1024)
+                    format!("with `{path}` it reads more than {} KiB or {JSON_DEPTH} levels", INPUT_BYTES_MAX / 1024)
                 })?;
             }
             insert_value(&mut root, names, value.map(|value| convert::to_library(&value)));
@@ -73,14 +73,14 @@ impl Inputs {
         })
     }
 
-    /// Whether `gather` makes the parents of a path where they are missing.
+    /// Whether `gather` creates the missing parents of a path.
     fn has_parents(&self, path: &Path) -> bool {
         let names = names(path);
         names.len() == path.segments.len() + 1 && self.covering.contains(&names)
     }
 }
 
-/// A context in the making.
+/// A context under construction.
 enum Tree {
     Value(minijinja::Value),
     Parent(BTreeMap<String, Tree>),

@@ -1,14 +1,14 @@
 //! Evaluates expressions and templates over a run's context.
 //!
-//! One language: minijinja's expressions, in `{{ … }}` inside strings and in `{"$expr": "…"}`.
-//! It has no statements, no functions and no way to reach anything but the values it is given.
-//! What a variable is and when an expression is asked for is left to the core.
+//! One language: minijinja's expressions, in `{{ … }}` inside strings and in `{"$expr": "…"}`. It has no statements, no
+//! functions and no access to anything except the values it is given. The core defines the variables and decides when
+//! an expression is evaluated.
 //!
-//! What bounds an expression, since fuel alone bounds neither built-ins nor memory:
+//! The limits of an expression; fuel alone limits neither built-ins nor memory:
 //!
-//! 1. Its source has at most 64 KiB and 512 operators, so that neither parsing nor running it nests deeply.
-//! 2. The values it looks at have at most 1 MiB together.
-//! 3. What `+` and `~` could copy, by the number of them, is at most 64 MiB.
+//! 1. Its source has at most 64 KiB and 512 operators, so that neither parsing nor evaluation nests deeply.
+//! 2. The values that it reads have at most 1 MiB together.
+//! 3. The bytes that `+` and `~` could copy, by their number, are at most 64 MiB.
 //! 4. `*` multiplies numbers only: every operand is checked before it is used, so text and lists are never repeated.
 //! 5. Every filter that can lengthen a text stops at 256 KiB, and so does the result.
 //! 6. A panic inside the library is an error of the expression.
@@ -33,9 +33,9 @@ pub use expressions::Expressions;
 pub const SOURCE_BYTES_MAX: usize = 64 * 1024;
 /// Operators, brackets, dots and words like `and` in one expression.
 pub const OPERATORS_MAX: usize = 512;
-/// Bytes of the values that one computed expression may look at, about as JSON writes them.
+/// Bytes of the values that one computed expression may read, approximately as JSON.
 pub const INPUT_BYTES_MAX: usize = 1024 * 1024;
-/// Bytes that one computed expression may copy on its way, to join texts and lists.
+/// Bytes that one computed expression may copy to join texts and lists.
 pub const COPIED_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// Bytes of what one computed expression gives. A plain path may give more.
+/// Bytes of the result of one computed expression. A plain path may give more.
 pub const OUTPUT_BYTES_MAX: usize = 256 * 1024;

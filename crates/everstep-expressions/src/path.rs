@@ -17,7 +17,7 @@ pub(crate) struct Path {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Segment {
     Name(String),
-    /// Of an array, or the key of an object that is written in digits.
+    /// An index of an array, or the key of an object that consists of digits.
     Index(usize),
 }
 
@@ -32,9 +32,9 @@ impl Segment {
 }
 
 impl Path {
-    /// Reads an expression that is nothing but a path.
+    /// Parses an expression that is only a path.
     pub(crate) fn parse(source: &str) -> Option<Self> {
-        // Most expressions that are not paths say so in one character, long before they are cut into tokens.
+        // A single character shows for most expressions that they are not paths, before they are cut into tokens.
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte.is_ascii_whitespace() || b"_.[]".contains(&byte);
         if !source.bytes().all(is_plain) && !source.contains(['\'', '"']) {
             return None;
@@ -44,7 +44,7 @@ impl Path {
         (used == tokens.len()).then_some(path)
     }
 
-    /// Reads the path that the tokens begin with, and returns how many tokens it has.
+    /// Parses the path at the beginning of the tokens, and returns its number of tokens.
     pub(crate) fn read(tokens: &[Token<'_>]) -> Option<(Self, usize)> {
         let root = tokens.first().filter(|token| token.kind == Kind::Name && !is_constant(token.text))?;
         let mut segments = Vec::new();
@@ -88,7 +88,7 @@ impl Path {
         }
     }
 
-    /// The value that the walk begins at, and the segments that remain.
+    /// The value at which the path begins, and the remaining segments.
     fn base<'l>(&self, lookup: &'l dyn Lookup) -> Option<(Cow<'l, Value>, &[Segment])> {
         match (self.root.as_str(), self.segments.as_slice()) {
             ("ctx" | "vars", [Segment::Name(name), rest @ ..]) => Some((variable(lookup, name)?, rest)),
@@ -134,7 +134,7 @@ fn variable<'l>(lookup: &'l dyn Lookup, name: &str) -> Option<Cow<'l, Value>> {
     }
 }
 
-/// All that can be listed: variables, the input, and an iteration's usual names.
+/// Everything that can be listed: variables, the input, and the usual names of an iteration.
 fn whole_context(lookup: &dyn Lookup) -> Value {
     let mut context = Map::new();
     let names = lookup.names();
@@ -145,7 +145,7 @@ fn whole_context(lookup: &dyn Lookup) -> Value {
     Value::Object(context)
 }
 
-/// Names that stand for a value of their own.
+/// Names of constants.
 pub(crate) fn is_constant(name: &str) -> bool {
     matches!(name, "true" | "false" | "none" | "True" | "False" | "None")
 }

@@ -5,7 +5,7 @@ const EXCERPT_RADIUS_CHARS: usize = 24;
 /// A source of at most this many characters is shown in full.
 const SOURCE_SHOWN_CHARS_MAX: usize = 120;
 
-/// `at character 7, near `…``, with the line where there are several. Counted in characters from 1.
+/// `at character 7, near `…``, with the line if there are several. Counted in characters from 1.
 pub(crate) fn describe(text: &str, at: usize) -> String {
     let near = near(text, at);
     let near = if near.is_empty() { String::new() } else { format!(", near `{near}`") };

@@ -24,7 +24,7 @@ pub(crate) struct Program {
     source_bytes: usize,
 }
 
-/// Why an expression has no value, with the position in its source if there is one.
+/// Why an expression has no value, with the position in its source if it is known.
 pub(crate) struct EvaluationError {
     pub(crate) message: String,
     pub(crate) at: Option<usize>,
@@ -61,10 +61,10 @@ impl Program {
         self.inputs.written()
     }
 
-    /// Runs it.
+    /// Evaluates the expression.
     pub(crate) fn run(&self, mode: Mode, lookup: &dyn Lookup) -> Result<Value, EvaluationError> {
         let given = self.inputs.gather(lookup)?;
-        // The library compares an undefined value without complaint even in strict mode, so we look first.
+        // The library compares an undefined value without an error even in strict mode, so this code checks first.
         if let (Mode::Strict, false, Some(missing)) = (mode, self.expects_missing, &given.missing) {
             return Err(missing_error(missing));
         }
@@ -101,13 +101,13 @@ impl Program {
 }
 
 impl Program {
-    /// About the bytes that its `+` and `~` may copy, at most. A chain of them copies its beginning again and again.
+    /// The approximate maximum of bytes that its `+` and `~` may copy. A chain of them copies its beginning repeatedly.
     fn copied(&self, given: usize) -> usize {
         if self.joins == 0 {
             return 0;
         }
         let operand = given + self.source_bytes;
-        // Upper case and JSON may be several times as long; what goes beyond is cut off by the filters.
+        // Upper case and JSON may be several times as long; the filters cut the rest.
         let filtered = operand.saturating_pow(1 + self.amplifiers).min(OUTPUT_BYTES_MAX.max(operand.saturating_mul(4)));
         let longest = if self.amplifiers > 0 { filtered } else { operand };
         longest.saturating_mul(self.joins + 1).saturating_mul(self.joins + 1)
@@ -122,7 +122,7 @@ pub(crate) fn undefined(path: &str) -> String {
     format!("`{path}` is undefined")
 }
 
-/// Runs the library, which has been seen to panic on odd slices such as `[1][0:2:-1]`.
+/// Calls the library, which has panicked on unusual slices such as `[1][0:2:-1]`.
 fn guarded<T>(run: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     panic::catch_unwind(AssertUnwindSafe(run))
         .unwrap_or_else(|_| Err(Error::new(ErrorKind::InvalidOperation, "the expression cannot be computed")))

@@ -13,15 +13,15 @@ pub(crate) struct Scan {
     pub(crate) guards: Guards,
     /// Every path that it may read.
     pub(crate) path_reads: Vec<PathRead>,
-    /// How many operators may join texts or lists.
+    /// The number of operators that may join texts or lists.
     pub(crate) joins: usize,
-    /// Whether a missing value may be meant: it has a default, a test for it, or is chosen by a condition.
+    /// Whether a missing value may be intended: it has a default, a test for it, or a condition selects it.
     pub(crate) expects_missing: bool,
-    /// How many filters may make far more of a text than it was.
+    /// The number of filters that may make a text much longer.
     pub(crate) amplifiers: u32,
 }
 
-/// Where guards were put into a source.
+/// The positions at which guards were inserted into a source.
 #[derive(Debug)]
 pub(crate) struct Guards(Vec<usize>);
 
@@ -36,10 +36,10 @@ pub(crate) struct PathRead {
 }
 
 impl Scan {
-    /// Reads an expression.
+    /// Parses an expression.
     ///
-    /// 1. Only filters and tests of the list are used, and nothing is called.
-    /// 2. `*` stands between two operands, neither a text literal.
+    /// 1. It uses only filters and tests of the list, and calls nothing.
+    /// 2. `*` is between two operands, neither of which is a text literal.
     /// 3. Sizes are within their limits.
     pub(crate) fn from_source(source: &str) -> Result<Self, SyntaxError> {
         if source.len() > SOURCE_BYTES_MAX {
@@ -129,35 +129,38 @@ fn check_names(tokens: &[Token<'_>]) -> Result<(), SyntaxError> {
             let known = environment::filter_names().join(", ");
             return Err(SyntaxError::new(
                 token.start,
-                format!("there is no filter `{}`; there are {known}", token.text),
+                format!("the filter `{}` does not exist; the filters are {known}", token.text),
             ));
         }
         if role == Role::Test && (is_dotted || !environment::has_test(token.text)) {
             let known = environment::test_names().join(", ");
-            return Err(SyntaxError::new(token.start, format!("there is no test `{}`; there are {known}", token.text)));
+            return Err(SyntaxError::new(
+                token.start,
+                format!("the test `{}` does not exist; the tests are {known}", token.text),
+            ));
         }
         if token.ends_operand() && !is_named && next.is_some_and(|next| next.is("(")) {
             let name = if token.kind == Kind::Name { token.text } else { "this" };
             return Err(SyntaxError::new(
                 token.start,
-                format!("`{name}` cannot be called; filters are written `value | name`"),
+                format!("`{name}` cannot be called; write a filter as `value | name`"),
             ));
         }
     }
     Ok(())
 }
 
-/// Finds where each operand of `*` ends. The library repeats texts and lists with `*`, up to 100 MB at a time and
-/// already while it compiles, so a filter that lets numbers pass is put behind every operand.
+/// Finds the end of each operand of `*`. The library repeats texts and lists with `*`, up to 100 MB at a time and
+/// already while it compiles, so a filter that accepts only numbers is inserted after every operand.
 fn guard_products(tokens: &[Token<'_>]) -> Result<Vec<usize>, SyntaxError> {
     let mut positions = Vec::new();
     for (index, token) in tokens.iter().enumerate().filter(|(_, token)| token.is("*")) {
         let refuse = |message: &str| Err(SyntaxError::new(token.start, message));
         let Some(left) = index.checked_sub(1).map(|index| &tokens[index]).filter(|left| left.ends_operand()) else {
-            return refuse("`*` stands between two numbers");
+            return refuse("`*` needs a number on each side");
         };
         let Some(end) = operand_end(tokens, index + 1) else {
-            return refuse("`*` stands between two numbers; put a longer operand in parentheses");
+            return refuse("`*` needs a number on each side; put a longer operand in parentheses");
         };
         if left.kind == Kind::Text || tokens[index + 1..=end].iter().all(|token| token.kind == Kind::Text) {
             return refuse("text cannot be multiplied");
@@ -169,8 +172,8 @@ fn guard_products(tokens: &[Token<'_>]) -> Result<Vec<usize>, SyntaxError> {
     Ok(positions)
 }
 
-/// The last token of the operand that begins at `index`: signs, a primary, its path segments, its filters.
-/// `None` where it has none, or where a test follows without parentheses.
+/// The last token of the operand that begins at `index`: signs, a primary, its path segments, its filters. `None` if
+/// there is none, or if a test follows without parentheses.
 fn operand_end(tokens: &[Token<'_>], mut index: usize) -> Option<usize> {
     while tokens.get(index)?.is("-") {
         index += 1;
@@ -223,7 +226,7 @@ fn insert_guards(source: &str, positions: &[usize]) -> String {
     guarded
 }
 
-/// Our own reading, since the library's `undeclared_variables` overlooks what is sliced: `ctx.items[1:]`.
+/// Our own analysis, because the library's `undeclared_variables` overlooks slices: `ctx.items[1:]`.
 fn find_path_reads(tokens: &[Token<'_>]) -> Vec<PathRead> {
     let mut path_reads = Vec::new();
     for (index, token) in tokens.iter().enumerate() {
@@ -241,7 +244,7 @@ fn find_path_reads(tokens: &[Token<'_>]) -> Vec<PathRead> {
     path_reads
 }
 
-/// Whether what follows a path is `|default`, `is defined` or the like.
+/// Whether a path is followed by `|default`, `is defined` or the like.
 fn is_fallback(rest: &[Token<'_>]) -> bool {
     let is_between = |token: &&Token<'_>| {
         let is_word = token.kind == Kind::Word && matches!(token.text, "is" | "not");
@@ -277,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_found_wherever_they_stand() {
+    fn paths_are_found_at_every_position() {
         let paths = |source: &str| {
             let path_reads = Scan::from_source(source).unwrap().path_reads;
             path_reads.iter().map(|path_read| path_read.path.to_string()).collect::<Vec<_>>()

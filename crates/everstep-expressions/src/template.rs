@@ -6,7 +6,7 @@ use crate::token::{self, SyntaxError};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Piece<'s> {
     Text(&'s str),
-    /// What stands between the braces, and where.
+    /// The text between the braces, and its position.
     Expression {
         source: &'s str,
         at: usize,
@@ -27,7 +27,7 @@ pub(crate) fn cut(text: &str) -> Result<Vec<Piece<'_>>, SyntaxError> {
         }
         let at = open + 2;
         let Some(length) = expression_length(&text[at..]) else {
-            return Err(SyntaxError::new(open, "`{{` is opened and never closed"));
+            return Err(SyntaxError::new(open, "`{{` has no closing `}}`"));
         };
         pieces.push(Piece::Expression { source: &text[at..at + length], at });
         from = at + length + 2;
@@ -46,7 +46,7 @@ pub(crate) fn unwrap(source: &str) -> &str {
     }
 }
 
-/// How far it is to `}}`, which neither a text nor a brace of the expression itself ends.
+/// The distance to `}}`, without those inside a text literal or a brace of the expression itself.
 fn expression_length(rest: &str) -> Option<usize> {
     let bytes = rest.as_bytes();
     let mut depth = 0_usize;

@@ -17,7 +17,7 @@ impl Token<'_> {
         self.kind == Kind::Operator && self.text == operator
     }
 
-    /// Whether an operand may end here, so that what follows is an infix operator.
+    /// Whether an operand may end here, so that an infix operator follows.
     pub(crate) fn ends_operand(&self) -> bool {
         match self.kind {
             Kind::Name | Kind::Number | Kind::Text => true,
@@ -26,7 +26,7 @@ impl Token<'_> {
         }
     }
 
-    /// The inside of a text literal, unless it has escapes.
+    /// The content of a text literal, unless it has escapes.
     pub(crate) fn plain_text(&self) -> Option<&str> {
         let inside = self.text.get(1..self.text.len().checked_sub(1)?)?;
         (self.kind == Kind::Text && !inside.contains('\\')).then_some(inside)
@@ -92,7 +92,7 @@ pub(crate) fn text_length(bytes: &[u8], at: usize) -> Result<usize, SyntaxError>
             _ => index += 1,
         }
     }
-    Err(SyntaxError::new(at, "a text is opened and never closed"))
+    Err(SyntaxError::new(at, "a text literal has no closing quote"))
 }
 
 fn is_word(name: &str) -> bool {

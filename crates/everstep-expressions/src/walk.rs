@@ -5,19 +5,19 @@ use serde_json::{Map, Value};
 
 use crate::template;
 
-/// Something inside a value that is not plain data.
+/// A part of a value that is not plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found<'v> {
     /// A string with braces.
     Text(&'v str),
-    /// What stands in `{"$expr": …}`.
+    /// The content of `{"$expr": …}`.
     Expression(&'v Value),
-    /// `$expr` in an object with other fields, which would be taken as data.
+    /// `$expr` in an object with other fields, which would be treated as data.
     ExtraFields,
     TooDeep,
 }
 
-/// Shows everything that is not plain data, with its JSON pointer.
+/// Visits everything that is not plain data, with its JSON pointer.
 pub(crate) fn walk<'v>(value: &'v Value, visit: &mut dyn FnMut(String, Found<'v>)) {
     visit_value(value, "", 0, visit);
 }
@@ -52,12 +52,12 @@ fn visit_value<'v>(value: &'v Value, pointer: &str, depth: usize, visit: &mut dy
     }
 }
 
-/// The source in `{"$expr": …}`, an object with that key alone.
+/// The source in `{"$expr": …}`, an object with only that key.
 pub(crate) fn expression_of(object: &Map<String, Value>) -> Option<&Value> {
     if object.len() == 1 { object.get("$expr") } else { None }
 }
 
-/// Whether an object names a secret. It is carried as it is written, and nothing in it is computed.
+/// Whether an object names a secret. It is passed on as written, and nothing in it is computed.
 pub(crate) fn is_secret(object: &Map<String, Value>) -> bool {
     object.len() == 1 && object.contains_key("$secret")
 }

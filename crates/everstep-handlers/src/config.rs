@@ -12,8 +12,8 @@ pub(crate) fn schema<T: JsonSchema>() -> Schema {
     Schema::built_in(&schemars::schema_for!(T).to_value())
 }
 
-/// Reads a config whose templates are resolved and whose secrets are revealed. The message of a failure holds no
-/// value of the config but numbers.
+/// Reads a config whose templates are resolved and whose secrets are revealed. The message of a failure contains no
+/// value of the config except numbers.
 pub(crate) fn read<T: DeserializeOwned>(config: Value, schema: &Schema) -> Result<T, Failure> {
     let invalid = |message: String| Failure::fatal(code::INVALID_CONFIG, message);
     let config = if config.is_null() { json!({}) } else { config };
@@ -26,20 +26,20 @@ pub(crate) fn read<T: DeserializeOwned>(config: Value, schema: &Schema) -> Resul
     serde_json::from_value(config).map_err(|error| invalid(error.to_string()))
 }
 
-/// What is wrong with a config as it is saved: a template may stand for any value but those of raw fields.
+/// The errors in a config that is saved: a template may replace any value except those of raw fields.
 pub(crate) fn check(config: &Value, schema: &Schema, raw_fields: &[String]) -> Vec<Fault> {
     let empty = json!({});
     let config = if config.is_null() { &empty } else { config };
     if !config.is_object() {
-        return vec![Fault { pointer: String::new(), message: "a config is an object".to_owned() }];
+        return vec![Fault { pointer: String::new(), message: "a config must be an object".to_owned() }];
     }
     schema.check(config, CheckMode::Saved { raw_fields })
 }
 
-/// What is wrong with a value in which nothing stands for anything else.
+/// The errors in a value without templates.
 pub(crate) fn check_exactly<T: DeserializeOwned>(value: &Value, schema: &Schema) -> Vec<Fault> {
     if !value.is_object() {
-        return vec![Fault { pointer: String::new(), message: "a config is an object".to_owned() }];
+        return vec![Fault { pointer: String::new(), message: "a config must be an object".to_owned() }];
     }
     let faults = schema.check(value, CheckMode::Resolved);
     match serde_json::from_value::<T>(value.clone()) {

@@ -1,4 +1,4 @@
-//! Asks a data source with a saved query.
+//! Queries a data source with a saved query.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,14 +19,14 @@ use crate::sources::{Drivers, QueryRequest};
 
 const TIMEOUT_SECONDS_DEFAULT: u32 = 30;
 
-/// Asks a data source. The rows are the step's output.
+/// Queries a data source. The rows are the step's output.
 pub struct DataQueryHandler {
     sources: Arc<dyn Sources>,
     drivers: Drivers,
     description: Description,
 }
 
-/// Asks a data source with a saved query.
+/// Queries a data source with a saved query.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Config {
@@ -37,7 +37,7 @@ struct Config {
     /// The query's arguments, by name.
     #[serde(default)]
     args: Map<String, Value>,
-    /// How long the query may take, in seconds; the query's own limit holds as well.
+    /// The time limit of the query, in seconds; the query's own limit applies as well.
     #[serde(default)]
     #[schemars(range(min = 1, max = 3600))]
     timeout_seconds: Option<u32>,
@@ -57,11 +57,11 @@ impl DataQueryHandler {
             title: "Data query",
             group: "Integration",
             icon: "database",
-            summary: "Asks a database, a file or a service with a saved query and gives its rows.",
+            summary: "Queries a database, a file or a service with a saved query and returns its rows.",
             output: "`{rows, rowCount, fields, truncated}`.",
             schema: config::schema::<Config>(),
             examples: vec![Example::new(
-                "Ask with a saved query and its arguments",
+                "Run a saved query with its arguments",
                 json!({"dataQueryID": "open-orders", "args": {"customer": "{{ctx.input.customer}}", "limit": 10}}),
             )],
             is_internal: false,

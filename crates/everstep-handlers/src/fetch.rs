@@ -1,4 +1,4 @@
-//! `fetch` of scripts, over the guarded client.
+//! `fetch` of scripts, through the guarded client.
 
 use std::str::FromStr;
 
@@ -32,22 +32,26 @@ impl Fetch for GuardedFetch {
     }
 }
 
-/// Reads what a script wants; nothing in it is passed over.
+/// Reads the request of a script; an unknown part is an error.
 fn read(request: FetchRequest) -> Result<everstep_net::Request, String> {
-    let url = Url::parse(&request.url).map_err(|error| format!("{:?} is not an address: {error}", request.url))?;
+    let url = Url::parse(&request.url).map_err(|error| format!("{:?} is not a valid address: {error}", request.url))?;
     let method = request.method.to_ascii_uppercase();
     let is_known = matches!(method.as_str(), "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS");
     let method = Method::from_str(&method).ok().filter(|_| is_known);
     let method = method.ok_or_else(|| {
-        format!("there is no method {:?}: one of GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS", request.method)
+        format!(
+            "the method {:?} is not supported; use one of GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS",
+            request.method
+        )
     })?;
     let mut headers = HeaderMap::new();
     for (name, value) in request.headers {
-        let read = HeaderName::from_str(&name).map_err(|_| format!("{name:?} cannot be a header's name"))?;
+        let read = HeaderName::from_str(&name).map_err(|_| format!("{name:?} is not a valid name of a header"))?;
         if RESERVED_HEADERS.contains(&read.as_str()) {
-            return Err(format!("the header {name:?} cannot be set"));
+            return Err(format!("the header {name:?} cannot be set: the client sets it"));
         }
-        let value = HeaderValue::from_str(&value).map_err(|_| format!("the header {name:?} cannot have this value"))?;
+        let value =
+            HeaderValue::from_str(&value).map_err(|_| format!("the value of the header {name:?} is not valid"))?;
         headers.append(read, value);
     }
     Ok(everstep_net::Request {

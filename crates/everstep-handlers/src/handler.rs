@@ -1,4 +1,4 @@
-//! What a handler is told and what it answers.
+//! The task that a handler receives, and the result that it returns.
 
 use std::time::Duration;
 
@@ -23,20 +23,21 @@ pub struct Task {
     pub attempt: u32,
     /// The node's type.
     pub kind: String,
-    /// The node's config with every template resolved, but for the kind's raw fields.
+    /// The node's config with all templates resolved, except for the kind's raw fields.
     pub config: Value,
-    /// Where in the config the definition names secrets, as JSON pointers. Nothing else may be taken for one.
+    /// The places in the config where the definition names secrets, as JSON pointers. No other value is used as the
+    /// name of a secret.
     pub secrets: Vec<String>,
     /// The config as the definition has it, with unresolved templates, if it names secrets; else null.
     pub written: Value,
-    /// The context, for kinds that ask for it; else null.
+    /// The context, for kinds that need it; else null.
     pub context: Payload,
-    /// How long this attempt may take, counted from the start of performing.
+    /// The time limit of this attempt, counted from the start of its execution.
     pub timeout: Duration,
 }
 
 impl Task {
-    /// The same for every attempt of this step: what an outside system may use to tell a repetition.
+    /// The same for every attempt of this step: an outside system may use it to recognise a repetition.
     pub fn idempotency_key(&self) -> String {
         format!("{}:{}", self.run, self.step)
     }
@@ -59,24 +60,24 @@ impl From<Result<Outcome, Failure>> for TaskResult {
 #[derive(Clone, Debug)]
 pub struct Description {
     pub info: KindInfo,
-    /// For people: "JavaScript".
+    /// A title for people: "JavaScript".
     pub title: &'static str,
     pub group: &'static str,
     /// The name of an icon, for editors.
     pub icon: &'static str,
     pub summary: &'static str,
-    /// What the output is.
+    /// A description of the output.
     pub output: &'static str,
     /// The JSON Schema of the config.
     pub schema: Schema,
     pub examples: Vec<Example>,
-    /// Whether it is for tests and benchmarks only, so that editors leave it out.
+    /// Whether it is for tests and benchmarks only, so that editors do not offer it.
     pub is_internal: bool,
-    /// How many tasks of this kind one node performs at once.
+    /// The number of tasks of this kind that one node performs at the same time.
     pub concurrency: usize,
 }
 
-/// A config that works, and what it does.
+/// A valid config, and its purpose.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Example {
@@ -90,12 +91,12 @@ impl Example {
     }
 }
 
-/// Performs tasks of one kind. It touches the world; it leaves the database to the engine.
+/// Performs tasks of one kind. It accesses outside systems; only the engine accesses the database.
 #[async_trait]
 pub trait Handler: Send + Sync {
     fn describe(&self) -> &Description;
 
-    /// What is wrong with a config; pointers are relative to it. Templates may stand in any field but raw ones.
+    /// The errors in a config; pointers are relative to it. Templates may occur in any field except raw ones.
     fn check(&self, config: &Value) -> Vec<Fault>;
 
     /// What is wrong with the code in a config, such as the syntax of a script. Called when a definition is saved.

@@ -21,10 +21,10 @@ use crate::handler::{Description, Example, Handler, Task, TaskResult};
 use crate::ports::FetchPolicy;
 use crate::{config, logs};
 
-const FETCH_HINT: &str = "scripts of this workspace may make requests once its options hold \"fetch\": true";
+const FETCH_HINT: &str = "scripts of this workspace may use fetch only if its options contain \"fetch\": true";
 const TIMEOUT_SECONDS_DEFAULT: u32 = 30;
 
-/// Runs JavaScript with the run's context as `ctx`. What it returns is the step's output.
+/// Runs JavaScript with the run's context as `ctx`. Its return value is the step's output.
 pub struct JavaScriptHandler {
     sandbox: Sandbox,
     fetch: Arc<dyn Fetch>,
@@ -36,10 +36,10 @@ pub struct JavaScriptHandler {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Config {
-    /// The body of an async function: it may `await` and it may `return` any JSON value.
+    /// The body of an async function: it may `await`, and `return` any JSON value.
     #[schemars(length(min = 1), regex(pattern = r"\S"))]
     code: String,
-    /// How long the code may run, in seconds.
+    /// The time limit of the code, in seconds.
     #[serde(default)]
     #[schemars(range(min = 1, max = 3600))]
     timeout_seconds: Option<u32>,
@@ -63,11 +63,11 @@ impl JavaScriptHandler {
             group: "Code",
             icon: "braces",
             summary: "Computes a value from the context with JavaScript, in a sandbox.",
-            output: "What the code returns, as JSON.",
+            output: "The value that the code returns, as JSON.",
             schema: config::schema::<Config>(),
             examples: vec![
                 Example::new(
-                    "Add up an order",
+                    "Compute the total of an order",
                     json!({"code": "const lines = ctx.input.lines ?? [];\nreturn {total: lines.reduce((sum, line) => sum + line.price * line.count, 0)};"}),
                 ),
                 Example::new(
@@ -75,18 +75,19 @@ impl JavaScriptHandler {
                     json!({"code": "console.log('input', ctx.input);\nreturn Object.keys(ctx.input).length;", "timeoutSeconds": 5}),
                 ),
                 Example::new(
-                    "Ask a server, in a workspace that allows it",
+                    "Send a request, in a workspace that allows it",
                     json!({"code": "const answer = await fetch('https://api.example.com/rates');\nif (!answer.ok) throw new Error(`status ${answer.status}`);\nreturn await answer.json();"}),
                 ),
             ],
             is_internal: false,
-            // No more than the sandbox runs at once: a script's time counts from its start, not from its queueing.
+            // Not more than the sandbox runs at the same time: the time of a script counts from its start, not from its
+            // queueing.
             concurrency: sandbox.threads(),
         };
         Self { sandbox, fetch: Arc::new(GuardedFetch(client)), fetch_policy, description }
     }
 
-    /// What `fetch` does in a script. Code in which the word does not stand is not asked about.
+    /// The implementation of `fetch` for a script. Code that does not contain the word needs no lookup.
     async fn find_fetch(&self, workspace: WorkspaceId, code: &str) -> Result<Option<Arc<dyn Fetch>>, Failure> {
         let is_allowed = code.contains("fetch") && self.fetch_policy.allows(workspace).await?;
         Ok(is_allowed.then(|| Arc::clone(&self.fetch)))
@@ -102,7 +103,7 @@ impl Handler for JavaScriptHandler {
     fn check(&self, config: &Value) -> Vec<Fault> {
         let mut faults = config::check(config, &self.description.schema, &self.description.info.raw_fields);
         if config.get("code").and_then(Value::as_str).is_some_and(|code| code.contains('\0')) {
-            faults.push(Fault { pointer: "/code".to_owned(), message: "the code holds a NUL character".to_owned() });
+            faults.push(Fault { pointer: "/code".to_owned(), message: "the code contains a NUL character".to_owned() });
         }
         faults
     }
@@ -141,7 +142,7 @@ fn outcome(json: String) -> Result<Outcome, Failure> {
     Ok(Outcome::from_output(output))
 }
 
-/// Whether a script wanted to use `fetch`, which was not there.
+/// Whether a script tried to use `fetch`, which was not available.
 fn is_about_fetch(thrown: &str) -> bool {
     thrown.starts_with("ReferenceError") && thrown.contains("fetch")
 }
@@ -152,7 +153,7 @@ fn failure(error: &Error) -> Failure {
         Error::Threw { message: thrown, .. } if is_about_fetch(thrown) => {
             Failure::fatal("JAVASCRIPT_ERROR", format!("{message}; {FETCH_HINT}"))
         }
-        // Code that cannot be read will not be read next time either.
+        // Code with a syntax error has it in every attempt.
         Error::Threw { message: thrown, .. } if thrown.starts_with("SyntaxError") => {
             Failure::fatal("JAVASCRIPT_ERROR", message)
         }

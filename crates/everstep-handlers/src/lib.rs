@@ -1,7 +1,7 @@
 //! Acts on the outside world: one file per kind of node.
 //!
-//! A handler is told a task and answers with a value or a failure. Retries, timeouts, the journal and the
-//! resolution of templates are left to the engine and the core.
+//! A handler receives a task and returns a value or a failure. The engine and the core handle retries, timeouts, the
+//! journal and the resolution of templates.
 
 mod catalogue;
 mod config;

@@ -1,8 +1,8 @@
-//! Keeps the log lines of an attempt within their limit.
+//! Limits the log lines of an attempt.
 
 use everstep_core::limits::LOG_BYTES;
 
-/// Cuts lines that together have more than the limit, with a mark at the end.
+/// Cuts lines that together exceed the limit, with a mark at the end.
 pub(crate) fn cut(lines: Vec<String>) -> Vec<String> {
     let size = |line: &String| line.len() + 1;
     if lines.iter().map(size).sum::<usize>() <= LOG_BYTES {

@@ -126,7 +126,7 @@ impl Pattern {
         }
     }
 
-    /// Whether a byte of a text stands for one of the pattern.
+    /// Whether a byte of a text matches one of the pattern.
     fn is_same(&self, byte: u8, found: u8) -> bool {
         match self.form {
             Form::Text => byte == found || (byte == b' ' && found == b'+'),

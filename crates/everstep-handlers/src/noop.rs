@@ -1,4 +1,4 @@
-//! Does nothing, in whatever way a test or a benchmark asks for.
+//! Does nothing, in the way that a test or a benchmark configures.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::config;
 use crate::handler::{Description, Example, Handler, Task, TaskResult};
 
-/// Succeeds, or fails, as its config says. Without `delayMs` it needs no timer and no runtime.
+/// Succeeds, or fails, according to its config. Without `delayMs` it needs no timer and no runtime.
 pub struct NoopHandler {
     description: Description,
 }
@@ -23,16 +23,16 @@ pub struct NoopHandler {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Config {
-    /// What the step gives.
+    /// The output of the step.
     #[serde(default)]
     output: Value,
     /// The message that the step fails with.
     #[serde(default)]
     fail: Option<String>,
-    /// How many attempts fail before one succeeds; without it every attempt does.
+    /// The number of attempts that fail before one succeeds; without it every attempt fails.
     #[serde(default)]
     fail_times: Option<u32>,
-    /// How long the step takes, in milliseconds.
+    /// The duration of the step, in milliseconds.
     #[serde(default)]
     #[schemars(range(max = 3_600_000))]
     delay_ms: Option<u64>,
@@ -45,10 +45,10 @@ impl NoopHandler {
             title: "No operation",
             group: "Testing",
             icon: "circle-off",
-            summary: "Gives a fixed output, fails or waits, for tests and benchmarks.",
-            output: "What `output` says.",
+            summary: "Returns a fixed output, fails or waits, for tests and benchmarks.",
+            output: "The value of `output`.",
             schema: config::schema::<Config>(),
-            examples: vec![Example::new("Fail twice, then give a number", json!({"failTimes": 2, "output": 5}))],
+            examples: vec![Example::new("Fail twice, then return a number", json!({"failTimes": 2, "output": 5}))],
             is_internal: true,
             concurrency: 1024,
         };
@@ -94,7 +94,7 @@ impl Config {
         if !fails {
             return Ok(Outcome::from_output(self.output));
         }
-        let message = self.fail.unwrap_or_else(|| format!("attempt {attempt} was told to fail"));
+        let message = self.fail.unwrap_or_else(|| format!("the config demands that attempt {attempt} fails"));
         Err(Failure::transient("NOOP_FAILED", message))
     }
 }

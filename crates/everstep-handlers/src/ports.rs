@@ -1,4 +1,4 @@
-//! What the handlers are given of the world around them.
+//! The ports through which handlers access their environment.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub trait Secrets: Send + Sync {
     async fn reveal(&self, workspace: WorkspaceId, name: &str) -> Result<Zeroizing<String>, Failure>;
 }
 
-/// Knows the data sources of a workspace, and its saved queries.
+/// Finds the data sources of a workspace, and its saved queries.
 #[async_trait]
 pub trait Sources: Send + Sync {
     async fn query(&self, workspace: WorkspaceId, id: &str) -> Result<Query, Failure>;
@@ -31,7 +31,7 @@ pub trait FetchPolicy: Send + Sync {
     async fn allows(&self, workspace: WorkspaceId) -> Result<bool, Failure>;
 }
 
-/// All that the standard handlers use.
+/// All ports of the standard handlers.
 #[derive(Clone)]
 pub struct Ports {
     pub sandbox: Sandbox,
@@ -43,7 +43,7 @@ pub struct Ports {
 }
 
 impl Ports {
-    /// For checking definitions, and for tests: there are no secrets and no sources, nothing inside may be reached.
+    /// For checking definitions, and for tests: no secrets and no sources exist, and private addresses are blocked.
     pub fn none() -> Self {
         let client = Client::new(Guard::default());
         let secrets: Arc<dyn Secrets> = Arc::new(Nothing);
@@ -58,24 +58,30 @@ impl Ports {
     }
 }
 
-/// Has nothing to give.
+/// Provides nothing.
 struct Nothing;
 
 #[async_trait]
 impl Secrets for Nothing {
     async fn reveal(&self, _: WorkspaceId, name: &str) -> Result<Zeroizing<String>, Failure> {
-        Err(Failure::fatal("SECRET_NOT_FOUND", format!("there is no secret {name:?}: no secrets are kept here")))
+        Err(Failure::fatal(
+            "SECRET_NOT_FOUND",
+            format!("the secret {name:?} does not exist: no secrets are stored here"),
+        ))
     }
 }
 
 #[async_trait]
 impl Sources for Nothing {
     async fn query(&self, _: WorkspaceId, id: &str) -> Result<Query, Failure> {
-        Err(Failure::fatal(SOURCE_NOT_FOUND, format!("there is no query {id:?}: no queries are kept here")))
+        Err(Failure::fatal(SOURCE_NOT_FOUND, format!("the query {id:?} does not exist: no queries are stored here")))
     }
 
     async fn source(&self, _: WorkspaceId, name: &str) -> Result<Source, Failure> {
-        Err(Failure::fatal(SOURCE_NOT_FOUND, format!("there is no data source {name:?}: none are kept here")))
+        Err(Failure::fatal(
+            SOURCE_NOT_FOUND,
+            format!("the data source {name:?} does not exist: no data sources are stored here"),
+        ))
     }
 }
 

@@ -21,7 +21,7 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Every kind that comes with the server.
+    /// Every kind of the product.
     pub fn standard(ports: Ports) -> Self {
         Self::with([
             Arc::new(JavaScriptHandler::new(ports.sandbox, ports.client.clone(), ports.fetch_policy))
@@ -32,7 +32,7 @@ impl Registry {
         ])
     }
 
-    /// These handlers and no others. Of two with one name the later counts.
+    /// These handlers and no others. Of two with one name the later one counts.
     pub fn with(handlers: impl IntoIterator<Item = Arc<dyn Handler>>) -> Self {
         let handlers = handlers.into_iter().map(|handler| (handler.describe().info.name.clone(), handler));
         Self { handlers: Arc::new(handlers.collect()) }

@@ -1,4 +1,4 @@
-//! Puts the secrets into a config that its definition names, and keeps them out of everything else.
+//! Replaces the names of secrets in a config by their values, and masks the values in everything else.
 
 use std::ops::Range;
 
@@ -25,14 +25,14 @@ pub(crate) struct RevealedSecrets {
 }
 
 impl RevealedSecrets {
-    /// Replaces the names of secrets in a task's config by their values, where the definition itself names them.
+    /// Replaces the names of secrets in a task's config by their values, at the places where the definition names them.
     pub(crate) async fn reveal_into(task: &mut Task, secrets: &dyn Secrets) -> Result<Self, Failure> {
         let mut revealed = Self::default();
         for pointer in std::mem::take(&mut task.secrets) {
             let field = task.config.pointer_mut(&pointer);
             let named = field.and_then(|field| Some((field["$secret"].as_str()?.to_owned(), field)));
             let Some((name, field)) = named else {
-                let message = format!("there is no secret's name at {pointer}");
+                let message = format!("there is no name of a secret at {pointer}");
                 return Err(Failure::fatal(code::INVALID_CONFIG, message));
             };
             let value = secrets.reveal(task.workspace, &name).await?;
@@ -54,7 +54,7 @@ impl RevealedSecrets {
         !self.is_any
     }
 
-    /// A text without the secrets.
+    /// A text with the secrets masked.
     pub(crate) fn mask(&self, text: &str) -> String {
         let masked = self.mask_bytes(text.as_bytes().to_vec());
         // Encodings begin and end between two characters, so the text stays valid.

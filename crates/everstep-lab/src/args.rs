@@ -10,12 +10,12 @@ use crate::{bench, load, sim};
 
 /// Measures and tests Everstep: the benchmark, the simulator and the load generator.
 ///
-/// Workflows are run by `everstep`; this program is for those who develop or size it.
+/// `everstep` runs workflows; this program is for people who develop Everstep or plan its capacity.
 #[derive(Debug, Parser)]
 #[command(version, max_term_width = 100, after_help = AFTER_HELP, disable_help_subcommand = true)]
 pub(crate) struct Cli {
-    /// A TOML file with settings, as `everstep` reads it. Flags win over the environment, the environment wins over
-    /// the file.
+    /// A TOML file with settings, in the format of `everstep`. Flags override the environment, and the environment
+    /// overrides the file.
     #[arg(
         long,
         global = true,
@@ -33,8 +33,7 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-const AFTER_HELP: &str = "\
-Exit codes:
+const AFTER_HELP: &str = "Exit codes:
   0    done
   1    a run or a seed failed, or a budget was missed
   2    a file, an input or a setting is invalid
@@ -51,7 +50,7 @@ pub(crate) enum Command {
 }
 
 impl Cli {
-    /// The settings of the command that was typed.
+    /// The settings of the command.
     pub(crate) fn settings(&self) -> CommandSettings {
         let (settings, log_default) = match &self.command {
             Command::Bench(_) => (CommandSettings::default(), "warn"),

@@ -20,15 +20,15 @@ use serde_json::json;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-/// How long tasks under way may take when the command stops.
+/// The time for which tasks in progress may run when the command stops.
 const STOP_GRACE: Duration = Duration::from_secs(5);
-/// A run's row is read this often besides when the run ends, because the run may have been paused.
+/// A run's row is read at this interval, and when the run ends, because the run may have been paused.
 const STATUS_READ_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Start many runs of a workflow and wait for all of them to end.
 ///
-/// The runs have the keys load-0, load-1 and so on. Run the same command again after a crash, or after Ctrl-C, and it
-/// continues: runs that exist are waited for, missing ones are started.
+/// The runs have the idempotency keys load-0, load-1 and so on. Run the same command again after a crash, or after
+/// Ctrl-C, and it continues: it waits for runs that exist and starts the missing ones.
 ///
 /// Prints {"started", "existing", "completed", "failed", "seconds"} on standard output as one JSON document.
 #[derive(Debug, clap::Args)]
@@ -37,11 +37,11 @@ pub(crate) struct Args {
     /// The workflow: a JSON or YAML file.
     pub(crate) file: PathBuf,
 
-    /// The data folder, which is created if need be; or name a database with --database-url.
+    /// The data folder, which is created if it does not exist; or name a database with --database-url.
     #[arg(long, value_name = "DIR", conflicts_with = "database_url")]
     pub(crate) data: Option<PathBuf>,
 
-    /// How many runs there are to be.
+    /// The total number of runs.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) runs: u32,
 
@@ -49,11 +49,11 @@ pub(crate) struct Args {
     #[arg(long, short, default_value = "{}", value_name = "JSON|@FILE|-", allow_hyphen_values = true)]
     pub(crate) input: String,
 
-    /// How many runs are under way at once.
+    /// The number of runs in progress at the same time.
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) concurrency: u32,
 
-    /// The workflow's name in the database. Without it the file's name, without its extension.
+    /// The workflow's name in the database. The default is the file's name, without its extension.
     #[arg(long)]
     pub(crate) name: Option<String>,
 
@@ -131,7 +131,7 @@ async fn start_all(engine: &Engine, name: &str, input: &Payload, args: &Args) ->
     let places = Arc::new(Semaphore::new(args.concurrency as usize));
     let mut runs = JoinSet::new();
     for number in 0..args.runs {
-        let place = Arc::clone(&places).acquire_owned().await.context("waiting for a place")?;
+        let place = Arc::clone(&places).acquire_owned().await.context("waiting for a permit")?;
         let start = Start { key: Some((name.to_owned(), format!("load-{number}"))), ..Start::new(name, input.clone()) };
         let engine = engine.clone();
         runs.spawn(async move {
@@ -155,11 +155,11 @@ async fn wait(engine: &Engine, run: RunId) -> anyhow::Result<Status> {
     loop {
         let mut watch = engine.watch(run);
         let row = engine.world().runs.get_run(WorkspaceId::DEFAULT, run).await.context("reading a run")?;
-        let row = row.with_context(|| format!("run {run} is gone"))?;
+        let row = row.with_context(|| format!("run {run} does not exist"))?;
         if row.ended_at.is_some() || row.status == Status::Paused {
             return Ok(row.status);
         }
-        // Either the run ended or the interval is over: read the row again.
+        // Either the run ended or the interval has passed: read the row again.
         let _ = tokio::time::timeout(STATUS_READ_INTERVAL, async { while watch.next().await.is_some() {} }).await;
     }
 }

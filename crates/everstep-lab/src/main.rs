@@ -17,7 +17,7 @@ use everstep::{exit, logging};
 
 use crate::args::{Cli, Command};
 
-/// How long blocking threads may take to end after the command has ended.
+/// The time for which blocking threads may run after the command has ended.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(100);
 
 // The server's allocator, so that figures of the engine in this process are figures of the server.

@@ -9,21 +9,21 @@ use everstep::{exit, output};
 use everstep_testkit::sim::{self, Options, SeedFailure, SeedSummary};
 use serde_json::json;
 
-/// Play the engine on a virtual clock with crashes, lost and doubled replies, delays and clock jumps.
+/// Play the engine on a virtual clock with crashes, lost and duplicated replies, delays and clock jumps.
 ///
-/// One server alone dies and starts again. Several on one database also stall, lose the way to it or to each other,
-/// and disagree about the time.
+/// One server alone crashes and starts again. Several on one database are also suspended, lose the connection to it or
+/// to each other, and disagree about the time.
 ///
-/// A seed decides everything, so a failure is reported as a seed and shown again with --seed and --nodes. Prints a
-/// summary on standard output as one JSON document, and exits with 1 when a seed failed.
+/// A seed decides everything, so a failure is reported as a seed and reproduced with --seed and --nodes. Prints a
+/// summary on standard output as one JSON document, and exits with 1 if a seed failed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  everstep-lab sim --seeds 20000\n  everstep-lab sim --nodes 3 --seed 8113")]
 pub(crate) struct Args {
-    /// Play this seed alone.
+    /// Play only this seed.
     #[arg(long, value_name = "N", conflicts_with_all = ["seeds", "from"])]
     pub(crate) seed: Option<u64>,
 
-    /// How many seeds to play.
+    /// The number of seeds to play.
     #[arg(long, value_name = "N", default_value_t = 1_000)]
     pub(crate) seeds: u64,
 
@@ -31,7 +31,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) from: u64,
 
-    /// How many servers share the database; 1 is one alone [default: the seed decides, up to 4].
+    /// The number of servers that share the database; 1 is one alone [default: the seed decides, up to 4].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16))]
     pub(crate) nodes: Option<u8>,
 
@@ -86,8 +86,8 @@ impl Total {
     }
 }
 
-/// Plays seeds on all cores until one fails or all are played. On threads of their own: inside a runtime tokio would
-/// have a say in who goes first.
+/// Plays seeds on all cores until one fails or all are played. On separate threads: inside a runtime tokio would
+/// influence the order.
 fn play_all(first: u64, count: u64, options: &Options) -> (Total, Vec<SeedFailure>) {
     let next = AtomicU64::new(0);
     let has_failed = AtomicBool::new(false);

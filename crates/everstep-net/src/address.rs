@@ -27,7 +27,7 @@ const PRIVATE_V4: &[(Ipv4Addr, u8)] = &[
     (Ipv4Addr::new(240, 0, 0, 0), 4),      // reserved, with broadcast
 ];
 
-/// What is public of IPv6. All else is loopback, local, multicast or unassigned.
+/// The public part of IPv6. All other addresses are loopback, local, multicast or unassigned.
 const GLOBAL_V6: (Ipv6Addr, u8) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
 
 /// Networks within it that are not public.
@@ -38,7 +38,7 @@ const PRIVATE_V6: &[(Ipv6Addr, u8)] = &[
     (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20), // documentation
 ];
 
-/// Whether an address is public. Ask it of every form of the address.
+/// Whether an address is public. Call it with every form of the address.
 pub(crate) fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => !PRIVATE_V4.iter().any(|net| holds_v4(*net, address)),
@@ -51,7 +51,7 @@ pub(crate) fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// An address and the ones that it holds: packets to `::ffff:127.0.0.1` arrive at `127.0.0.1`.
+/// An address and the addresses embedded in it: packets to `::ffff:127.0.0.1` arrive at `127.0.0.1`.
 pub(crate) fn forms(address: IpAddr) -> Vec<IpAddr> {
     let inner = match address {
         IpAddr::V4(_) => None,
@@ -60,20 +60,20 @@ pub(crate) fn forms(address: IpAddr) -> Vec<IpAddr> {
     std::iter::once(address).chain(inner.into_iter().flatten().map(IpAddr::V4)).collect()
 }
 
-/// The IPv4 addresses inside an IPv6 one, if it is made of them.
+/// The IPv4 addresses embedded in an IPv6 address, if it has any.
 fn embedded(address: Ipv6Addr) -> Option<Vec<Ipv4Addr>> {
     let segments = address.segments();
     let v4 = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
     match segments {
         // ::ffff:0:0/96 mapped, ::ffff:0:0:0/96 translated.
         [0, 0, 0, 0, 0, 0xffff, high, low] | [0, 0, 0, 0, 0xffff, 0, high, low] => Some(vec![v4(high, low)]),
-        // ::/96 compatible; `::` and `::1` are addresses of their own and not public.
+        // ::/96 compatible; `::` and `::1` are separate addresses and not public.
         [0, 0, 0, 0, 0, 0, high, low] if high != 0 || low > 1 => Some(vec![v4(high, low)]),
         // 64:ff9b::/96 NAT64. Its local sibling 64:ff9b:1::/48 is not public.
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] => Some(vec![v4(high, low)]),
         // 2002::/16 6to4.
         [0x2002, high, low, ..] => Some(vec![v4(high, low)]),
-        // 2001::/32 Teredo: the server, and the client with its bits turned.
+        // 2001::/32 Teredo: the server, and the client with inverted bits.
         [0x2001, 0, server_high, server_low, _, _, high, low] => {
             Some(vec![v4(server_high, server_low), v4(!high, !low)])
         }

@@ -23,11 +23,12 @@ const HEADERS_MAX: usize = 100;
 const HEADER_BYTES_MAX: u32 = 64 * 1024;
 const URL_BYTES_MAX: usize = 16 * 1024;
 
-/// Speaks HTTP with whom its guard permits. Cheap to clone; clones share their connections.
+/// An HTTP client that connects only to addresses that its guard permits. Cheap to clone; clones share their
+/// connections.
 ///
-/// 1. Every address is checked when it is connected to: names by what they resolve to, literals as they are.
-/// 2. Every redirect is checked likewise, and credentials stay with whom they were meant for.
-/// 3. Proxies of the environment are not used: behind one, nothing could be checked.
+/// 1. Every address is checked at connect time: names after their resolution, literals as they are.
+/// 2. Every redirect is checked likewise, and credentials are sent only to their original origin.
+/// 3. Proxies of the environment are not used: behind a proxy, nothing could be checked.
 #[derive(Clone)]
 pub struct Client {
     inner: Arc<Inner>,
@@ -37,27 +38,28 @@ struct Inner {
     guard: Arc<Guard>,
     /// For `http:` addresses, which need no certificates.
     plain: OnceLock<Result<reqwest::Client, String>>,
-    /// For `https:` addresses. Created at the first use: reading the machine's certificates takes a while.
+    /// For `https:` addresses. Created at its first use: reading the machine's certificates takes some time.
     secure: OnceLock<Result<reqwest::Client, String>>,
 }
 
-/// What is asked for.
+/// A request.
 #[derive(Clone, Debug)]
 pub struct Request {
     pub method: Method,
     pub url: Url,
-    /// Those that hold a secret are marked as sensitive: they are not sent to another origin.
+    /// Headers with a secret are marked as sensitive: they are not sent to another origin.
     pub headers: HeaderMap,
     pub body: Vec<u8>,
-    /// Whether the body holds a secret.
+    /// Whether the body contains a secret.
     pub has_secret_body: bool,
-    /// For everything, redirects included.
+    /// The timeout of the whole exchange, including redirects.
     pub timeout: Duration,
-    /// How many redirects are followed; the answer after that many is an error. With 0 it is handed back.
+    /// The number of redirects that are followed; one more is an error. With 0 the redirect itself is returned.
     pub redirects: u32,
-    /// More bytes are an error.
+    /// A longer response is an error.
     pub max_bytes: usize,
-    /// The statuses whose answers are read; empty for all. A longer answer with another status is one without a body.
+    /// The statuses whose responses are read; empty for all. A longer response with another status is returned without
+    /// a body.
     pub read: Vec<RangeInclusive<u16>>,
 }
 
@@ -78,11 +80,11 @@ impl Request {
     }
 }
 
-/// What came back.
+/// A response.
 #[derive(Clone, Debug)]
 pub struct Response {
     pub status: StatusCode,
-    /// Where it came from in the end.
+    /// The URL after all redirects.
     pub url: Url,
     pub headers: HeaderMap,
     pub body: Vec<u8>,
@@ -97,7 +99,7 @@ impl Client {
         &self.inner.guard
     }
 
-    /// Asks and waits for the whole answer. Every status is an answer.
+    /// Sends a request and waits for the whole response. Every status is a response.
     pub async fn send(&self, request: Request) -> Result<Response, Error> {
         let timeout = request.timeout;
         match tokio::time::timeout(timeout, self.follow(request)).await {
@@ -131,7 +133,7 @@ impl Client {
         }
     }
 
-    /// One exchange, without the body of the answer.
+    /// One exchange, without the body of the response.
     async fn ask(&self, request: &Request) -> Result<reqwest::Response, Error> {
         let host = self.check(&request.url)?;
         let Inner { guard, plain, secure } = &*self.inner;
@@ -140,7 +142,8 @@ impl Client {
             _ => plain.get_or_init(|| connect_plain(guard)),
         };
         let client = client.as_ref();
-        let client = client.map_err(|reason| Error::Invalid(format!("this machine cannot speak HTTP: {reason}")))?;
+        let client =
+            client.map_err(|reason| Error::Invalid(format!("this machine cannot send HTTP requests: {reason}")))?;
         let asked = client
             .request(request.method.clone(), request.url.clone())
             .headers(request.headers.clone())
@@ -148,19 +151,19 @@ impl Client {
         asked.send().await.map_err(|error| describe_failure(error, &host))
     }
 
-    /// The host of a URL that may be asked.
+    /// The host of a URL, if the URL may be requested.
     fn check(&self, url: &Url) -> Result<String, Error> {
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(Error::Invalid(format!("{:?} is not a scheme of HTTP: http or https", url.scheme())));
+            return Err(Error::Invalid(format!("the scheme {:?} is not supported; use http or https", url.scheme())));
         }
         if url.as_str().len() > URL_BYTES_MAX {
             return Err(Error::Invalid(format!("the address has more than {URL_BYTES_MAX} bytes")));
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(Error::Invalid("credentials cannot stand in an address".to_owned()));
+            return Err(Error::Invalid("an address must not contain credentials; send them in a header".to_owned()));
         }
         let Some(host) = url.host_str() else { return Err(Error::Invalid("the address has no host".to_owned())) };
-        // A literal is not resolved, so it is looked at here. The URL has it in its usual notation.
+        // A literal is not resolved, so it is checked here. The URL has it in canonical notation.
         let literal = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
         if literal.is_ok_and(|address| !self.inner.guard.permits(address)) {
             return Err(Error::Refused { host: host.to_owned() });
@@ -195,7 +198,7 @@ impl OpenResponse {
 }
 
 fn builder(guard: &Arc<Guard>) -> reqwest::ClientBuilder {
-    // Somebody else may have been first; any provider will do.
+    // Other code may have installed a provider first; any provider is suitable.
     let _ = ring::default_provider().install_default();
     reqwest::Client::builder()
         .dns_resolver(Resolver(Arc::clone(guard)))
@@ -218,15 +221,15 @@ fn connect_plain(guard: &Arc<Guard>) -> Result<reqwest::Client, String> {
 
 fn connect(guard: &Arc<Guard>) -> Result<reqwest::Client, String> {
     builder(guard).build().or_else(|error| {
-        // Small containers have no certificates of their own.
-        tracing::warn!(error = %root_cause(&error), "the machine's certificates are not used; those of the web are");
+        // Small containers have no certificates.
+        tracing::warn!(error = %root_cause(&error), "the machine's certificates cannot be used; the client uses the root certificates of the web instead");
         let roots = webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter();
         let roots = roots.filter_map(|root| Certificate::from_der(root).ok());
         builder(guard).tls_certs_only(roots).build().map_err(|error| root_cause(&error))
     })
 }
 
-/// Reads an answer to its end, if that is near enough.
+/// Reads a response to its end, unless it is too long.
 async fn read(mut response: reqwest::Response, request: &Request) -> Result<Response, Error> {
     let (status, url, headers) = (response.status(), response.url().clone(), response.headers().clone());
     let host = url.host_str().unwrap_or_default().to_owned();
@@ -242,7 +245,7 @@ async fn read(mut response: reqwest::Response, request: &Request) -> Result<Resp
         if is_read {
             return Err(Error::TooLarge(max_bytes));
         }
-        // No part of it is kept: what is cut might end in half a secret.
+        // No part of it is kept: a cut part might end in the middle of a secret.
         body.clear();
     }
     Ok(Response { status, url, headers, body })
@@ -260,17 +263,17 @@ fn describe_failure(error: reqwest::Error, host: &str) -> Error {
     }
     let host = host.to_owned();
     if error.is_connect() && error.is_timeout() {
-        return Error::Unreachable { host, reason: format!("nobody answered within {} s", CONNECT_TIMEOUT.as_secs()) };
+        return Error::Unreachable { host, reason: format!("no response within {} s", CONNECT_TIMEOUT.as_secs()) };
     }
     let reason = root_cause(&error);
     match error {
         error if error.is_connect() => Error::Unreachable { host, reason },
-        error if error.is_builder() => Error::Invalid(format!("this cannot be asked: {reason}")),
+        error if error.is_builder() => Error::Invalid(format!("the request is not valid: {reason}")),
         _ => Error::Broken { host, reason },
     }
 }
 
-/// The text of an error's innermost cause, which says what happened.
+/// The text of an error's innermost cause, which describes the failure.
 fn root_cause(error: &dyn std::error::Error) -> String {
     let mut last = error;
     while let Some(cause) = last.source() {

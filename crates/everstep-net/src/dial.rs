@@ -1,4 +1,4 @@
-//! Connects to a host that is not spoken to over HTTP: a database.
+//! Connects to a host without HTTP: a database.
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,8 +8,8 @@ use tokio::net::TcpStream;
 use crate::error::Error;
 use crate::guard::Guard;
 
-/// Connects to a host, by name or by address, if one of its addresses may be reached and answers.
-/// Answers with the address as well: a second connection to the same place needs no name.
+/// Connects to a host, by name or by address, if one of its addresses is permitted and accepts the connection. Also
+/// returns the address: a second connection to the same place needs no name resolution.
 pub async fn dial(guard: &Guard, host: &str, port: u16) -> Result<(TcpStream, SocketAddr), Error> {
     let found = tokio::net::lookup_host((host, port)).await.map_err(|_| Error::Unresolved(host.to_owned()))?;
     let found: Vec<SocketAddr> = found.collect();
@@ -18,7 +18,7 @@ pub async fn dial(guard: &Guard, host: &str, port: u16) -> Result<(TcpStream, So
         return Err(Error::Unresolved(host.to_owned()));
     }
     if permitted.is_empty() {
-        tracing::info!(host, addresses = ?found, "a host that lies inside was refused");
+        tracing::info!(host, addresses = ?found, "blocked a connection to a private address");
         return Err(Error::Refused { host: host.to_owned() });
     }
     let mut failure = None;
@@ -28,7 +28,7 @@ pub async fn dial(guard: &Guard, host: &str, port: u16) -> Result<(TcpStream, So
             Err(error) => failure = Some(error),
         }
     }
-    let reason = failure.map_or_else(|| "nobody answered".to_owned(), |error| error.to_string());
+    let reason = failure.map_or_else(|| "no address accepted the connection".to_owned(), |error| error.to_string());
     Err(Error::Unreachable { host: format!("{host}:{port}"), reason })
 }
 

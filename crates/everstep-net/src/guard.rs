@@ -1,4 +1,4 @@
-//! Which addresses may be reached.
+//! The addresses that may be reached.
 
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -10,17 +10,17 @@ use crate::address;
 /// The environment variable that allows private addresses.
 pub const ALLOW_ADDRESSES_VARIABLE: &str = "EVERSTEP_ALLOW_ADDRESSES";
 
-/// Which addresses may be reached: all public ones, and those that are allowed.
+/// The addresses that may be reached: all public ones, and those that a setting allows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Guard {
     /// Networks that may be reached although they are private.
     pub allow: Vec<IpNet>,
-    /// Whether everything may be reached: on a person's own machine.
+    /// Whether every address may be reached: on a developer's own machine.
     pub allow_all: bool,
 }
 
 impl Guard {
-    /// Everything may be reached.
+    /// Every address may be reached.
     pub fn open() -> Self {
         Self { allow: Vec::new(), allow_all: true }
     }
@@ -31,7 +31,7 @@ impl Guard {
             return true;
         }
         let forms = address::forms(address);
-        // An address that holds another one is reached where that one is.
+        // Packets to an address that embeds another one arrive at the embedded one.
         let is_allowed = |form: &IpAddr| self.allow.iter().any(|net| net.contains(form));
         forms.iter().all(|form| address::is_public(*form) || is_allowed(form))
     }
@@ -39,7 +39,7 @@ impl Guard {
 
 /// A text that is not a list of addresses and networks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not an address or a network: write such as 10.0.0.0/8, 127.0.0.1 or all")]
+#[error("{0:?} is not an address or a network; write for example 10.0.0.0/8, 127.0.0.1 or all")]
 pub struct AllowListError(String);
 
 impl FromStr for Guard {

@@ -1,6 +1,6 @@
-//! Reaches out: the one HTTP client for everything that a workflow asks for, and TLS.
+//! Network access: the one HTTP client for everything that workflows connect to, and TLS.
 //!
-//! Addresses that lie inside (loopback, private and such) are refused unless they are allowed by a setting.
+//! Private addresses (loopback, private and reserved networks) are blocked unless a setting allows them.
 
 mod address;
 mod client;

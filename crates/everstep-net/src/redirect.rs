@@ -1,4 +1,4 @@
-//! Follows redirects: each is a new request, and not everything goes along.
+//! Follows redirects: each is a new request, without parts that must not be sent to another origin.
 
 use reqwest::header::{self, HeaderMap, HeaderName};
 use reqwest::{Method, StatusCode};
@@ -9,21 +9,21 @@ use crate::error::Error;
 /// Redirects that a request follows by default.
 pub const REDIRECTS_MAX: u32 = 10;
 
-/// Where an answer sends us, if it does.
+/// The target of a redirect, if the response is one.
 pub(crate) fn target(response: &reqwest::Response) -> Option<String> {
     let is_redirect = matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308);
     let location = response.headers().get(header::LOCATION).filter(|_| is_redirect)?;
     Some(String::from_utf8_lossy(location.as_bytes()).into_owned())
 }
 
-/// Makes a request to the place that an answer named.
+/// Changes a request to the target of a redirect.
 ///
-/// 1. A 303, and a 301 or 302 after a POST, is asked for with GET and without a body.
-/// 2. Another origin is not told credentials: no sensitive header, no body that holds a secret.
-/// 3. From https nothing that holds a credential leads to http.
+/// 1. A 303, and a 301 or 302 after a POST, is requested with GET and without a body.
+/// 2. Credentials are not sent to another origin: no sensitive header, no body that contains a secret.
+/// 3. A request with a credential is not redirected from https to http.
 pub(crate) fn follow(request: &mut Request, status: StatusCode, target: &str) -> Result<(), Error> {
     let url = request.url.join(target);
-    let url = url.map_err(|error| Error::Redirect(format!("a redirect leads to no address: {error}")))?;
+    let url = url.map_err(|error| Error::Redirect(format!("the target of a redirect is not an address: {error}")))?;
     let keeps_body = !becomes_get(status, &request.method);
     if !keeps_body {
         request.method = if request.method == Method::HEAD { Method::HEAD } else { Method::GET };
@@ -41,11 +41,13 @@ pub(crate) fn follow(request: &mut Request, status: StatusCode, target: &str) ->
     }
     let has_credentials = request.has_secret_body || credentials(&request.headers).next().is_some();
     if has_credentials && request.url.scheme() == "https" && url.scheme() == "http" {
-        return Err(Error::Redirect("a redirect leads from https to http, and credentials would go along".to_owned()));
+        return Err(Error::Redirect("a redirect from https to http would send the credentials unencrypted".to_owned()));
     }
     if request.url.origin() != url.origin() {
         if request.has_secret_body {
-            return Err(Error::Redirect("a redirect leads elsewhere, and the body holds a secret".to_owned()));
+            return Err(Error::Redirect(
+                "a redirect leads to another origin, and the body contains a secret".to_owned(),
+            ));
         }
         let names: Vec<HeaderName> = credentials(&request.headers).cloned().collect();
         for name in names {
@@ -64,7 +66,7 @@ fn becomes_get(status: StatusCode, method: &Method) -> bool {
     }
 }
 
-/// The headers that hold credentials.
+/// The headers that contain credentials.
 fn credentials(headers: &HeaderMap) -> impl Iterator<Item = &HeaderName> {
     let is_known = |name: &HeaderName| {
         [header::AUTHORIZATION, header::COOKIE, header::PROXY_AUTHORIZATION, header::WWW_AUTHENTICATE].contains(name)
@@ -86,7 +88,8 @@ mod tests {
         assert!(follow(&mut plain, StatusCode::FOUND, "http://example.com/").is_ok());
         let mut secret = request();
         secret.headers.insert("authorization", HeaderValue::from_static("Bearer x"));
-        let error = follow(&mut secret, StatusCode::FOUND, "http://example.com/").expect_err("it would be seen");
+        let error = follow(&mut secret, StatusCode::FOUND, "http://example.com/")
+            .expect_err("the redirect would send credentials to another origin");
         assert!(error.to_string().contains("from https to http"), "{error}");
         assert!(follow(&mut secret, StatusCode::FOUND, "https://example.com/other").is_ok());
         assert!(secret.headers.contains_key("authorization"));

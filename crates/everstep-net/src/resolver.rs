@@ -1,4 +1,4 @@
-//! Resolves names to addresses that may be reached. The connector sees no others, so a name that answers
+//! Resolves names to addresses that may be reached. The connector receives no others, so a name that resolves
 //! differently the second time gains nothing.
 
 use std::net::SocketAddr;
@@ -24,7 +24,7 @@ impl Resolve for Resolver {
                 return Err(Error::Unresolved(host.to_owned()).into());
             }
             if permitted.is_empty() {
-                tracing::info!(host, addresses = ?found, "a name that leads inside was refused");
+                tracing::info!(host, addresses = ?found, "blocked a name that resolves to a private address");
                 return Err(Error::Refused { host: host.to_owned() }.into());
             }
             Ok(Box::new(permitted.into_iter()) as Addrs)

@@ -10,14 +10,14 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, SignatureScheme};
 
-/// Which certificate a server may present.
+/// The certificates that a server may present.
 #[derive(Clone, Debug)]
 pub enum Trust {
-    /// Any: this protects against eavesdropping, not against an attacker in the middle.
+    /// Any certificate: this protects against eavesdropping, not against an attacker in the middle.
     Anyone,
-    /// One that is signed by these.
+    /// A certificate that one of these has signed.
     SignedBy(RootCertStore),
-    /// One that is signed by these and names the host.
+    /// A certificate that one of these has signed and that names the host.
     NamedAndSignedBy(RootCertStore),
 }
 
@@ -26,7 +26,7 @@ pub enum Trust {
 #[error("{0}")]
 pub struct TlsError(String);
 
-/// How a connection is protected.
+/// The TLS configuration of a connection.
 pub fn config(trust: Trust) -> Result<ClientConfig, TlsError> {
     let provider = Arc::new(ring::default_provider());
     let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
@@ -55,7 +55,7 @@ pub fn roots(pem: &[u8]) -> Result<RootCertStore, TlsError> {
         let certificate = certificate.map_err(|error| unusable(&error))?;
         roots.add(certificate).map_err(|error| unusable(&error))?;
     }
-    if roots.is_empty() { Err(unusable(&"it holds no certificate in PEM")) } else { Ok(roots) }
+    if roots.is_empty() { Err(unusable(&"it contains no certificate in PEM")) } else { Ok(roots) }
 }
 
 /// The certificates that browsers trust.
@@ -65,7 +65,7 @@ pub fn web_roots() -> RootCertStore {
     roots
 }
 
-/// Checks who signed a certificate, not whom it names.
+/// Checks the signer of a certificate, not the name in it.
 #[derive(Debug)]
 struct AnyName(Arc<WebPkiServerVerifier>);
 
@@ -80,7 +80,7 @@ impl ServerCertVerifier for AnyName {
     ) -> Result<ServerCertVerified, rustls::Error> {
         use CertificateError::{NotValidForName, NotValidForNameContext};
         match self.0.verify_server_cert(certificate, intermediates, name, ocsp, now) {
-            // The name is what is checked last.
+            // The name is checked last.
             Err(rustls::Error::InvalidCertificate(NotValidForName | NotValidForNameContext { .. })) => {
                 Ok(ServerCertVerified::assertion())
             }
@@ -111,7 +111,7 @@ impl ServerCertVerifier for AnyName {
     }
 }
 
-/// Takes any certificate, whose owner must still prove to have its key.
+/// Accepts any certificate; its owner must still prove possession of the key.
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
 

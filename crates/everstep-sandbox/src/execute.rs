@@ -1,4 +1,4 @@
-//! Runs one script on the calling thread, in a runtime of its own.
+//! Runs one script on the calling thread, in a separate runtime.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,9 +20,9 @@ use crate::{LOG_BYTES_MAX, RESULT_BYTES_MAX, RESULT_DEPTH_MAX};
 
 /// Bytes of stack for nested calls; the pool's threads have several times as much.
 const CALL_STACK_BYTES_MAX: usize = 1024 * 1024;
-/// Memory that a context may use as objects, as a multiple of its JSON text.
+/// The memory of a context as objects, as a multiple of its JSON text.
 const CONTEXT_MEMORY_FACTOR: usize = 16;
-/// The memory of a context above this size is measured, so that it does not count as the script's own.
+/// The memory of a larger context is measured, so that it does not count as the script's own.
 const LARGE_CONTEXT_BYTES_MIN: usize = 256 * 1024;
 /// Longer timeouts are reduced to this one.
 const TIMEOUT_MAX: Duration = Duration::from_secs(24 * 3600);
@@ -37,12 +37,12 @@ const HOST_FILE: &str = "everstep";
 pub(crate) struct Cancellation {
     pub(crate) deadline: Instant,
     stop: Arc<AtomicBool>,
-    /// The requests that end with it, for a script that may make some.
+    /// The requests that end with the script, if it may send any.
     exchange: Option<Arc<Exchange>>,
 }
 
 impl Cancellation {
-    /// Begins to count. With `fetch`, call it on a runtime that requests can fly on.
+    /// Starts the timeout. With `fetch`, call it on a runtime that can execute the requests.
     pub(crate) fn new(timeout: Duration, fetch: Option<Arc<dyn Fetch>>) -> Self {
         let deadline = Instant::now() + timeout.min(TIMEOUT_MAX);
         let exchange = fetch.map(|fetch| Exchange::new(fetch, Handle::current(), deadline));
@@ -94,7 +94,7 @@ pub(crate) fn execute(script: Script, cancellation: &Cancellation, log: &Log) ->
         if has_run {
             continue;
         }
-        // Nothing but an answer can settle it now.
+        // Only a response can settle the promise now.
         let (Some(exchange), Some(answer)) = (cancellation.exchange.as_ref().filter(|it| !it.is_idle()), &answer)
         else {
             let has_run_out = ran_out.load(Ordering::Relaxed);
@@ -110,13 +110,14 @@ pub(crate) fn execute(script: Script, cancellation: &Cancellation, log: &Log) ->
     })
 }
 
-/// Runs what is first in the queue, and tells whether there was anything. A job that throws is the end: what a script
-/// throws rejects a promise, so only the library itself throws here, out of memory or interrupted.
+/// Runs the first job of the queue, and returns whether there was one. A job that throws is the end: an error of the
+/// script rejects a promise, so only the library itself throws here, out of memory or interrupted.
 fn run_job(runtime: &Runtime) -> Result<bool, Context> {
     runtime.execute_pending_job().map_err(|thrown| thrown.0)
 }
 
-/// Notes when a promise that nobody looks at is rejected for want of memory: whoever waits for it waits in vain.
+/// Records when a promise without a handler is rejected for lack of memory: otherwise a caller would wait for it until
+/// the deadline.
 fn watch_memory(ran_out: &Arc<AtomicBool>) -> RejectionTracker {
     let ran_out = Arc::clone(ran_out);
     Box::new(move |_, _, reason, is_handled| {
@@ -142,7 +143,7 @@ impl Fault<'_> {
             Self::Described(error) => return error,
             Self::Caught(caught) => describe(&caught, memory_bytes),
         };
-        // Looked at last, since describing an error runs the script's own getters.
+        // Checked last, because describing an error runs the script's own getters.
         if cancellation.is_over() { Error::Timeout(timeout) } else { error }
     }
 }
@@ -153,7 +154,7 @@ impl<'js> From<CaughtError<'js>> for Fault<'js> {
     }
 }
 
-/// Gives the script all that it sees. What is returned takes the answers to its requests.
+/// Gives the script its globals. Returns the function that receives the responses to its requests.
 fn prepare<'js>(
     ctx: &Ctx<'js>,
     context_json: String,
@@ -184,7 +185,7 @@ fn evaluate<'js, T: FromJs<'js>>(ctx: &Ctx<'js>, source: impl Into<Vec<u8>>, fil
 
 /// Calls the code and returns its promise.
 fn call<'js>(ctx: &Ctx<'js>, code: &str) -> Result<Persistent<Promise<'static>>, Fault<'js>> {
-    // The code begins on the first line, so that lines in errors are the user's own.
+    // The code begins on the first line, so that line numbers in errors are those of the user.
     let source = format!("(async function () {{{code}\n}})");
     let function: Value<'js> = evaluate(ctx, source, SCRIPT_FILE).catch(ctx)?;
     let Some(function) = function.into_function() else {
@@ -249,8 +250,8 @@ fn describe(caught: &CaughtError<'_>, memory_bytes: usize) -> Error {
             let message = if message.is_empty() { name } else { format!("{name}: {message}") };
             Error::Threw { message: shortened(message), line }
         }
-        // Where memory is so short that not even an error can be made, the library throws null.
-        // A script that throws null of its own will is told the same: the two cannot be told apart.
+        // If the memory does not suffice to create an error, the library throws null. A script that throws null itself
+        // gets the same message: the two cases cannot be distinguished.
         CaughtError::Value(value) if value.is_null() => Error::OutOfMemory(memory_bytes),
         CaughtError::Value(value) => {
             let text = value.get::<Coerced<String>>().map_or_else(|_| value.type_name().to_owned(), |text| text.0);
@@ -266,7 +267,7 @@ fn is_out_of_memory(exception: &Exception<'_>) -> bool {
     name.is_some_and(|name| name.0 == "InternalError") && exception.message().as_deref() == Some("out of memory")
 }
 
-/// The line of the user's code that a stack names first, as in `at f (script:3:14)`.
+/// The first line of the user's code in a stack trace, as in `at f (script:3:14)`.
 fn line(stack: &str) -> Option<u32> {
     let (_, rest) = stack.split_once("script:")?;
     let digits = rest.split(|character: char| !character.is_ascii_digit()).next()?;
@@ -282,7 +283,7 @@ fn shortened(mut message: String) -> String {
     message
 }
 
-/// How deep JSON text is nested.
+/// The nesting depth of JSON text.
 fn depth(json: &str) -> usize {
     let (mut depth, mut deepest, mut in_text, mut is_escaped) = (0_usize, 0, false, false);
     for byte in json.bytes() {

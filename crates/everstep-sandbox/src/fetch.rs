@@ -1,7 +1,7 @@
-//! Requests that a script makes through its host.
+//! Requests that a script sends through its host.
 //!
-//! The script's own thread never speaks HTTP: requests are sent on the host's runtime, and responses are handed over
-//! when the script has nothing else to do.
+//! The thread of the script never sends HTTP: the host's runtime sends the requests, and the script receives responses
+//! when it has no other work.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::Pin;
@@ -11,16 +11,17 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
-/// Requests that one script may make.
+/// The maximum number of requests of one script.
 pub const REQUESTS_MAX: usize = 50;
-/// Requests of one script that are in flight at once; the others wait.
+/// The maximum number of requests of one script in flight; the others wait.
 pub const REQUESTS_IN_FLIGHT_MAX: usize = 6;
-/// Bytes of the body that a script sends, and of the one that it is given.
+/// Bytes of a body that a script sends, and of a body that it receives.
 pub const BODY_BYTES_MAX: usize = 1024 * 1024;
 /// Bytes of an address, and of all headers of a request.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 
-/// Makes requests for scripts. Whom it asks is its own affair; how many and how large they are is seen to here.
+/// Sends requests for scripts. The implementation decides which addresses are permitted; the number and the size of
+/// requests are limited here.
 pub trait Fetch: Send + Sync {
     fn fetch(&self, request: FetchRequest) -> FetchFuture;
 }
@@ -34,16 +35,16 @@ pub struct FetchRequest {
     pub url: String,
     pub headers: Vec<(String, String)>,
     pub body: String,
-    /// What is left of the script's time.
+    /// The remaining time of the script.
     pub timeout: Duration,
-    /// A longer answer is an error.
+    /// A longer response is an error.
     pub max_bytes: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FetchResponse {
     pub status: u16,
-    /// Where it came from in the end.
+    /// The URL after all redirects.
     pub url: String,
     /// Names are lowercase.
     pub headers: Vec<(String, String)>,
@@ -66,7 +67,7 @@ pub(crate) struct Exchange {
 struct State {
     made: usize,
     waiting: VecDeque<(usize, FetchRequest)>,
-    /// **Invariant**: at most six requests of a script are under way, and none once it is over.
+    /// **Invariant**: at most six requests of a script are in flight, and none after its end.
     in_flight: BTreeMap<usize, AbortHandle>,
     arrived: VecDeque<Arrival>,
     has_ended: bool,
@@ -77,7 +78,7 @@ impl Exchange {
         Arc::new(Self { fetch, host, deadline, state: Mutex::default(), wake: Condvar::new() })
     }
 
-    /// Makes a request, now or when others have ended. Its number comes back with the answer.
+    /// Sends a request, now or when others have ended. Its number is returned with the response.
     pub(crate) fn ask(
         self: &Arc<Self>,
         method: String,
@@ -94,7 +95,7 @@ impl Exchange {
         }
         let mut state = self.state();
         if state.made == REQUESTS_MAX {
-            return Err(format!("a script makes at most {REQUESTS_MAX} requests"));
+            return Err(format!("a script sends at most {REQUESTS_MAX} requests"));
         }
         state.made += 1;
         let id = state.made;
@@ -107,13 +108,13 @@ impl Exchange {
         Ok(id)
     }
 
-    /// Whether no answer will come any more.
+    /// Whether no response can arrive.
     pub(crate) fn is_idle(&self) -> bool {
         let state = self.state();
         state.in_flight.is_empty() && state.arrived.is_empty()
     }
 
-    /// The next answer; `None` once it is over, by the clock or because nobody waits for the script.
+    /// The next response; `None` when the script has ended, by its deadline or because its caller no longer waits.
     pub(crate) fn next(&self) -> Option<Arrival> {
         let left = self.deadline.saturating_duration_since(Instant::now());
         let must_wait = |state: &mut State| state.arrived.is_empty() && !state.has_ended;
@@ -122,7 +123,7 @@ impl Exchange {
         state.arrived.pop_front()
     }
 
-    /// Ends everything that is under way.
+    /// Ends all requests in progress.
     pub(crate) fn end(&self) {
         let mut state = self.state();
         state.has_ended = true;
@@ -157,7 +158,7 @@ impl Exchange {
         }
         let answer = answer.and_then(|response| match response.body.len() {
             ..=BODY_BYTES_MAX => Ok(response),
-            _ => Err(format!("the answer has more than {} KiB", BODY_BYTES_MAX / 1024)),
+            _ => Err(format!("the response has more than {} KiB", BODY_BYTES_MAX / 1024)),
         });
         state.arrived.push_back((id, answer));
         if let Some((id, request)) = state.waiting.pop_front() {

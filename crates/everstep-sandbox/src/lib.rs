@@ -1,10 +1,9 @@
 //! Runs users' JavaScript within limits of memory and time.
 //!
-//! A script gets a runtime of its own, made for it and thrown away after it, on a thread of a small pool.
-//! It sees `ctx`, frozen, and `console`; it has no timers, no modules and no files, and no network unless its host hands
-//! it a [`Fetch`].
-//! QuickJS is a C library in our process: these limits protect a server from its users' mistakes and from bombs,
-//! they are no wall against somebody who finds a hole in the library itself.
+//! A script gets a fresh runtime, which is discarded after it, on a thread of a small pool. It can read `ctx`, which is
+//! frozen, and `console`; it has no timers, no modules and no files, and no network unless its host provides a
+//! [`Fetch`]. QuickJS is a C library in our process: these limits protect a server from mistakes and resource
+//! exhaustion, not from an attacker who exploits a bug of the library itself.
 
 mod execute;
 mod fetch;
@@ -26,7 +25,7 @@ pub use syntax::SyntaxError;
 pub const MEMORY_BYTES_DEFAULT: usize = 64 * 1024 * 1024;
 /// Bytes of JSON that a script may return.
 pub const RESULT_BYTES_MAX: usize = 1024 * 1024;
-/// How deep the JSON that a script returns may be nested.
+/// The maximum nesting depth of the JSON that a script returns.
 pub const RESULT_DEPTH_MAX: usize = 100;
-/// Bytes of log lines that are kept of one script's output.
+/// Bytes of log lines that are stored for one script.
 pub const LOG_BYTES_MAX: usize = 64 * 1024;

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::LOG_BYTES_MAX;
 
-/// A log that its script and whoever waits for it share: what a stuck script has written can still be read.
+/// A log that a script shares with its caller: the lines of a stuck script can still be read.
 #[derive(Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<Lines>>);
 
@@ -21,7 +21,7 @@ impl Log {
         if log.is_cut {
             return;
         }
-        // The mark has its place within the limit, whether it is needed or not.
+        // The limit includes the mark, whether it is needed or not.
         let mark = format!("… (the log was cut after {} KiB)", LOG_BYTES_MAX / 1024);
         let room = LOG_BYTES_MAX - mark.len() - 1 - log.bytes;
         if line.len() < room {

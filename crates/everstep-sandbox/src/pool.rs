@@ -1,4 +1,4 @@
-//! Threads for scripts: started when needed, ended when idle, replaced when a script does not let go of one.
+//! Threads for scripts: started when needed, ended when idle, replaced when a script does not release one.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{self, AssertUnwindSafe};
@@ -14,12 +14,12 @@ use crate::log::Log;
 use crate::priority::{self, Thread};
 use crate::script::{Error, Script};
 
-/// How long a script may go on after it was stopped before its thread is abandoned.
+/// The time for which a script may continue after it was stopped before its thread is abandoned.
 pub(crate) const STOP_GRACE: Duration = Duration::from_millis(250);
 /// An idle thread ends after this time.
 const THREAD_IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 const THREAD_STACK_BYTES: usize = 4 * 1024 * 1024;
-/// Threads that may be abandoned at a time, for each thread of the pool. Beyond this bound their permits stay taken:
+/// The maximum number of abandoned threads, for each thread of the pool. Beyond this bound their permits stay in use:
 /// some built-ins of the library never check the deadline (`reverse`, `slice` or `sort` of a list without items but
 /// with a length, `indexOf` of a long text), and the CPU time that they use must be bounded.
 const ABANDONED_PER_THREAD_MAX: usize = 8;
@@ -45,7 +45,7 @@ struct State {
 struct Running {
     owner: u128,
     overdue: Instant,
-    /// Its thread, once it has one.
+    /// Its thread, when it has one.
     thread: Option<Thread>,
     permit: Option<OwnedSemaphorePermit>,
 }
@@ -77,7 +77,7 @@ impl Pool {
 
     /// Waits for a free thread. While it waits, it abandons threads whose scripts are overdue.
     pub(crate) async fn acquire(&self) -> OwnedSemaphorePermit {
-        // One future throughout: a new one would begin to wait at the end of the line.
+        // One future throughout: a new one would wait at the end of the queue.
         let mut permit = pin!(Arc::clone(&self.permits).acquire_owned());
         loop {
             match tokio::time::timeout(STOP_GRACE, permit.as_mut()).await {
@@ -87,7 +87,7 @@ impl Pool {
         }
     }
 
-    /// Hands a script to a thread.
+    /// Passes a script to a thread.
     pub(crate) fn start(
         self: &Arc<Self>,
         script: Script,
@@ -122,7 +122,7 @@ impl Pool {
         if let Err(error) = builder.spawn(move || pool.work()) {
             state.queue.retain(|job| job.id != id);
             state.running.remove(&id);
-            return Err(Error::Unavailable(format!("no thread: {error}")));
+            return Err(Error::Unavailable(format!("no thread could be started: {error}")));
         }
         Ok(StartedScript { id, reply })
     }
@@ -134,7 +134,7 @@ impl Pool {
         }
     }
 
-    /// Frees the permits of scripts that do not end although they were stopped. Their threads end with them.
+    /// Releases the permits of scripts that do not end although they were stopped. Their threads end with them.
     pub(crate) fn abandon_overdue(&self) {
         let now = Instant::now();
         let mut state = self.state();
@@ -148,7 +148,7 @@ impl Pool {
         }
     }
 
-    /// A thread's life.
+    /// The loop of a thread.
     fn work(&self) {
         let thread = priority::lower_current();
         while let Some(job) = self.next_job() {

@@ -1,4 +1,4 @@
-//! How much of the machine scripts get while others need it: little.
+//! The priority of scripts: low while other threads need the CPU.
 
 /// Niceness of threads that run scripts. Under contention they get a tenth of the CPU time of the engine's threads.
 #[cfg(target_os = "linux")]
@@ -7,18 +7,18 @@ const SCRIPT_NICENESS: i32 = 10;
 #[cfg(target_os = "linux")]
 const ABANDONED_NICENESS: i32 = 19;
 
-/// A thread as the system knows it.
+/// The system's id of a thread.
 #[cfg(target_os = "linux")]
 pub(crate) type Thread = rustix::thread::Pid;
-/// Elsewhere a priority belongs to a whole process, so it is left alone.
+/// On other systems a priority belongs to a whole process, so it is not changed.
 #[cfg(not(target_os = "linux"))]
 pub(crate) type Thread = ();
 
-/// Lowers the calling thread's priority. Where it may not be lowered, scripts run as fast as everything else.
+/// Lowers the calling thread's priority. If that is not permitted, scripts run at normal priority.
 #[cfg(target_os = "linux")]
 pub(crate) fn lower_current() -> Thread {
     let thread = rustix::thread::gettid();
-    // A server that was started with a still lower one keeps it.
+    // A server that was started with a lower priority keeps it.
     if rustix::process::getpriority_process(Some(thread)).is_ok_and(|now| now < SCRIPT_NICENESS) {
         let _ = rustix::process::setpriority_process(Some(thread), SCRIPT_NICENESS);
     }
@@ -28,7 +28,7 @@ pub(crate) fn lower_current() -> Thread {
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn lower_current() -> Thread {}
 
-/// Lowers the priority of an abandoned thread as far as it goes.
+/// Lowers the priority of an abandoned thread to the minimum.
 #[cfg(target_os = "linux")]
 pub(crate) fn lower_abandoned(thread: Thread) {
     let _ = rustix::process::setpriority_process(Some(thread), ABANDONED_NICENESS);

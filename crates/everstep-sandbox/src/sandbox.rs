@@ -1,4 +1,4 @@
-//! The sandbox as its users see it.
+//! The public interface of the sandbox.
 
 use std::num::NonZero;
 use std::sync::Arc;
@@ -18,13 +18,13 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// A sandbox with so many threads. They are started when scripts come.
+    /// A sandbox with this number of threads. They are started when scripts arrive.
     pub fn new(threads: usize) -> Self {
         let threads = threads.max(1);
         Self { pool: Arc::new(Pool::new(threads)), threads }
     }
 
-    /// How many scripts run at once.
+    /// The number of scripts that run at the same time.
     pub fn threads(&self) -> usize {
         self.threads
     }
@@ -34,10 +34,10 @@ impl Sandbox {
         syntax::check(code)
     }
 
-    /// Runs a script, waiting for a thread first.
+    /// Runs a script, after waiting for a thread.
     ///
-    /// 1. It ends within its timeout and half a second more, whatever the script does.
-    /// 2. Dropping the future stops the script, and every request that it has under way.
+    /// 1. It ends within its timeout plus half a second, whatever the script does.
+    /// 2. Dropping the future stops the script, and all its requests in progress.
     /// 3. A built-in that does not check for the cancellation keeps its thread; another thread replaces it in the pool.
     pub async fn run(&self, script: Script) -> Result<ScriptOutput, ScriptFailure> {
         let permit = self.pool.acquire().await;
@@ -51,7 +51,7 @@ impl Sandbox {
         match tokio::time::timeout_at(last, started.reply).await {
             Ok(Ok(Ok(json))) => Ok(ScriptOutput { json, logs: log.take_lines() }),
             Ok(Ok(Err(error))) => Err(failed(error)),
-            Ok(Err(_)) => Err(failed(Error::Unavailable("its thread is gone".to_owned()))),
+            Ok(Err(_)) => Err(failed(Error::Unavailable("its thread has ended".to_owned()))),
             Err(_) => {
                 self.pool.abandon_overdue();
                 Err(failed(Error::Timeout(timeout)))

@@ -11,14 +11,14 @@ use crate::fetch::Fetch;
 #[derive(Clone)]
 pub struct Script {
     pub code: String,
-    /// What the script sees as `ctx`, as JSON text.
+    /// The content of `ctx`, as JSON text.
     pub context_json: String,
-    /// How long it may run, counted from when it starts and not from when it begins to wait for a thread.
+    /// The time limit, counted from the start of the script and not from the beginning of the wait for a thread.
     pub timeout: Duration,
     pub memory_bytes: usize,
-    /// On whose behalf it runs. Whoever has several scripts that do not end though they were told to runs no more.
+    /// The owner of the script. An owner with several scripts that do not end after they were stopped cannot run more.
     pub owner: u128,
-    /// What `fetch` does; without it there is no `fetch`.
+    /// The implementation of `fetch`; without it the script has no `fetch`.
     pub fetch: Option<Arc<dyn Fetch>>,
 }
 
@@ -45,7 +45,7 @@ impl fmt::Debug for Script {
 /// The output of a script that returned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScriptOutput {
-    /// What it returned, as JSON text; `null` if it returned nothing.
+    /// The returned value, as JSON text; `null` if the script returned nothing.
     pub json: String,
     pub logs: Vec<String>,
 }
@@ -68,11 +68,14 @@ pub enum Error {
     OutOfMemory(usize),
     #[error("the script waits for a promise that nothing can settle")]
     NeverSettles,
-    #[error("the script returned something that JSON has no word for: {0}")]
+    #[error("the script returned a value that JSON cannot represent: {0}")]
     NotJson(String),
     #[error("the script returned {0} bytes of JSON, more than a payload may have")]
     TooLarge(usize),
-    #[error("{0} scripts of this workspace do not end though their time is over; more are run when they have ended")]
+    #[error(
+        "{0} scripts of this workspace are still running although they have timed out; try again when they have \
+         ended"
+    )]
     Stuck(usize),
     #[error("the script could not be started: {0}")]
     Unavailable(String),

@@ -1,10 +1,10 @@
-//! Measures the commit of a step: items of two entries, no run row.
+//! Measures the commit of a step: items of two entries, without a row of a run.
 //!
 //! `cargo run --release -p everstep-store --example commit_rate [folder | postgres://…]`
 //!
-//! A PostgreSQL database is measured with one committer and with two, which share what is in flight.
+//! A PostgreSQL database is measured with one committer and with two, which share the items in flight.
 
-#![expect(clippy::print_stdout, reason = "its figures are what it is for")]
+#![expect(clippy::print_stdout, reason = "the purpose of this program is to print figures")]
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -45,7 +45,7 @@ fn measure_postgres(url: &str) {
     }
 }
 
-/// Commits with several committers at once, each with its share of what is in flight.
+/// Commits with several committers at the same time, each with its share of the items in flight.
 async fn measure_committers(store: &Arc<PostgresStore>, in_flight: usize, committers: usize) -> (f64, Duration) {
     let loads = (0..committers).map(|_| Load::new(in_flight / committers));
     let tasks: Vec<_> = loads
@@ -72,7 +72,7 @@ async fn measure_committers(store: &Arc<PostgresStore>, in_flight: usize, commit
         all.spent += times.spent;
         all.samples.extend(times.samples);
     }
-    // They commit side by side, so that their time counts once.
+    // They commit in parallel, so their time counts once.
     all.spent /= u32::try_from(committers).expect("a small number");
     all.figures()
 }
@@ -146,7 +146,7 @@ impl Load {
         let number = u128::from(LOADS.fetch_add(1, Ordering::Relaxed));
         let began = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("it is after 1970");
         let node = NodeId::new(Timestamp::EPOCH.plus(began), number);
-        // Ids of two loads never meet.
+        // Two loads never create the same id.
         let made = (u128::from(began.as_secs()) * 64 + number) << 40;
         Self { node, runs: vec![(RunId::new(Timestamp::EPOCH, 0), 0); batch], made, first: made }
     }
@@ -247,7 +247,7 @@ impl Times {
         self.spent >= SAMPLE
     }
 
-    /// Adds a commit of steps. The runs of a batch start together, in commits of their own.
+    /// Adds a commit of steps. The runs of a batch start together, in separate commits.
     fn add(&mut self, items: &[Item], elapsed: Duration) {
         if items.iter().all(|item| item.gate == Gate::Owned) {
             self.samples.push(elapsed);

@@ -20,10 +20,10 @@ pub struct KeyRow {
     pub permissions: Vec<String>,
     /// The name of a set of permissions.
     pub role: Option<String>,
-    /// The maximal number of requests per second.
+    /// The maximum number of requests per second.
     pub rate_limit: Option<u32>,
     pub created_at: Timestamp,
-    /// When it expires. The store finds it also after that.
+    /// When it expires. The store also finds expired keys.
     pub expires_at: Option<Timestamp>,
     pub revoked_at: Option<Timestamp>,
 }

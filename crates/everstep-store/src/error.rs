@@ -7,13 +7,13 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// This node was fenced: other nodes may own its runs. It must stop and join under a new id.
-    #[error("node {0} was fenced")]
+    #[error("node {0} was fenced: its lease expired, and other nodes may own its runs")]
     Fenced(NodeId),
     /// The database rejects the data itself. Nothing was written; resending would fail again.
-    #[error("the database refused the data: {0}")]
+    #[error("the database rejected the data: {0}")]
     Refused(String),
-    /// The disk is full. Nothing was written; the same call succeeds once there is room.
-    #[error("the database is full: {0}; free some disk space, the engine goes on by itself")]
+    /// The disk is full. Nothing was written; the same call succeeds when there is free space.
+    #[error("the database is full: {0}; free some disk space, and the engine continues without a restart")]
     Full(String),
     /// The outcome is unknown, or nothing was done. The same call may be sent again.
     #[error("the database is unavailable: {0}")]
@@ -21,18 +21,18 @@ pub enum Error {
     /// Another process holds the data folder.
     #[error("{0}")]
     Locked(String),
-    /// The database cannot be used in its present state or with the present settings. The message says what to do.
+    /// The database cannot be used in its present state or with the present settings. The message contains the remedy.
     #[error("{0}")]
     Unusable(String),
     /// This build cannot read stored data.
-    #[error("the database holds something unreadable: {0}")]
+    #[error("the database contains data that this build cannot read: {0}")]
     Corrupt(String),
     #[error("{0} was not found")]
     NotFound(String),
 }
 
 impl Error {
-    /// Whether sending the same call again may help.
+    /// Whether repeating the same call may succeed.
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::Unavailable(_) | Self::Full(_))
     }

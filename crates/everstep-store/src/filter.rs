@@ -8,14 +8,14 @@ use uuid::Uuid;
 
 use crate::rows::{RunPage, RunSummary};
 
-/// How many runs one call examines at most.
+/// The maximum number of runs that one call examines.
 pub(crate) const EXAMINED_RUNS_MAX: usize = 10_000;
 
 /// The conditions that all listed runs meet. Test runs are never listed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunFilter {
     pub workflow: Option<String>,
-    /// One of these; any when there are none.
+    /// One of these; any status if the list is empty.
     pub statuses: Vec<Status>,
     pub version: Option<u32>,
     pub parent: Option<RunId>,
@@ -23,8 +23,8 @@ pub struct RunFilter {
     pub since: Option<Timestamp>,
     /// Created before this time.
     pub until: Option<Timestamp>,
-    /// Paths into the input with the expected values, as a person would type them:
-    /// `42` is that number or that text, `null` is null or that text. A number in a path is also an index of an array.
+    /// Paths into the input with the expected values, as a person would type them: `42` is that number or that text,
+    /// `null` is null or that text. A number in a path is also an index of an array.
     pub input: Vec<(Vec<String>, String)>,
     /// Tags with their values, typed as for `input`.
     pub tags: Vec<(String, String)>,
@@ -34,7 +34,7 @@ impl RunFilter {
     /// The position before which a page starts: after the previous page, and before the filter's end.
     pub(crate) fn begin(&self, after: Option<(Timestamp, RunId)>) -> (i64, Uuid) {
         let after = after.map(|(created_at, run)| (created_at.micros(), run.uuid()));
-        // No id is smaller than nil, so runs created at this very time are left out.
+        // No id is smaller than nil, so runs created exactly at this time are left out.
         let until = self.until.map(|until| (until.micros(), Uuid::nil()));
         [after, until].into_iter().flatten().min().unwrap_or((i64::MAX, Uuid::max()))
     }
@@ -84,7 +84,7 @@ impl RunFilter {
     }
 }
 
-/// Parses a document. One that cannot be parsed matches nothing.
+/// Parses a document. A document that cannot be parsed matches no filter.
 fn parse(json: &str) -> Option<Value> {
     serde_json::from_str(json).ok()
 }
@@ -103,7 +103,7 @@ pub(crate) fn array_index(name: &str) -> Option<usize> {
     name.parse().ok().filter(|index: &usize| index.to_string() == name)
 }
 
-/// Whether a text is how a person would type a value.
+/// Whether a text is the form in which a person would type a value.
 fn is_typed(text: &str) -> impl Fn(&Value) -> bool {
     move |value| match value {
         Value::String(string) => string == text,
@@ -114,7 +114,7 @@ fn is_typed(text: &str) -> impl Fn(&Value) -> bool {
     }
 }
 
-/// Whether two numbers are equal, in whatever notation.
+/// Whether two numbers are equal, in any notation.
 fn is_same(one: &Number, other: &Number) -> bool {
     let is_whole = |number: &Number| number.is_i64() || number.is_u64();
     if is_whole(one) && is_whole(other) { one == other } else { one.as_f64() == other.as_f64() }

@@ -23,12 +23,12 @@ pub struct Item {
     pub gate: Gate,
     /// In order, without gaps. The first entry is the gate of the others.
     pub entries: Vec<NewEntry>,
-    /// The run's row after this item; `None` does not change it (a step's item never does).
+    /// The run's row after this item; `None` leaves the row unchanged (as every item of a step does).
     pub projection: Option<Projection>,
     pub waits: Vec<WaitChange>,
     /// Inbox rows that this item answers. They are deleted with it; if one is missing, the item is a conflict.
     pub taken: Vec<InboxId>,
-    /// Inputs for other runs that need no answer.
+    /// Inputs for other runs that need no reply.
     pub inbox_inputs: Vec<InboxInput>,
     /// Rows of other tables that belong to this item. Most items have none.
     pub side: Option<Box<SideWrites>>,
@@ -79,7 +79,7 @@ pub struct NewEntry {
 pub struct NewRun {
     pub workflow: String,
     pub version: u32,
-    /// Which workers the run needs; empty for runs that the server performs itself.
+    /// The workers that the run needs; empty for runs that the server performs itself.
     pub lane: String,
     /// The idempotency key with its scope: the workflow's name, or empty for the whole workspace.
     pub key: Option<(String, String)>,
@@ -131,7 +131,7 @@ pub struct InboxInput {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InboxId(pub i64);
 
-/// What happened to an inbox input.
+/// The outcome of an inbox input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SentInput {
     /// `None` if the input was dropped because its run has ended.
@@ -140,17 +140,17 @@ pub struct SentInput {
     pub owner: Option<NodeId>,
 }
 
-/// What happened to an item.
+/// The outcome of an item.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CommitOutcome {
-    /// Written now. Holds what happened to its inbox inputs, in their order.
+    /// Written now. Contains the outcomes of its inbox inputs, in their order.
     Applied(Vec<SentInput>),
-    /// Written before, by this very proposal: an item whose outcome was unknown was resent.
+    /// Written before, by the same proposal: an item whose outcome was unknown was resent.
     Duplicate,
     /// Another entry has its first seq, or one of its rows exists: read the journal and decide again.
     Conflict,
     /// The run has another owner (or, for [`Gate::Unowned`], an owner).
     Lost,
-    /// A run with that idempotency scope and key exists already.
+    /// A run with that idempotency scope and key already exists.
     Exists(RunId),
 }

@@ -1,7 +1,7 @@
-//! Persists runs, journals, workflows and what belongs to them. It decides nothing about workflows.
+//! Persists runs, journals, workflows and their rows. This crate decides nothing about workflows.
 //!
-//! [`ports`] holds the contract, one trait per consumer; each database has a folder of its own that implements it,
-//! with the same file and query names. `everstep-testkit` holds the suite that every implementation passes.
+//! [`ports`] contains the contract, one trait per consumer; each database has a folder that implements it, with the
+//! same file and query names. `everstep-testkit` contains the suite that every implementation passes.
 
 mod access;
 mod error;

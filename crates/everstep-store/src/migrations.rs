@@ -1,7 +1,7 @@
-//! The migrations of every database, and which of them one still needs.
+//! The migrations of every database, and which of them a database still needs.
 //!
-//! Migrations go forward and are frozen once released. A database records each one that was applied, with the checksum
-//! of its text. A database that records a migration which this build does not have, or has with another text, is not
+//! Migrations go forward and are frozen once released. A database records each applied migration, with the checksum of
+//! its text. A database that records a migration which this build does not have, or has with another text, is not
 //! opened.
 
 use std::fmt;
@@ -61,9 +61,9 @@ impl Migration {
         Sha256::digest(self.sql).iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// The error of a migration that the database rejects: its tables are not as the migrations before left them.
+    /// The error of a migration that the database rejects: its tables are not as the earlier migrations left them.
     pub(crate) fn rejected(&self, reason: &str) -> Error {
-        Error::Corrupt(format!("its schema cannot be brought up to date: {self} fails: {reason}"))
+        Error::Corrupt(format!("the schema of the database cannot be upgraded: {self} fails: {reason}"))
     }
 }
 
@@ -80,19 +80,21 @@ pub(crate) struct Applied {
     pub(crate) checksum: String,
 }
 
-/// The migrations that are still to be applied. `applied` is in the order of the versions.
+/// The migrations that must still be applied. `applied` is in the order of the versions.
 pub(crate) fn pending<'a>(known: &'a [Migration], applied: &[Applied]) -> Result<&'a [Migration]> {
     let newest = known.last().map_or(0, |migration| migration.version);
     if let Some(later) = applied.iter().find(|applied| applied.version > newest) {
         return Err(Error::Corrupt(format!(
-            "its schema is of a later release (V{}, and this one knows V{newest}); run that release",
+            "the schema of the database is of a later release (V{}, and this release knows V{newest}); run that \
+             release",
             later.version
         )));
     }
     for (migration, applied) in known.iter().zip(applied) {
         if migration.version != applied.version || migration.checksum() != applied.checksum {
             return Err(Error::Corrupt(format!(
-                "its schema V{} ({}) is not the one of this release; run the release that created it",
+                "the schema V{} ({}) of the database differs from that of this release; run the release that created \
+                 it",
                 applied.version, applied.name
             )));
         }
@@ -100,8 +102,8 @@ pub(crate) fn pending<'a>(known: &'a [Migration], applied: &[Applied]) -> Result
     Ok(known.get(applied.len()..).unwrap_or_default())
 }
 
-/// The error of a database that has no history, but that of builds which recorded their migrations in another table.
-/// Applying the first migration again would fail at its first table, with a message that explains nothing.
+/// The error of a database without our history, but with that of builds which recorded their migrations in another
+/// table. Applying the first migration again would fail at its first table, with a message that explains nothing.
 pub(crate) fn before_history() -> Error {
     Error::Unusable(
         "the database was created by a build of Everstep before the first release (it has a table \
@@ -164,16 +166,22 @@ mod tests {
     #[test]
     fn a_history_of_another_release_is_refused() {
         let reason = refusal(&applied(&[Migration { version: 5, name: "future", sql: "" }]));
-        assert!(reason.contains("of a later release (V5, and this one knows V4)"), "{reason}");
+        assert!(reason.contains("of a later release (V5, and this release knows V4)"), "{reason}");
 
         let mut changed = applied(&SQLITE[..3]);
         changed[1].checksum = "0".repeat(64);
         let reason = refusal(&changed);
-        assert!(reason.contains("V2 (keys_and_settings) is not the one of this release"), "{reason}");
+        assert!(
+            reason.contains("V2 (keys_and_settings) of the database differs from that of this release"),
+            "{reason}"
+        );
 
         let mut gap = applied(&SQLITE[..3]);
         gap.remove(1);
         let reason = refusal(&gap);
-        assert!(reason.contains("V3 (access_and_resources) is not the one of this release"), "{reason}");
+        assert!(
+            reason.contains("V3 (access_and_resources) of the database differs from that of this release"),
+            "{reason}"
+        );
     }
 }

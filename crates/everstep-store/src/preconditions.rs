@@ -4,15 +4,15 @@ use everstep_core::style::StyleName;
 
 use crate::workflows::NewWorkflow;
 
-/// The expected state of a workflow. It is checked in the transaction of the change, so that of two calls with the same
-/// precondition one fails.
+/// The expected state of a workflow. It is checked in the transaction of the change, so that one of two calls with the
+/// same precondition fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Precondition {
     #[default]
     Anything,
-    /// There is no workflow of that name.
+    /// No workflow with that name exists.
     Nothing,
-    /// There is no workflow of that name, or its newest version is the one that is saved.
+    /// No workflow with that name exists, or its newest version is the one that is saved.
     NothingElse,
     /// This version is active; 0 means none.
     Active(u32),
@@ -25,12 +25,12 @@ pub enum SaveOutcome {
         version: u32,
         /// Whether it was written now; otherwise it exists, as the newest version.
         is_new: bool,
-        /// Whether there was no version of that name before.
+        /// Whether the workflow had no version before.
         is_first: bool,
     },
     /// The workflow is not as expected: nothing was written. This version is active; 0 means none.
     Unexpected { active: u32 },
-    /// There is a workflow of that name, of a style that this version cannot follow: nothing was written.
+    /// A workflow with that name exists, of a style that this version cannot follow: nothing was written.
     OtherStyle(String),
 }
 
@@ -39,7 +39,7 @@ pub enum SaveOutcome {
 pub enum RegistrationOutcome {
     /// It was registered now or before.
     Registered,
-    /// There is a workflow of that name, of this other style: nothing was written.
+    /// A workflow with that name exists, of this other style: nothing was written.
     OtherStyle(String),
 }
 
@@ -84,7 +84,7 @@ impl Head {
     pub(crate) fn other_style(&self, style: &str) -> Option<String> {
         let can_follow = match StyleName::parse(&self.style) {
             Some(own) => own.has_definition() == StyleName::parse(style).is_none_or(StyleName::has_definition),
-            // It is a style of a later build: none that this build knows can follow it.
+            // It is a style of a later build: no style that this build knows can follow it.
             None => self.style == style,
         };
         (!can_follow).then(|| self.style.clone())
@@ -146,8 +146,8 @@ impl VersionState {
         is_there && self.other_style(&workflow.style).is_none()
     }
 
-    /// Whether the version becomes the active one: its definition is brought for the first time and it is the newest, or
-    /// it is version 1 and no version has a definition.
+    /// Whether the version is activated: its definition is registered for the first time and it is the newest, or it is
+    /// version 1 and no version has a definition.
     pub(crate) fn is_activated(&self, workflow: &NewWorkflow, version: u32) -> bool {
         let is_first = workflow.is_only_named() && version == 1;
         (is_first || !workflow.is_only_named() && !self.is_brought()) && version > self.newest

@@ -105,14 +105,14 @@ pub struct NodeRow {
     pub address: Option<String>,
 }
 
-/// What a node requests in a tick.
+/// The request of a node in a tick.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TickRequest {
-    /// The lanes that it serves, each with the number of runs that it can take.
+    /// The lanes that it serves, each with the number of runs for which it has room.
     pub lanes: Vec<(String, usize)>,
-    /// The maximal number of runs of fenced owners to release.
+    /// The maximum number of runs of fenced owners to release.
     pub release: usize,
-    /// The maximal number of inbox rows to read.
+    /// The maximum number of inbox rows to read.
     pub inbox: usize,
 }
 

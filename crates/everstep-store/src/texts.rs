@@ -14,7 +14,7 @@ pub(crate) fn has_nul(text: &str) -> bool {
 /// Rejects texts that cannot be stored.
 pub(crate) fn check<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<()> {
     if texts.into_iter().any(has_nul) {
-        return Err(Error::Refused("a text holds a NUL character".to_owned()));
+        return Err(Error::Refused("a text contains a NUL character".to_owned()));
     }
     Ok(())
 }
@@ -42,7 +42,7 @@ pub(crate) fn check_side(side: &SideWrites) -> Result<()> {
 
 /// A text after which a page of names starts, without the NUL characters that cannot be sent to every database.
 ///
-/// The part behind a NUL does not matter: no stored name has a NUL, so the same names follow the part before it.
+/// The part after a NUL has no effect: no stored name contains a NUL, so the same names follow the part before it.
 pub(crate) fn page_start(after: Option<&str>) -> &str {
     let after = after.unwrap_or_default();
     after.split('\0').next().unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Versions of workflows, as the store takes and returns them.
+//! Versions of workflows, as the store receives and returns them.
 
 use everstep_core::ids::WorkspaceId;
 use everstep_core::payload::Payload;
@@ -52,7 +52,7 @@ pub struct VersionRow {
 pub enum Deletion {
     Deleted,
     NotFound,
-    /// This number of its runs have not ended: nothing was deleted.
+    /// This number of its runs has not ended: nothing was deleted.
     InUse(u64),
 }
 

@@ -1,4 +1,4 @@
-//! The store contract, the simulator and fixtures: how Everstep proves its promises.
+//! The store contract, the simulator and fixtures: the proofs of Everstep's promises.
 
 pub mod contract;
 pub mod issuer;

@@ -1,4 +1,4 @@
-//! The files of the repository and the public types in them, for the tests that keep it tidy.
+//! The files of the repository and the public types in them, for the tests of `tidy`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,7 +9,10 @@ const GENERATED_FOLDERS: &[&str] = &["target", ".git", "data", "node_modules", "
 
 /// The root of the repository.
 pub fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository is where it was built")
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .canonicalize()
+        .expect("the repository is where the test was built")
 }
 
 /// A text file of the repository.
@@ -90,7 +93,7 @@ pub fn public_types(files: &[File]) -> Vec<PublicType> {
 
 /// The head nouns of a glossary: the last word of each term in the first column of its tables.
 ///
-/// A cell may hold several terms with commas between them, a type in backticks, and a remark in parentheses.
+/// A cell may contain several terms with commas between them, a type in backticks, and a remark in parentheses.
 pub fn glossary_nouns(page: &str) -> BTreeSet<String> {
     let mut nouns = BTreeSet::new();
     let mut is_in_table = false;
@@ -110,7 +113,7 @@ pub fn glossary_nouns(page: &str) -> BTreeSet<String> {
     nouns
 }
 
-/// Whether a noun, or its singular, is among these.
+/// Whether a noun, or its singular, is in a set.
 pub fn is_known_noun(noun: &str, known: impl Fn(&str) -> bool) -> bool {
     let singulars = [
         noun.strip_suffix("ies").map(|stem| format!("{stem}y")),

@@ -1,6 +1,6 @@
-//! The store contract on PostgreSQL, and what only PostgreSQL promises.
+//! The store contract on PostgreSQL, and the additional promises of PostgreSQL.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 use everstep_store::postgres::{self as store, Options};
 use everstep_testkit::contract::FreshStore;

@@ -1,6 +1,6 @@
-//! The store contract on SQLite, and what only SQLite promises.
+//! The store contract on SQLite, and the additional promises of SQLite.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 use everstep_store::sqlite::{self as store, Options};
 use everstep_testkit::contract::FreshStore;

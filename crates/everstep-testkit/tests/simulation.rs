@@ -1,10 +1,10 @@
-//! Seeded simulation: the engine survives whatever a seed does to it.
+//! Seeded simulation: the engine keeps its promises under every fault of a seed.
 
 use everstep_testkit::sim::{self, Options};
 
-/// Seeds played by every test run, of one server alone and of several. `everstep-lab sim --seeds N` plays more.
+/// The seeds that every test run plays, of one server alone and of several. `everstep-lab sim --seeds N` plays more.
 const SEEDS: u64 = 500;
-/// Of code workflows, whose workers talk all the time.
+/// Seeds with code workflows, whose workers send messages all the time.
 const CODE_SEEDS: u64 = 250;
 
 fn alone(_: u64) -> Options {
@@ -81,7 +81,7 @@ mod planted {
 
     use super::*;
 
-    /// A simulator that finds nothing proves nothing: each bug must be caught.
+    /// Proves that the simulator finds bugs: each planted bug must be caught.
     fn caught(bug: Bug, options: fn(u64) -> Options) {
         let options = |seed| Options { bug: Some(bug), ..options(seed) };
         let found = (0..SEEDS).find_map(|seed| sim::play(seed, &options(seed)).err());

@@ -1,4 +1,4 @@
-//! Which status may follow which: the whole tables, so that a change of one is seen.
+//! Which status may follow which: the whole tables, so that a change of one is visible.
 
 use everstep_core::status::{Status, StepStatus};
 

@@ -1,4 +1,4 @@
-//! The house rules that a program can check. The rest is in CONTRIBUTING.md.
+//! The rules of the repository that a program can check. The rest is in CONTRIBUTING.md.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -7,7 +7,7 @@ use everstep_core::journal::Kind;
 use everstep_testkit::tidy::{File, files, glossary_nouns, is_known_noun, public_types, root};
 use serde_json::Value;
 
-/// What each crate may use of ours. Imports point toward the core.
+/// The crates of ours that each crate may use. Imports point toward the core.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("everstep-core", &[]),
     ("everstep-expressions", &["core"]),
@@ -42,7 +42,7 @@ fn imports_point_toward_the_core() {
     for package in metadata["packages"].as_array().unwrap() {
         let name = package["name"].as_str().unwrap();
         let Some(allowed) = may_use.get(name) else {
-            wrong.push(format!("{name} is not in the table of this test: say what it may use"));
+            wrong.push(format!("{name} is not in the table of this test: add the crates that it may use"));
             continue;
         };
         for dependency in package["dependencies"].as_array().unwrap() {
@@ -101,7 +101,7 @@ fn no_file_is_longer_than_eight_hundred_lines() {
 
 #[test]
 fn nothing_is_left_undone_in_the_code() {
-    // Put together here, so that this file does not hold them.
+    // Assembled here, so that this file does not contain them.
     let words = ["todo", "unimplemented", "dbg"].map(|word| format!("{word}!("));
     let mut left = Vec::new();
     for file in files().iter().filter(|file| file.has_extension(&["rs"])) {
@@ -115,7 +115,7 @@ fn nothing_is_left_undone_in_the_code() {
 }
 
 #[test]
-fn statements_say_what_they_promise_in_lowercase() {
+fn statements_state_their_promise_in_lowercase() {
     let keywords = [
         "SELECT",
         "INSERT",
@@ -176,7 +176,7 @@ fn statements_say_what_they_promise_in_lowercase() {
     let mut wrong = Vec::new();
     for file in files().iter().filter(|file| file.has_extension(&["sql"])) {
         if !file.text.starts_with("-- ") {
-            wrong.push(format!("{}: the first line says what the statement promises", file.path));
+            wrong.push(format!("{}: the first line must state the promise of the statement", file.path));
         }
         for (line, text) in (1..).zip(file.text.lines()) {
             let code = text.split("--").next().unwrap_or_default();
@@ -192,8 +192,8 @@ fn statements_say_what_they_promise_in_lowercase() {
 }
 
 #[test]
-fn no_file_knows_the_machine_it_was_written_on() {
-    // Put together here, so that this file does not hold them.
+fn no_file_contains_a_path_of_the_machine() {
+    // Assembled here, so that this file does not contain them.
     let paths = ["work", "root", "home"].map(|folder| format!("/{folder}/"));
     let mut found = Vec::new();
     for file in files() {
@@ -226,7 +226,7 @@ fn the_journal_is_only_appended_to() {
     for file in files().iter().filter(|file| file.has_extension(&["sql"])) {
         let code: Vec<_> = file.text.lines().map(|line| line.split("--").next().unwrap_or_default()).collect();
         let words: Vec<_> = code.iter().flat_map(|line| line.split_whitespace()).collect();
-        // A run that is swept or a test run that is deleted takes its journal with it; nothing else touches an entry.
+        // Sweeping a run or deleting a test run deletes its journal; nothing else changes an entry.
         let is_sweep = file.path.contains("/sweep/") || file.path.ends_with("/delete_test_run.sql");
         for pair in words.windows(2) {
             let deletes = words.contains(&"delete") && pair == ["from", "journal"];
@@ -242,7 +242,7 @@ fn the_journal_is_only_appended_to() {
 }
 
 #[test]
-fn every_event_stands_in_the_architecture_with_its_older_name() {
+fn every_event_is_in_the_architecture_with_its_older_name() {
     let page = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
     for kind in Kind::ALL {
         let row = format!("| {} | `{}` | `{}` |", kind.number(), kind.name(), kind.legacy_name());
@@ -255,14 +255,14 @@ fn every_event_stands_in_the_architecture_with_its_older_name() {
 }
 
 #[test]
-fn every_invariant_of_the_code_stands_in_the_architecture() {
+fn every_invariant_of_the_code_is_in_the_architecture() {
     let page = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
-    // Put together here, so that this file does not hold it.
+    // Assembled here, so that this file does not contain it.
     let mark = format!("**{}**: ", "Invariant");
     let plain = |text: &str| text.replace(['`', '[', ']'], "").to_lowercase();
     for file in files().iter().filter(|file| file.has_extension(&["rs"])) {
         for (_, invariant) in file.text.lines().filter_map(|line| line.split_once(&mark)) {
-            // The first words are enough to find it by.
+            // The first words suffice to find it.
             let begin: Vec<_> = invariant.split_whitespace().take(5).collect();
             assert!(plain(&page).contains(&plain(&begin.join(" "))), "{}: {invariant}", file.path);
         }
@@ -307,12 +307,12 @@ const GENERAL_NOUNS: &[&str] = &[
     "value",
 ];
 
-/// Names that several modules share, because each has its own part of one concept: what went wrong in it, how it is
-/// configured, and the part of a run's state that belongs to a style.
+/// Names that several modules share, because each has its own part of one concept: its errors, its configuration, and
+/// the part of a run's state that belongs to a style.
 const SHARED_NAMES: &[&str] = &["Error", "Options", "Progress"];
 
 #[test]
-fn the_head_noun_of_every_public_type_stands_in_the_glossary() {
+fn the_head_noun_of_every_public_type_is_in_the_glossary() {
     let page = std::fs::read_to_string(root().join("CONTRIBUTING.md")).unwrap();
     let glossary = glossary_nouns(&page);
     assert!(glossary.contains("run"), "CONTRIBUTING.md has no glossary: a table with the head | Word | Meaning |");

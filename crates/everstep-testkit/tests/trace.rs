@@ -1,4 +1,4 @@
-//! `make trace`: every requirement that `docs/trace.toml` claims is held by a test that exists.
+//! `make trace`: a test proves every requirement that `docs/trace.toml` claims, and it exists.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use serde::Deserialize;
 struct Table {
     /// Numbers and ranges of numbers: `"9-38"`.
     claimed: Vec<String>,
-    /// For each number, the tests that hold it.
+    /// The tests that prove each requirement, by its number.
     requirements: BTreeMap<String, Vec<String>>,
 }
 
@@ -50,11 +50,11 @@ fn numbers(range: &str) -> std::ops::RangeInclusive<u32> {
     read(first)..=read(last)
 }
 
-/// Finds a test by what the table calls it.
+/// Finds a test by its name in the table.
 ///
 /// 1. `decisions::name` is a decision text that the core plays.
 /// 2. `contract::group::name` is a promise of the store that every database keeps.
-/// 3. `conformance::name` is a scenario that workers of the SDK play at real servers.
+/// 3. `conformance::name` is a scenario that workers of the SDK play against real servers.
 /// 4. `sdk::file::name` is a test of the TypeScript SDK.
 /// 5. `crate/path.rs::name` is a test function in that file.
 fn find(test: &str, files: &BTreeMap<String, File>) -> Result<(), String> {
@@ -96,7 +96,7 @@ fn find(test: &str, files: &BTreeMap<String, File>) -> Result<(), String> {
     }
 }
 
-/// Whether a file has a function of that name under an attribute that makes it a test that runs.
+/// Whether a file has a function with that name under an attribute that makes it an executed test.
 fn has_test(text: &str, name: &str) -> bool {
     let lines: Vec<_> = text.lines().map(str::trim).collect();
     let heads = [format!("fn {name}("), format!("async fn {name}(")];

@@ -1,14 +1,14 @@
-//! Why a secret could not be kept or revealed.
+//! Why a secret could not be stored or revealed.
 
 use everstep_core::failure::Failure;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("there is no secret {0:?}")]
+    #[error("the secret {0:?} does not exist")]
     NotFound(String),
     #[error("{0}")]
     Invalid(String),
-    /// There is nothing to seal with.
+    /// The server has no key to seal with.
     #[error(
         "this server has no key for secrets; give all servers of the database the same one: \
          EVERSTEP_SECRETS_KEY=$(everstep secrets key)"
@@ -16,19 +16,19 @@ pub enum Error {
     NoKey,
     /// It was sealed with a key that is not on the ring.
     #[error(
-        "the secret {name:?} was sealed with the key {id}, which this server does not have; \
-         name it in EVERSTEP_SECRETS_KEY or EVERSTEP_SECRETS_OLD_KEYS, or set the secret anew"
+        "the secret {name:?} was sealed with the key {id}, which this server does not have; add the key to \
+         EVERSTEP_SECRETS_KEY or EVERSTEP_SECRETS_OLD_KEYS, or set the secret again"
     )]
     OtherKey { name: String, id: String },
-    /// Its bytes are not what was written for this workspace and this name.
-    #[error("the secret {0:?} was changed in the database, or moved there from elsewhere; set it anew")]
+    /// Its bytes were not written for this workspace and this name.
+    #[error("the secret {0:?} was changed in the database, or moved there from elsewhere; set it again")]
     Broken(String),
     #[error(transparent)]
     Store(#[from] everstep_store::Error),
 }
 
 impl Error {
-    /// A word for programs, which never changes.
+    /// A stable code for programs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::NotFound(_) => "SECRET_NOT_FOUND",
@@ -40,7 +40,7 @@ impl Error {
     }
 }
 
-/// A step that needs a secret and does not get it has failed. It may help to try again when the database was away.
+/// A step that needs a secret and does not get it fails. A retry may succeed if the database was unavailable.
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         match &error {

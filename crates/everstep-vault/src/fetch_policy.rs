@@ -1,4 +1,4 @@
-//! Which workspaces may use `fetch` in their scripts.
+//! Decides which workspaces may use `fetch` in their scripts.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! What secrets are sealed with.
+//! The keys with which secrets are sealed.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,27 +10,27 @@ const KEY_BYTES: usize = 32;
 /// Bytes of a key's id.
 pub(crate) const KEY_ID_BYTES: usize = 8;
 
-/// A key of 256 bits. It is never shown, but by [`SealKey::reveal`].
+/// A key of 256 bits. It is never shown, except by [`SealKey::reveal`].
 #[derive(Clone)]
 pub struct SealKey(Zeroizing<[u8; KEY_BYTES]>);
 
 impl SealKey {
-    /// Makes a key that nobody can guess.
+    /// Creates a random key.
     ///
     /// # Panics
-    /// When the operating system has no randomness to give.
+    /// If the operating system provides no randomness.
     pub fn generate() -> Self {
         let mut bytes = Zeroizing::new([0; KEY_BYTES]);
-        getrandom::fill(&mut *bytes).expect("the operating system gives random bytes");
+        getrandom::fill(&mut *bytes).expect("the operating system provides random bytes");
         Self(bytes)
     }
 
-    /// The key itself, as settings take it: 64 hexadecimal digits.
+    /// The key itself, in the form of the setting: 64 hexadecimal digits.
     pub fn reveal(&self) -> Zeroizing<String> {
         Zeroizing::new(hex(&*self.0))
     }
 
-    /// Tells one key from another, and nothing about either.
+    /// Identifies a key, and reveals nothing about it.
     pub(crate) fn id(&self) -> [u8; KEY_ID_BYTES] {
         let mut hash = Sha256::new();
         hash.update(b"everstep secrets key id\0");
@@ -44,7 +44,7 @@ impl SealKey {
     }
 }
 
-/// Reads 64 hexadecimal digits, or 32 bytes in base64. What was given is not told again.
+/// Reads 64 hexadecimal digits, or 32 bytes in base64. Errors do not repeat the input.
 impl FromStr for SealKey {
     type Err = String;
 
@@ -53,10 +53,10 @@ impl FromStr for SealKey {
         let bytes = if text.len() == 2 * KEY_BYTES { from_hex(text) } else { from_base64(text) };
         let bytes = bytes.as_ref().and_then(|bytes| <[u8; KEY_BYTES]>::try_from(&bytes[..]).ok());
         let key = bytes.map(|bytes| Self(Zeroizing::new(bytes))).ok_or(
-            "a key for secrets is 32 bytes, as 64 hexadecimal digits or in base64; make one: everstep secrets key",
+            "a key for secrets has 32 bytes, as 64 hexadecimal digits or in base64; create one: everstep secrets key",
         )?;
         if key.0.iter().all(|byte| *byte == key.0[0]) {
-            return Err("a key for secrets is random; make one: everstep secrets key".to_owned());
+            return Err("a key for secrets must be random; create one: everstep secrets key".to_owned());
         }
         Ok(key)
     }
@@ -68,7 +68,7 @@ impl fmt::Debug for SealKey {
     }
 }
 
-/// The key in use, and older ones that secrets may still be sealed with.
+/// The key in use, and older ones with which secrets may still be sealed.
 #[derive(Clone, Debug)]
 pub struct Keyring {
     current: SealKey,
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_is_refused_and_not_told_again() {
+    fn an_invalid_key_is_rejected_and_not_repeated() {
         let short = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHg==";
         for text in ["", "secret!", short, &"g".repeat(64), &"ab".repeat(31), &"ab".repeat(33)] {
             let error = text.parse::<SealKey>().unwrap_err();

@@ -1,12 +1,12 @@
-//! Keeps what handlers need of a workspace: secrets, data sources and saved queries.
+//! Stores the resources of a workspace for handlers: secrets, data sources and saved queries.
 //!
-//! Rows are in the store; what is secret is sealed here, before it gets there.
+//! Rows are in the store; secrets are sealed here, before they are stored.
 //!
-//! * `key` is what secrets are sealed with; a ring holds the one in use, and older ones for reading.
+//! * `key` contains the keys for secrets; a keyring has the one in use, and older ones for reading.
 //! * `seal` binds a sealed value to its workspace and its name.
-//! * `vault` puts, lists and reveals them.
+//! * `vault` stores, lists and reveals them.
 //! * `fetch_policy` decides which workspaces may use `fetch` in their scripts.
-//! * `sources` keeps data sources and saved queries.
+//! * `sources` stores data sources and saved queries.
 
 mod error;
 mod fetch_policy;

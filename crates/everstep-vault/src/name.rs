@@ -1,4 +1,4 @@
-//! Names of what a workspace keeps.
+//! Names of the resources of a workspace.
 
 use crate::error::Error;
 
@@ -12,7 +12,8 @@ pub(crate) fn check(name: &str) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::Invalid(format!(
-        "{name:?} is no name: it has 1 to {NAME_BYTES_MAX} letters, digits, `_`, `.` or `-`, and begins with a letter or digit"
+        "{name:?} is not a valid name: use 1 to {NAME_BYTES_MAX} letters, digits, `_`, `.` or `-`, beginning with a \
+         letter or digit"
     )))
 }
 
@@ -26,7 +27,7 @@ mod tests {
             assert!(check(name).is_ok(), "{name}");
         }
         for name in ["", "-a", ".a", "_a", "a b", "a/b", "é", "a\0", &"a".repeat(129)] {
-            assert!(check(name).unwrap_err().to_string().contains("is no name"), "{name}");
+            assert!(check(name).unwrap_err().to_string().contains("is not a valid name"), "{name}");
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Seals a value, so that it can be read only with its key and in its scope.
 //!
-//! Sealed bytes: the format (1), the key's id (8), a random nonce (24), and what XChaCha20-Poly1305 makes of the value.
-//! The workspace and the name are authenticated as well, so a row that was moved to another one cannot be opened there.
+//! Sealed bytes: the format (1), the key's id (8), a random nonce (24), and the value encrypted with
+//! XChaCha20-Poly1305. The workspace and the name are authenticated as well, so a row that was moved to another one
+//! cannot be opened there.
 
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
@@ -31,15 +32,15 @@ impl SealScope<'_> {
 /// Seals a value with the key in use.
 pub(crate) fn seal(keys: &Keyring, scope: SealScope<'_>, value: &str) -> Vec<u8> {
     let mut nonce = [0; NONCE_BYTES];
-    getrandom::fill(&mut nonce).expect("the operating system gives random bytes");
+    getrandom::fill(&mut nonce).expect("the operating system provides random bytes");
     let key = keys.current();
     let sealed = cipher(key.bytes())
         .encrypt(&XNonce::from(nonce), Payload { msg: value.as_bytes(), aad: &scope.bytes() })
-        .expect("a value is far below what the cipher takes");
+        .expect("a value is far below the limit of the cipher");
     [&[FORMAT][..], &key.id(), &nonce, &sealed].concat()
 }
 
-/// Opens what was sealed for this scope with a key of the ring.
+/// Opens a value that was sealed for this scope with a key of the keyring.
 pub(crate) fn open(keys: &Keyring, scope: SealScope<'_>, sealed: &[u8]) -> Result<Zeroizing<String>, Error> {
     let broken = || Error::Broken(scope.name.to_owned());
     let (id, nonce, sealed) = parts(sealed).ok_or_else(broken)?;

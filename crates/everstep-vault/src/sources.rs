@@ -1,6 +1,6 @@
 //! Data sources and saved queries of workspaces.
 //!
-//! They are kept as JSON, for they hold no secret: credentials are names of secrets.
+//! They are stored as plain JSON, because they contain no secrets: credentials are names of secrets.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -22,12 +22,12 @@ use serde_json::Value;
 const CACHE_TTL: Duration = Duration::from_secs(3);
 /// Sources and queries in the cache; when it is full, it is cleared.
 const CACHED_RESOURCES_MAX: usize = 10_000;
-/// A name that no source has.
+/// A reserved name of sources.
 const RESERVED_SOURCE_NAME: &str = "test";
-/// Queries that are read at once when all are checked.
+/// The number of queries that are read together when all are checked.
 const PAGE_SIZE: usize = 500;
 
-/// Keeps data sources and saved queries.
+/// Stores data sources and saved queries.
 pub struct DataSources {
     store: Arc<dyn ResourceStore>,
     cache: Mutex<HashMap<(WorkspaceId, String, Kind), CachedResource>>,
@@ -39,7 +39,7 @@ enum Kind {
     Query,
 }
 
-/// A body that was read, and when.
+/// A cached body, and the time of its read.
 #[derive(Clone)]
 struct CachedResource {
     at: Instant,
@@ -62,8 +62,8 @@ pub enum ResourceError {
     Invalid(Vec<Problem>),
     #[error("{0}")]
     NotFound(String),
-    /// These queries ask the source.
-    #[error("the data source is asked by {}", .0.join(", "))]
+    /// These queries use the source.
+    #[error("the data source is used by {}; delete or change these queries first", .0.join(", "))]
     InUse(Vec<String>),
     #[error(transparent)]
     Store(#[from] everstep_store::Error),
@@ -74,7 +74,7 @@ impl DataSources {
         Self { store, cache: Mutex::default() }
     }
 
-    /// Saves a source, if it is right and the queries that ask it still fit. Says whether it is new.
+    /// Saves a source, if it is valid and the queries that use it still fit. Returns whether it is new.
     pub async fn put_source(
         &self,
         workspace: WorkspaceId,
@@ -84,15 +84,17 @@ impl DataSources {
     ) -> Result<(SavedResource<Source>, bool), ResourceError> {
         check_name(name)?;
         if name == RESERVED_SOURCE_NAME {
-            let hint = "there is a route of this name, which tests sources";
-            return Err(ResourceError::Invalid(vec![Problem::at("", "no data source is called \"test\"").hint(hint)]));
+            let hint = "the API uses this name in the route that tests sources";
+            return Err(ResourceError::Invalid(vec![
+                Problem::at("", "a data source cannot have the name \"test\"").hint(hint),
+            ]));
         }
         let source = Source::read(body).map_err(ResourceError::Invalid)?;
         let mut problems = Vec::new();
         for query in self.queries_of(workspace, name).await? {
             let misfit = query.body.check_source(&source).into_iter().next();
             problems.extend(misfit.map(|problem| {
-                let message = format!("the query {:?} would fit no more: {}", query.name, problem.message);
+                let message = format!("the query {:?} would no longer fit: {}", query.name, problem.message);
                 Problem::at("", message).hint("change the query first, or save the source under another name")
             }));
         }
@@ -102,7 +104,7 @@ impl DataSources {
         self.put(workspace, Kind::Source, name, source, now).await
     }
 
-    /// Saves a query, if it is right and fits its source. Says whether it is new.
+    /// Saves a query, if it is valid and fits its source. Returns whether it is new.
     pub async fn put_query(
         &self,
         workspace: WorkspaceId,
@@ -114,7 +116,8 @@ impl DataSources {
         let query = Query::read(body).map_err(ResourceError::Invalid)?;
         let Some(source) = self.find_source(workspace, &query.source).await? else {
             let hint = format!("save it first: PUT /v1/data-sources/{}", query.source);
-            let problem = Problem::at("/source", format!("there is no data source {:?}", query.source)).hint(hint);
+            let problem =
+                Problem::at("/source", format!("the data source {:?} does not exist", query.source)).hint(hint);
             return Err(ResourceError::Invalid(vec![problem]));
         };
         let problems = query.check_source(&source.body);
@@ -160,7 +163,7 @@ impl DataSources {
         self.list(workspace, Kind::Query, after, limit).await
     }
 
-    /// Deletes a source that no query asks.
+    /// Deletes a source that no query uses.
     pub async fn delete_source(&self, workspace: WorkspaceId, name: &str) -> Result<(), ResourceError> {
         let names: Vec<String> = self.queries_of(workspace, name).await?.into_iter().map(|query| query.name).collect();
         if names.is_empty() {
@@ -174,7 +177,7 @@ impl DataSources {
         self.delete(workspace, Kind::Query, name).await
     }
 
-    /// The queries that ask a source.
+    /// The queries that use a source.
     async fn queries_of(
         &self,
         workspace: WorkspaceId,
@@ -206,7 +209,7 @@ impl DataSources {
             workspace,
             kind: kind.resource_kind(),
             name: name.to_owned(),
-            body: serde_json::to_vec(&value).expect("what was read as JSON is written as JSON"),
+            body: serde_json::to_vec(&value).expect("a value that was read from JSON can be written as JSON"),
             created_at: now,
             updated_at: now,
         };
@@ -278,9 +281,8 @@ impl DataSources {
             }
         };
         let body = cached.body.ok_or_else(|| Failure::fatal(SOURCE_NOT_FOUND, kind.missing(name)))?;
-        serde_json::from_slice(&body).map_err(|error| {
-            Failure::fatal(SOURCE_NOT_FOUND, format!("{name:?} cannot be read by this server: {error}"))
-        })
+        serde_json::from_slice(&body)
+            .map_err(|error| Failure::fatal(SOURCE_NOT_FOUND, format!("this server cannot read {name:?}: {error}")))
     }
 }
 
@@ -305,8 +307,8 @@ impl Kind {
 
     fn missing(self, name: &str) -> String {
         match self {
-            Self::Source => format!("there is no data source {name:?}"),
-            Self::Query => format!("there is no saved query {name:?}"),
+            Self::Source => format!("the data source {name:?} does not exist"),
+            Self::Query => format!("the saved query {name:?} does not exist"),
         }
     }
 }
@@ -316,7 +318,7 @@ fn check_name(name: &str) -> Result<(), ResourceError> {
         return Ok(());
     }
     let hint = "1 to 128 letters, digits, `_`, `.` or `-`, beginning with a letter or digit";
-    Err(ResourceError::Invalid(vec![Problem::at("", format!("{name:?} is no name")).hint(hint)]))
+    Err(ResourceError::Invalid(vec![Problem::at("", format!("{name:?} is not a valid name")).hint(hint)]))
 }
 
 fn open<T: DeserializeOwned>(row: ResourceRow) -> Result<SavedResource<T>, ResourceError> {

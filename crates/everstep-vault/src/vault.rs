@@ -18,15 +18,15 @@ use crate::seal::{self, SealScope};
 /// Bytes of a secret.
 pub const SECRET_BYTES_MAX: usize = 64 * 1024;
 
-/// Keeps secrets: whoever has the database alone cannot read them.
+/// Stores secrets: the database alone does not suffice to read them.
 #[derive(Clone)]
 pub struct Vault {
     store: Arc<dyn ResourceStore>,
-    /// Without any, nothing is stored and nothing is revealed; names can still be listed and deleted.
+    /// Without a keyring, nothing is stored or revealed; names can still be listed and deleted.
     keys: Option<Arc<Keyring>>,
 }
 
-/// What may be known of a secret.
+/// The public facts about a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecretInfo {
     pub name: String,
@@ -45,7 +45,7 @@ impl Vault {
         Self { store, keys: keys.map(Arc::new) }
     }
 
-    /// Sets a secret; it is sealed with the key in use. Says whether it is new.
+    /// Stores a secret, sealed with the key in use. Returns whether it is new.
     pub async fn put(
         &self,
         workspace: WorkspaceId,
@@ -55,7 +55,7 @@ impl Vault {
     ) -> Result<(SecretInfo, bool), Error> {
         name::check(name)?;
         if value.is_empty() {
-            return Err(Error::Invalid("a secret is not empty; delete it if it is not needed any more".to_owned()));
+            return Err(Error::Invalid("a secret must not be empty; delete it if it is no longer needed".to_owned()));
         }
         if value.len() > SECRET_BYTES_MAX {
             let length = value.len();
@@ -101,7 +101,7 @@ impl Vault {
         }
     }
 
-    /// The value of a secret. It goes nowhere but into what is sent to the outside.
+    /// The value of a secret. It is used only in requests to outside systems.
     pub async fn open(&self, workspace: WorkspaceId, name: &str) -> Result<Zeroizing<String>, Error> {
         let row = self.row(workspace, name).await?.ok_or_else(|| Error::NotFound(name.to_owned()))?;
         let keys = self.keys.as_deref().ok_or(Error::NoKey)?;

@@ -1,6 +1,6 @@
-//! Data sources and saved queries, kept in a real database.
+//! Data sources and saved queries in a real database.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ impl Kept {
     }
 }
 
-/// The problems of a refusal, as `path: message`.
+/// The problems of a rejection, as `path: message`.
 fn problems<T: std::fmt::Debug>(result: Result<T, ResourceError>) -> Vec<String> {
     match result {
         Err(ResourceError::Invalid(problems)) => {
@@ -85,21 +85,21 @@ async fn what_is_saved_is_found_under_its_name() {
 #[tokio::test]
 async fn a_query_is_saved_only_if_it_fits_its_source() {
     let kept = kept();
-    assert_eq!(problems(kept.query("orders", &orders()).await), ["/source: there is no data source \"shop\""]);
+    assert_eq!(problems(kept.query("orders", &orders()).await), ["/source: the data source \"shop\" does not exist"]);
     kept.source("shop", &database()).await.unwrap();
     let mut wrong = orders();
     wrong["sql"] = json!("delete from orders where id = :key");
     assert_eq!(
         problems(kept.query("orders", &wrong).await),
         [
-            "/sql: the query is read-only and begins with \"delete\"",
+            "/sql: the query is read-only, and its statement begins with \"delete\"",
             "/sql: the argument :key is not declared",
             "/arguments/0: the argument \"id\" is not used",
         ]
     );
     assert!(kept.sources.find_query(HERE, "orders").await.unwrap().is_none());
     for name in ["", "a/b", "-a", "a b", "é"] {
-        assert_eq!(problems(kept.query(name, &orders()).await), [format!(": {name:?} is no name")]);
+        assert_eq!(problems(kept.query(name, &orders()).await), [format!(": {name:?} is not a valid name")]);
     }
 }
 
@@ -114,7 +114,7 @@ async fn a_source_that_queries_ask_is_neither_deleted_nor_changed_under_them() {
     }
     let service = json!({"type": "http", "baseUrl": "https://api.example.com"});
     let found = problems(kept.source("shop", &service).await);
-    assert!(found[0].starts_with(": the query \"orders\" would fit no more"), "{found:?}");
+    assert!(found[0].starts_with(": the query \"orders\" would no longer fit"), "{found:?}");
     assert_eq!(kept.sources.find_source(HERE, "shop").await.unwrap().unwrap().body.kind(), "postgres");
     kept.sources.delete_query(HERE, "orders").await.unwrap();
     kept.sources.delete_source(HERE, "shop").await.unwrap();

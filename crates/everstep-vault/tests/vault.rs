@@ -1,6 +1,6 @@
 //! Secrets on a real database.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 use std::sync::Arc;
 
@@ -57,7 +57,7 @@ async fn a_secret_belongs_to_its_workspace_and_its_name() {
     let failure = vault.reveal(HERE, "two").await.unwrap_err();
     assert_eq!((&*failure.code, failure.retryable), ("SECRET_NOT_FOUND", false));
 
-    // Whoever may write to the database cannot make a step use another's secret.
+    // A user with write access to the database cannot make a step use the secret of another workspace.
     let row = stores.resources.resource(elsewhere(), ResourceKind::Secret, "one").await.unwrap().unwrap();
     stores.resources.put_resource(&ResourceRow { workspace: HERE, name: "two".to_owned(), ..row }).await.unwrap();
     assert!(matches!(vault.open(HERE, "two").await, Err(Error::Broken(_))));
@@ -91,14 +91,14 @@ async fn without_a_key_nothing_is_stored_and_nothing_revealed() {
     let error = locked.put(HERE, "b", "2", NOW).await.unwrap_err();
     assert!(error.to_string().contains("EVERSTEP_SECRETS_KEY=$(everstep secrets key)"), "{error}");
     assert_eq!(locked.reveal(HERE, "a").await.unwrap_err().code, "SECRETS_KEY_MISSING");
-    // Names are no secret, and what is not needed can go.
+    // Names are not secret, and unneeded secrets can be deleted.
     assert_eq!(locked.list(HERE, None, 10).await.unwrap()[0].name, "a");
     locked.delete(HERE, "a").await.unwrap();
     assert!(matches!(locked.delete(HERE, "a").await, Err(Error::NotFound(_))));
 }
 
 #[tokio::test]
-async fn fetch_is_allowed_where_the_workspace_says_so() {
+async fn fetch_is_allowed_by_the_options_of_the_workspace() {
     let (_folder, stores) = open();
     let row = WorkspaceRow {
         id: elsewhere(),

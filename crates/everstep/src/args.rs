@@ -1,4 +1,4 @@
-//! What was typed. What it means is in `config`.
+//! The command line. `config` gives it its meaning.
 
 use std::path::PathBuf;
 
@@ -19,11 +19,12 @@ use crate::settings::{
 /// A durable workflow engine.
 ///
 /// A workflow is a graph of nodes in a JSON or YAML file. Everstep writes every step of a run to a journal before it
-/// goes on, so a run survives crashes and restarts: what was done is not done again, what was under way is redone.
+/// continues, so a run survives crashes and restarts: a step that has completed is not performed again, and a step that
+/// was in progress is repeated.
 #[derive(Debug, Parser)]
 #[command(version, max_term_width = 100, after_help = AFTER_HELP, disable_help_subcommand = true)]
 pub(crate) struct Cli {
-    /// A TOML file with settings. Flags win over the environment, the environment wins over the file.
+    /// A TOML file with settings. Flags override the environment, and the environment overrides the file.
     #[arg(
         long,
         global = true,
@@ -72,7 +73,7 @@ pub(crate) enum Command {
     Pause(ControlArgs),
     /// Resume a paused run.
     Resume(ControlArgs),
-    /// Try the failed steps of a failed run again.
+    /// Retry the failed steps of a failed run.
     Retry(ControlArgs),
     Fork(ForkArgs),
     Workflows(WorkflowsArgs),
@@ -92,13 +93,13 @@ pub(crate) enum Command {
 
 /// Run a workflow file to its end and print its output.
 ///
-/// The run's output is printed on standard output as one JSON document; everything else (the nodes as they go, the
-/// lines that javascript nodes log) is on standard error. If the run is paused, the command prints the reason and exits
+/// The run's output is printed on standard output as one JSON document; everything else (the progress of the nodes, the
+/// log lines of javascript nodes) is on standard error. If the run is paused, the command prints the reason and exits
 /// with 4.
 ///
-/// Without --data the run lives in a temporary folder that is removed afterwards. With --data it is kept there; with
-/// --key as well, running the same command again continues that run, or prints the output it had. Whatever database the
-/// settings name for servers, a run of this command is in a folder.
+/// Without --data the run is stored in a temporary folder that is removed afterwards. With --data it is stored in that
+/// folder; with --key as well, running the same command again continues that run, or prints its output if it has ended.
+/// This command always uses a folder, even if the settings name a database for servers.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -113,19 +114,19 @@ pub(crate) struct RunArgs {
     #[arg(long, short, default_value = "{}", value_name = "JSON|@FILE|-", allow_hyphen_values = true)]
     pub(crate) input: String,
 
-    /// Keep the run in this data folder, which is created if need be.
+    /// Store the run in this data folder, which is created if it does not exist.
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
 
-    /// The run's idempotency key: there is one run of a workflow per key, whatever is started again.
+    /// The run's idempotency key: a workflow has one run per key, however often it is started.
     #[arg(long, requires = "data")]
     pub(crate) key: Option<String>,
 
-    /// The workflow's name in the data folder. Without it the file's name, without its extension.
+    /// The workflow's name in the data folder. The default is the file's name, without its extension.
     #[arg(long)]
     pub(crate) name: Option<String>,
 
-    /// Show nothing of the run but its output, or why it failed.
+    /// Show only the run's output, or why it failed.
     #[arg(long, short)]
     pub(crate) quiet: bool,
 
@@ -137,8 +138,8 @@ pub(crate) struct RunArgs {
 
 /// Check a workflow file and report every problem in it.
 ///
-/// Exits with 0 when the workflow is valid and with 2 when it is not. Each problem has the place in the file (a JSON
-/// pointer), what is wrong there, and what to do about it.
+/// Exits with 0 if the workflow is valid and with 2 if it is not. Each problem has its place in the file (a JSON
+/// pointer), the reason, and a hint.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  everstep validate order.yaml")]
 pub(crate) struct ValidateArgs {
@@ -150,9 +151,9 @@ pub(crate) struct ValidateArgs {
     pub(crate) json: bool,
 }
 
-/// Show the settings that `everstep serve` would have, and where each comes from.
+/// Show the settings that `everstep serve` would use, and the source of each.
 ///
-/// Takes the flags of `everstep serve`. Keys and passwords are not shown.
+/// Accepts the flags of `everstep serve`. Keys and passwords are not shown.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  everstep config --config everstep.toml")]
 pub(crate) struct ConfigArgs {
@@ -198,11 +199,11 @@ pub(crate) struct ServeArgs {
     pub(crate) telemetry: TelemetrySettings,
 }
 
-/// Make, list and revoke the keys that programs and people use the server with.
+/// Create, list and revoke the API keys of programs and people.
 ///
-/// The commands write to the database directly, so every user who may open the database may make keys. The embedded
-/// SQLite database belongs to one process at a time: while a server uses the data folder, the commands ask that server,
-/// with the key in EVERSTEP_API_KEY or that in admin.key of the folder.
+/// The commands write to the database directly, so every user of the database may create API keys. Only one process at
+/// a time can use the embedded SQLite database: while a server uses the data folder, the commands send requests to that
+/// server, with the API key in EVERSTEP_API_KEY or that in admin.key of the folder.
 #[derive(Debug, clap::Args)]
 pub(crate) struct KeysArgs {
     #[command(subcommand)]
@@ -232,24 +233,24 @@ Examples:
   everstep keys create --name ci --permissions workflow:publish,workflow:read
   everstep keys create --name ops --role admin --workspace shop --database-url postgres://…")]
 pub(crate) struct CreateKeyArgs {
-    /// What the key is for, so that people know it later.
+    /// The purpose of the API key, for people.
     #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub(crate) name: String,
 
-    /// What the key may do, in one word.
+    /// The permissions of the API key, as a role.
     #[arg(long, value_name = "ROLE")]
     pub(crate) role: Option<Role>,
 
-    /// What the key may do, with commas between.
+    /// The permissions of the API key, separated by commas.
     #[arg(long, value_delimiter = ',', value_name = "PERMISSION")]
     pub(crate) permissions: Option<Vec<Permission>>,
 
-    /// How long the key is good, such as 12h or 30d. Without it, until it is revoked.
+    /// The lifetime of the API key, such as 12h or 30d. Without it, the key is valid until it is revoked.
     #[arg(long, value_name = "DURATION")]
     pub(crate) expires: Option<HumanDuration>,
 
-    /// Requests per second that the key may send to each server; 0 for any number. Without it the server's usual
-    /// limit holds.
+    /// Requests per second that the API key may send to each server; 0 for no limit. The default is the limit of the
+    /// server.
     #[arg(long, value_name = "N")]
     pub(crate) rate_limit: Option<u32>,
 
@@ -261,15 +262,15 @@ pub(crate) struct CreateKeyArgs {
     pub(crate) storage: StorageSettings,
 }
 
-/// The workspace that a command is about.
+/// The workspace of a command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct WorkspaceName {
-    /// The workspace, by its name [default: default; with --server, that of the key].
+    /// The workspace, by its name [default: default; with --server, that of the API key].
     #[arg(long, value_name = "NAME")]
     pub(crate) workspace: Option<String>,
 }
 
-/// List the keys of a workspace, revoked ones too. The keys themselves are not shown: nobody has them.
+/// List the API keys of a workspace, including revoked ones. The keys themselves are not shown: they are not stored.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  everstep keys list --data ./data")]
 pub(crate) struct ListKeysArgs {
@@ -285,11 +286,11 @@ pub(crate) struct ListKeysArgs {
     pub(crate) storage: StorageSettings,
 }
 
-/// Revoke a key: it works no more after three seconds at the latest.
+/// Revoke an API key: it is rejected after three seconds at the latest.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  everstep keys revoke 019a8a3f-6c1e-7d58-9f3e-0d4b3a6f0c11")]
 pub(crate) struct RevokeKeyArgs {
-    /// The key's id, as `everstep keys list` shows it.
+    /// The id of the API key, as `everstep keys list` shows it.
     pub(crate) id: uuid::Uuid,
 
     #[command(flatten)]
@@ -300,7 +301,7 @@ pub(crate) struct RevokeKeyArgs {
     pub(crate) storage: StorageSettings,
 }
 
-/// Make and list workspaces: what is in one is not there for the keys of another.
+/// Create and list workspaces: an API key gives access to one workspace only.
 #[derive(Debug, clap::Args)]
 pub(crate) struct WorkspacesArgs {
     #[command(subcommand)]
@@ -313,14 +314,14 @@ pub(crate) enum WorkspacesCommand {
     List(ListWorkspacesArgs),
 }
 
-/// Make a workspace and print an admin's key for it, which is shown only now.
+/// Create a workspace and print an admin API key for it, which is shown only once.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  everstep workspaces create shop --data ./data")]
 pub(crate) struct CreateWorkspaceArgs {
     /// Its name: letters, digits, `_`, `.` or `-`, at most 64.
     pub(crate) name: String,
 
-    /// Let its javascript nodes use `fetch`.
+    /// Allow its javascript nodes to use `fetch`.
     #[arg(long)]
     pub(crate) fetch: bool,
 
@@ -361,7 +362,7 @@ pub(crate) enum SecretsCommand {
 
 /// Set a secret. Its value is read from standard input or from a file, so that no list of processes shows it.
 ///
-/// A value of one line is taken without its line end; one of several lines is taken as it is.
+/// The line end of a value with one line is removed; a value with several lines is stored unchanged.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -371,7 +372,7 @@ pub(crate) struct SetSecretArgs {
     /// Its name: letters, digits, `_`, `.` or `-`, at most 128.
     pub(crate) name: String,
 
-    /// Read the value from this file, in place of standard input.
+    /// Read the value from this file, instead of standard input.
     #[arg(long, value_name = "FILE")]
     pub(crate) from_file: Option<PathBuf>,
 
@@ -415,17 +416,17 @@ pub(crate) struct DeleteSecretArgs {
     pub(crate) storage: StorageSettings,
 }
 
-/// Print a new key for EVERSTEP_SECRETS_KEY, which secrets are sealed with.
+/// Print a new key for EVERSTEP_SECRETS_KEY, with which secrets are sealed.
 ///
-/// Keep it where the database is not: whoever has both has the secrets, and without it they are lost. To change it,
-/// name the old one in EVERSTEP_SECRETS_OLD_KEYS until every secret has been set anew.
+/// Store it separately from the database: with both, the secrets can be read; without the key, they are lost. To change
+/// the key, put the old one into EVERSTEP_SECRETS_OLD_KEYS until every secret has been set again.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  export EVERSTEP_SECRETS_KEY=$(everstep secrets key)")]
 pub(crate) struct SecretsKeyArgs {}
 
-/// List the nodes of a database: who they are, where they listen, and how long their leases last.
+/// List the nodes of a database: their ids, their addresses, and their leases.
 ///
-/// A node that stopped in order, or was shut out by the others, is fenced: it never writes again, and is forgotten
+/// A node that stopped in order, or that the others have shut out, is fenced: it never writes again, and is deleted
 /// after a day.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  everstep nodes --database-url postgres://me:secret@db/everstep")]
@@ -438,9 +439,9 @@ pub(crate) struct NodesArgs {
     pub(crate) storage: StorageSettings,
 }
 
-/// Print the document of the HTTP API, OpenAPI 3.1.
+/// Print the OpenAPI 3.1 document of the HTTP API.
 ///
-/// A server answers with the same at /v1/openapi.json, and shows it to people at /docs.
+/// A server returns the same document at /v1/openapi.json, and shows it to people at /docs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  everstep openapi > openapi.json")]
 pub(crate) struct OpenapiArgs {}

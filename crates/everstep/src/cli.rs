@@ -1,4 +1,4 @@
-//! The entry of the binary: from the command line to the command that performs it.
+//! The entry of the binary: from the command line to the command.
 
 use std::pin::Pin;
 use std::process::ExitCode;
@@ -13,7 +13,7 @@ use crate::commands::{self, client};
 use crate::config::Config;
 use crate::{exit, logging};
 
-/// How long blocking threads may take to end after the command has ended.
+/// The time for which blocking threads may run after the command has ended.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Parses the command line, performs the command and reports an error to a person.

@@ -1,4 +1,4 @@
-//! What was typed for the commands that ask a server.
+//! The arguments of the commands that use a server.
 
 use std::path::PathBuf;
 
@@ -21,15 +21,15 @@ pub(crate) struct StartArgs {
     #[arg(long, short, default_value = "{}", value_name = "JSON|@FILE|-", allow_hyphen_values = true)]
     pub(crate) input: String,
 
-    /// The run's idempotency key: there is one run of a workflow per key, whatever is started again.
+    /// The run's idempotency key: a workflow has one run per key, however often it is started.
     #[arg(long)]
     pub(crate) key: Option<String>,
 
-    /// A version of the workflow, in place of the active one.
+    /// A version of the workflow, instead of the active one.
     #[arg(long, value_name = "N")]
     pub(crate) version: Option<u32>,
 
-    /// A tag of the run, as NAME=VALUE; may be given several times.
+    /// A tag of the run, as NAME=VALUE; may be repeated.
     #[arg(long = "tag", value_name = "NAME=VALUE", value_parser = pair)]
     pub(crate) tags: Vec<(String, String)>,
 
@@ -41,7 +41,7 @@ pub(crate) struct StartArgs {
     #[arg(long)]
     pub(crate) wait: bool,
 
-    /// Print the server's answer as JSON.
+    /// Print the response of the server as JSON.
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -73,15 +73,15 @@ pub(crate) struct RunsArgs {
     #[arg(long, value_name = "TIME")]
     pub(crate) until: Option<String>,
 
-    /// Only runs whose input has this value at a path, as PATH=VALUE; may be given several times.
+    /// Only runs whose input has this value at a path, as PATH=VALUE; may be repeated.
     #[arg(long = "input", value_name = "PATH=VALUE", value_parser = pair)]
     pub(crate) input: Vec<(String, String)>,
 
-    /// Only runs with this tag, as NAME=VALUE; may be given several times.
+    /// Only runs with this tag, as NAME=VALUE; may be repeated.
     #[arg(long = "tag", value_name = "NAME=VALUE", value_parser = pair)]
     pub(crate) tags: Vec<(String, String)>,
 
-    /// How many at most.
+    /// The maximum number of runs.
     #[arg(long, default_value_t = 20, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) limit: u32,
 
@@ -167,7 +167,7 @@ pub(crate) struct FollowArgs {
 
 /// Send a signal to a run.
 ///
-/// Exits with 1 when nothing in the run waits for it. The message then names the signals that the run waits for, or the
+/// Exits with 1 if no step of the run waits for it. The message then names the signals that the run waits for, or the
 /// match that the payload must contain.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  everstep signal 0199… approve --payload '{\"by\": \"ada\"}'")]
@@ -196,7 +196,7 @@ pub(crate) struct CancelArgs {
     /// The run's id, or its beginning if no other id begins with it.
     pub(crate) run: String,
 
-    /// Why; it stands in the run's journal.
+    /// The reason, which is stored in the run's journal.
     #[arg(long)]
     pub(crate) reason: Option<String>,
 
@@ -204,7 +204,7 @@ pub(crate) struct CancelArgs {
     pub(crate) remote: RemoteSettings,
 }
 
-/// A run, and nothing else.
+/// The argument of a control: a run.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ControlArgs {
     /// The run's id, or its beginning if no other id begins with it.
@@ -214,18 +214,18 @@ pub(crate) struct ControlArgs {
     pub(crate) remote: RemoteSettings,
 }
 
-/// Start a new run that goes on from an entry of another's journal, and print its id.
+/// Start a new run that continues from an entry of another run's journal, and print its id.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ForkArgs {
     /// The run's id, or its beginning if no other id begins with it.
     pub(crate) run: String,
 
-    /// The last entry of the journal to take over, as `everstep show` prints it; without it, the last one at which
-    /// the run had not ended.
+    /// The last entry of the journal to copy, as `everstep show` prints it; without it, the last one at which the run
+    /// had not ended.
     #[arg(long, value_name = "SEQ")]
     pub(crate) at: Option<u64>,
 
-    /// Print the server's answer as JSON.
+    /// Print the response of the server as JSON.
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -289,7 +289,7 @@ pub(crate) struct HealthArgs {
     pub(crate) remote: RemoteSettings,
 }
 
-/// Save a workflow on a server: a definition, or what `everstep export` has written.
+/// Save a workflow on a server: a definition, or the output of `everstep export`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -299,7 +299,7 @@ pub(crate) struct ImportArgs {
     /// A JSON or YAML file.
     pub(crate) file: PathBuf,
 
-    /// The workflow's name; without it the one in the file, or the file's own name without its extension.
+    /// The workflow's name; the default is the name in the file, or the file's name without its extension.
     #[arg(long)]
     pub(crate) name: Option<String>,
 
@@ -314,7 +314,7 @@ pub(crate) struct ExportArgs {
     /// The workflow's name.
     pub(crate) workflow: String,
 
-    /// A version, in place of the active one.
+    /// A version, instead of the active one.
     #[arg(long, value_name = "N")]
     pub(crate) version: Option<u32>,
 

@@ -1,4 +1,4 @@
-//! Where this node listens for others, and what it tells them of itself.
+//! The address at which this node listens for other nodes, and the address that it announces to them.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 
@@ -13,14 +13,15 @@ use crate::settings::ClusterSettings;
 #[derive(Clone, Debug)]
 pub(crate) struct Cluster {
     pub(crate) listen: SocketAddr,
-    /// Where others reach this node; found out when it is not given.
+    /// The address at which other nodes reach this one; determined automatically if it is not set.
     pub(crate) advertise: Option<String>,
-    /// The database keeps one when none is given.
+    /// If it is not set, the database stores a generated one.
     pub(crate) key: Option<ClusterKey>,
 }
 
 impl Cluster {
-    /// What was typed wins over the settings file. Without any a node listens where its server does, on a free port.
+    /// The command line overrides the settings file. By default a node listens on the host of its server, on a free
+    /// port.
     pub(crate) fn new(
         typed: &ClusterSettings,
         file: &ClusterSettings,
@@ -42,10 +43,13 @@ impl Cluster {
         })
     }
 
-    /// Listens, and says where others find this node.
+    /// Listens, and returns the address at which other nodes reach this one.
     pub(crate) async fn bind(&self, database: &DatabaseUrl) -> anyhow::Result<(TcpListener, String)> {
         let listener = TcpListener::bind(self.listen).await.map_err(|error| {
-            anyhow!("cannot listen for other nodes on {}: {error}; choose another with --cluster-listen", self.listen)
+            anyhow!(
+                "cannot listen for other nodes on {}: {error}; choose another address with --cluster-listen",
+                self.listen
+            )
         })?;
         let address = listener.local_addr().context("reading the address")?;
         let advertised = match &self.advertise {
@@ -55,30 +59,31 @@ impl Cluster {
         if self.advertise.is_none() && address.ip().is_loopback() && !is_near(database) {
             tracing::warn!(
                 address = advertised,
-                "nodes on other machines cannot reach this one; name an address that they can with --cluster-listen"
+                "nodes on other machines cannot reach this one; set an address that they can reach with \
+                 --cluster-listen"
             );
         }
         Ok((listener, advertised))
     }
 }
 
-/// Whether the database is on this very machine.
+/// Whether the database is on this machine.
 fn is_near(database: &DatabaseUrl) -> bool {
     database.hosts().all(|(host, port)| route(host, port).is_none_or(|address| address.is_loopback()))
 }
 
-/// The address to tell others. One that stands for every address of the machine is replaced by the one from which
-/// this machine reaches the database, which all nodes reach, or else by the one from which it reaches the rest.
+/// The address to announce to other nodes. A wildcard address is replaced by the address from which this machine
+/// reaches the database, which all nodes reach, or else by the address of its default route.
 fn reachable(listening: IpAddr, database: &DatabaseUrl) -> IpAddr {
     if !listening.is_unspecified() {
         return listening;
     }
     let near = database.hosts().filter_map(|(host, port)| route(host, port)).find(|address| !address.is_loopback());
-    // An address for documents: nothing is sent there.
+    // A documentation address: nothing is sent there.
     near.or_else(|| route("192.0.2.1", 9)).unwrap_or(Ipv4Addr::LOCALHOST.into())
 }
 
-/// The address of this machine that leads to another. Asks the system only; sends nothing.
+/// The local address of the route to a host. Only the system is queried; nothing is sent.
 fn route(host: &str, port: u16) -> Option<IpAddr> {
     let host = host.trim_start_matches('[').trim_end_matches(']');
     let addresses = std::net::ToSocketAddrs::to_socket_addrs(&(host, port)).ok()?;
@@ -120,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn every_address_of_a_machine_is_told_as_one_of_them() {
+    fn a_wildcard_address_is_announced_as_one_address() {
         let crate::database::DatabaseConfig::Postgres { url, .. } = crate::database::DatabaseConfig::new(
             &crate::settings::DatabaseSettings {
                 database_url: Some("postgres://127.0.0.1/db".to_owned()),
@@ -129,10 +134,10 @@ mod tests {
             &Default::default(),
         )
         .unwrap() else {
-            panic!("PostgreSQL was asked for")
+            panic!("PostgreSQL was selected")
         };
-        let told = reachable(Ipv4Addr::UNSPECIFIED.into(), &url);
-        assert!(!told.is_unspecified(), "{told}");
+        let address = reachable(Ipv4Addr::UNSPECIFIED.into(), &url);
+        assert!(!address.is_unspecified(), "{address}");
         assert_eq!(reachable([10, 0, 0, 7].into(), &url), IpAddr::from([10, 0, 0, 7]));
         assert!(is_near(&url));
     }

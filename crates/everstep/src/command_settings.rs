@@ -9,14 +9,14 @@ use crate::settings::{
     TelemetrySettings,
 };
 
-/// What [`Config::load`](crate::config::Config::load) needs of a command. A command leaves out the settings that it has
-/// no flags for.
+/// The settings that [`Config::load`](crate::config::Config::load) needs of a command. A command leaves out the
+/// settings for which it has no flags.
 #[derive(Default)]
 pub struct CommandSettings {
     /// The settings file.
     pub config: Option<PathBuf>,
     pub log: LogSettings,
-    /// The log filter where none is given.
+    /// The log filter if none is given.
     pub log_default: &'static str,
     pub server: ServerSettings,
     pub database: DatabaseSettings,
@@ -29,8 +29,7 @@ pub struct CommandSettings {
     pub uses_database: bool,
     /// Whether the command serves people, so that the identity provider of the settings file applies.
     pub serves_people: bool,
-    /// Whether the command runs a file of the person who typed it, which may reach every address that the machine
-    /// reaches.
+    /// Whether the command runs a local file of its user, which may reach every address that the machine reaches.
     pub runs_own_file: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What was typed, what the environment and the settings file say, and what follows from all of it.
+//! The effective settings: from the command line, the environment, the settings file and the defaults.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -27,10 +27,10 @@ use crate::settings::{
 };
 use crate::telemetry::Telemetry;
 
-/// A node must be able to renew its lease several times before it is over.
+/// A node must be able to renew its lease several times before it expires.
 const LEASE_MIN: Duration = Duration::from_millis(500);
 
-/// Everything that is in force.
+/// The effective settings.
 #[derive(Clone, Debug)]
 pub struct Config {
     pub log: LogConfig,
@@ -62,7 +62,7 @@ pub struct ServerConfig {
     pub data: PathBuf,
     pub(crate) shutdown_grace: Duration,
     pub(crate) streams: Streams,
-    /// Requests per second of a key without a limit of its own; 0 for any number.
+    /// Requests per second of an API key without its own limit; 0 for no limit.
     pub(crate) rate_limit: u32,
 }
 
@@ -70,11 +70,11 @@ pub struct ServerConfig {
 pub(crate) struct EngineConfig {
     pub(crate) options: Options,
     pub(crate) javascript_threads: Option<usize>,
-    /// Which addresses workflows may reach.
+    /// The addresses that workflows may reach.
     pub(crate) guard: Guard,
-    /// Where SQLite files are that data sources may read.
+    /// The folder of SQLite files that data sources may read.
     pub(crate) sqlite_sources: Option<PathBuf>,
-    /// Whether scripts of every workspace may make requests.
+    /// Whether scripts of every workspace may use `fetch`.
     pub(crate) allows_fetch: bool,
 }
 
@@ -97,7 +97,7 @@ struct File {
 }
 
 impl Config {
-    /// Flags win over the environment (which the command's settings include), the environment wins over the file.
+    /// Flags override the environment (which the command's settings include), and the environment overrides the file.
     pub fn load(command: &CommandSettings) -> anyhow::Result<Self> {
         environment::check(environment::variables())?;
         let file = command.config.as_deref().map(read_file).transpose()?.unwrap_or_default();
@@ -200,7 +200,7 @@ impl EngineConfig {
         let javascript_threads = typed.javascript_threads.or(file.javascript_threads);
         let guard = match typed.allow_addresses.as_deref().or(file.allow_addresses.as_deref()) {
             Some(networks) => networks.parse().map_err(|error| invalid(format!("allow-addresses: {error}")))?,
-            // A person who runs a file may reach what that machine reaches anyway.
+            // A user who runs a local file can reach the same addresses without Everstep.
             None if runs_own_file => Guard::open(),
             None => Guard::default(),
         };
@@ -233,9 +233,9 @@ fn read_file(path: &Path) -> anyhow::Result<File> {
     toml::from_str(&text).map_err(|error| invalid(error.to_string().trim_end())).with_context(read)
 }
 
-/// The settings that a file gives, by name.
+/// The settings in a file, by name.
 pub(crate) fn read_values(path: &Path) -> anyhow::Result<BTreeMap<String, String>> {
-    // What is in it was found valid before.
+    // Its content was found valid before.
     let text = std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
     let mut tables: BTreeMap<String, BTreeMap<String, toml::Value>> = toml::from_str(&text)?;
     // The names in these tables are those of an identity provider, not of settings.
@@ -247,7 +247,7 @@ pub(crate) fn read_values(path: &Path) -> anyhow::Result<BTreeMap<String, String
 /// Whether the settings file may have this key in this table.
 #[cfg(test)]
 pub(crate) fn is_key(table: &str, key: &str) -> bool {
-    // No setting is a table, so that a known key is refused for its value.
+    // No setting is a table, so a known key is rejected because of its value.
     let error = toml::from_str::<File>(&format!("[{table}]\n{key} = {{}}")).expect_err("no setting is a table");
     !error.to_string().contains("unknown field")
 }
@@ -273,7 +273,8 @@ impl FromStr for HumanDuration {
             _ => None,
         };
         let total = number.parse::<u64>().ok().zip(millis).and_then(|(number, unit)| number.checked_mul(unit));
-        let total = total.ok_or_else(|| format!("{text:?} is no duration; write 500ms, 10s, 5m, 2h or 7d"))?;
+        let total = total
+            .ok_or_else(|| format!("{text:?} is not a valid duration; write for example 500ms, 10s, 5m, 2h or 7d"))?;
         Ok(Self(Duration::from_millis(total)))
     }
 }

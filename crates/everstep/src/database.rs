@@ -1,4 +1,4 @@
-//! Which database holds everything.
+//! The database that stores all data.
 
 use std::fmt;
 
@@ -11,12 +11,12 @@ use crate::settings::DatabaseSettings;
 pub enum DatabaseConfig {
     /// A file in the data folder.
     Sqlite,
-    /// A server that other nodes may use too.
+    /// A server that other nodes may also use.
     Postgres { url: DatabaseUrl, options: postgres::Options },
 }
 
 impl DatabaseConfig {
-    /// What was typed wins over the settings file.
+    /// The command line overrides the settings file.
     pub(crate) fn new(typed: &DatabaseSettings, file: &DatabaseSettings) -> anyhow::Result<Self> {
         let url = typed.database_url.as_ref().or(file.database_url.as_ref());
         let pooled = typed.database_pooled.or(file.database_pooled);
@@ -40,7 +40,7 @@ impl DatabaseConfig {
         matches!(self, Self::Postgres { .. })
     }
 
-    /// Its name for programs.
+    /// Its name in messages and metrics.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Sqlite => "sqlite",
@@ -49,15 +49,15 @@ impl DatabaseConfig {
     }
 }
 
-/// Refuses a setting that means nothing without a database that several nodes share.
+/// Rejects a setting without effect: it needs a database that several nodes share.
 pub(crate) fn refuse_alone(name: &str, is_given: bool) -> anyhow::Result<()> {
     if !is_given {
         return Ok(());
     }
     let variable = format!("EVERSTEP_{}", name.replace('-', "_").to_uppercase());
     Err(invalid(format!(
-        "--{name} ({variable}) means something only with PostgreSQL: \
-         name one with --database-url (EVERSTEP_DATABASE_URL), or leave it out"
+        "--{name} ({variable}) has an effect only with PostgreSQL: set --database-url (EVERSTEP_DATABASE_URL), or \
+         remove it"
     )))
 }
 
@@ -67,27 +67,27 @@ pub struct DatabaseUrl(String);
 
 impl DatabaseUrl {
     fn parse(text: &str) -> anyhow::Result<Self> {
-        let how = "write postgres://user:password@host:port/name, or leave it out for SQLite in the data folder";
+        let how = "write postgres://user:password@host:port/name, or remove it to use SQLite in the data folder";
         match text.split_once("://") {
             Some(("postgres" | "postgresql", _)) => Ok(Self(text.to_owned())),
-            // What stands before :// is no secret.
-            Some((scheme, _)) if scheme.bytes().all(|byte| byte.is_ascii_alphanumeric()) => {
-                Err(invalid(format!("the database URL begins with {scheme}://, which Everstep does not know; {how}")))
-            }
-            _ => Err(invalid(format!("the database URL is no URL; {how}"))),
+            // The part before :// is not a secret.
+            Some((scheme, _)) if scheme.bytes().all(|byte| byte.is_ascii_alphanumeric()) => Err(invalid(format!(
+                "the database URL begins with {scheme}://, which Everstep does not support; {how}"
+            ))),
+            _ => Err(invalid(format!("the database URL is not valid; {how}"))),
         }
     }
 
-    /// The whole of it, with the password.
+    /// The whole URL, with the password.
     pub(crate) fn reveal(&self) -> &str {
         &self.0
     }
 
-    /// Where the database is: `host:port/name`.
+    /// The location of the database: `host:port/name`.
     pub(crate) fn location(&self) -> &str {
         let rest = self.0.split_once("://").map_or("", |(_, rest)| rest);
         let rest = rest.split_once('?').map_or(rest, |(location, _)| location);
-        // A password may hold an @ that somebody forgot to write as %40.
+        // A password may contain an @ that is not written as %40.
         rest.rsplit_once('@').map_or(rest, |(_, location)| location)
     }
 
@@ -125,7 +125,7 @@ mod tests {
             ["postgres://me:secret@db.example:6543/orders?sslmode=require", "postgresql://me:sec@ret@a:1,b/orders"]
         {
             let database = DatabaseConfig::new(&settings_for(url), &DatabaseSettings::default()).unwrap();
-            let DatabaseConfig::Postgres { url: read, .. } = &database else { panic!("PostgreSQL was asked for") };
+            let DatabaseConfig::Postgres { url: read, .. } = &database else { panic!("PostgreSQL was selected") };
             assert_eq!(read.reveal(), url);
             assert!(!format!("{database:?}").contains("sec"), "{database:?}");
             assert!(!read.location().contains("sec"), "{}", read.location());
@@ -143,7 +143,7 @@ mod tests {
         assert!(error.contains("mysql://") && error.contains("postgres://") && !error.contains("secret"), "{error}");
         for url in ["", "secret", "host=secret user=x", "pass word://secret"] {
             let error = refused(&settings_for(url));
-            assert!(error.contains("no URL") && !error.contains("secret"), "{error}");
+            assert!(error.contains("not valid") && !error.contains("secret"), "{error}");
         }
     }
 

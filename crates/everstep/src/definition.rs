@@ -1,4 +1,4 @@
-//! Workflow files: reading them, naming them, and telling what is wrong with them.
+//! Workflow files: reading them, naming them, and reporting their problems.
 
 use std::fmt::Write;
 use std::io::Read;
@@ -13,12 +13,12 @@ use serde_json::Value;
 use crate::exit::invalid;
 use crate::text;
 
-/// A file beyond this is no workflow.
+/// A larger file is not a workflow.
 const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// Problems that are shown to a person; a program is given all of them.
+/// The number of problems that are shown to a person; a program receives all of them.
 const PROBLEMS_SHOWN_MAX: usize = 50;
 
-/// Reads a file into JSON. What is wrong with its syntax is a problem like any other.
+/// Reads a file into JSON. A syntax error is a problem like any other.
 pub fn read(path: &Path) -> anyhow::Result<Result<Value, Vec<Problem>>> {
     let unreadable = |error: std::io::Error| invalid(format!("{} cannot be read: {error}", path.display()));
     let file = std::fs::File::open(path).map_err(unreadable)?;
@@ -50,29 +50,29 @@ fn is_yaml(path: &Path, text: &str) -> bool {
 
 fn parse_yaml(text: &str) -> Result<Value, String> {
     let options = serde_saphyr::options! {
-        // `no` and `off` are words, not booleans.
+        // `no` and `off` are strings, not booleans.
         strict_booleans: true,
         with_snippet: false,
         budget: serde_saphyr::budget! {
-            // The core's own limit speaks more clearly, so it is met first.
+            // The core's own limit has a clearer message, so it applies first.
             max_depth: 2 + JSON_DEPTH,
             max_nodes: 4_000_000,
             max_events: 8_000_000,
         },
-        // A small file must not unfold into a large one.
+        // A small file must not expand to a large document.
         alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: 100_000 },
     };
     serde_saphyr::from_str_with_options(text, options).map_err(|error| error.to_string())
 }
 
-/// The name that a file's workflow is saved under.
+/// The name under which a file's workflow is saved.
 pub fn name(path: &Path, given: Option<&str>) -> anyhow::Result<String> {
     if let Some(name) = given {
         if is_name(name) {
             return Ok(name.to_owned());
         }
         let hint = "1 to 128 lowercase letters, digits, `_` or `-`, beginning with a letter or digit";
-        return Err(invalid(format!("{name:?} cannot be a workflow's name: {hint}")));
+        return Err(invalid(format!("{name:?} is not a valid name of a workflow: {hint}")));
     }
     let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_lowercase();
     let plain = stem.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '-' });
@@ -80,7 +80,7 @@ pub fn name(path: &Path, given: Option<&str>) -> anyhow::Result<String> {
     Ok(if is_name(&name) { name } else { "workflow".to_owned() })
 }
 
-/// An error that lists the problems of a file: where, what, and what to do.
+/// An error with the problems of a file: place, reason and hint.
 pub fn refuse(path: &Path, problems: &[Problem]) -> anyhow::Error {
     let mut message = format!("{} is not a valid workflow: {}", path.display(), text::count(problems.len(), "problem"));
     for problem in problems.iter().take(PROBLEMS_SHOWN_MAX) {
@@ -94,7 +94,7 @@ pub fn refuse(path: &Path, problems: &[Problem]) -> anyhow::Error {
     if problems.len() > PROBLEMS_SHOWN_MAX {
         let _ = write!(
             message,
-            "\n  … and {} more; --json of `everstep validate` lists all",
+            "\n  … and {} more; `everstep validate --json` lists all",
             problems.len() - PROBLEMS_SHOWN_MAX
         );
     }

@@ -1,4 +1,4 @@
-//! How a command ends: its exit code, and what it says when it could not do what was asked.
+//! How a command ends: its exit code, and its error message.
 
 use std::fmt;
 use std::process::ExitCode;
@@ -7,7 +7,7 @@ use crate::output::OutputClosed;
 
 /// The run failed or was cancelled.
 pub const FAILED: u8 = 1;
-/// What was given cannot be used: a file, an input, a setting.
+/// An argument is invalid: a file, an input, a setting.
 const INVALID: u8 = 2;
 /// The command could not do its work: the data folder, the port, the database.
 const ERROR: u8 = 3;
@@ -16,7 +16,7 @@ pub(crate) const PAUSED: u8 = 4;
 /// The command was interrupted before its end.
 pub const INTERRUPTED: u8 = 130;
 
-/// What was given cannot be used, and why. It stands first in the chain of an error.
+/// An invalid argument, and the reason. It is the first in the chain of an error.
 #[derive(Debug)]
 pub(crate) struct Invalid(pub(crate) String);
 
@@ -28,12 +28,12 @@ impl fmt::Display for Invalid {
 
 impl std::error::Error for Invalid {}
 
-/// An error that says what was wrong with what was given.
+/// An error about an invalid argument.
 pub fn invalid(message: impl Into<String>) -> anyhow::Error {
     Invalid(message.into()).into()
 }
 
-/// Tells a person what happened and turns it into an exit code.
+/// Prints an error for a person and returns its exit code.
 pub fn report(error: &anyhow::Error) -> ExitCode {
     // The reader has what it wanted: `everstep runs | head -1`.
     if error.downcast_ref::<OutputClosed>().is_some() {

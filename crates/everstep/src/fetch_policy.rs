@@ -1,11 +1,11 @@
-//! Requests of scripts on a person's own machine. On a server the options of a workspace allow them.
+//! Requests of scripts on a developer's own machine. On a server the options of a workspace allow them.
 
 use async_trait::async_trait;
 use everstep_core::failure::Failure;
 use everstep_core::ids::WorkspaceId;
 use everstep_handlers::FetchPolicy;
 
-/// Allows every script to make requests: the user runs their own file.
+/// Allows every script to send requests: the user runs a local file.
 pub(crate) struct AllowAll;
 
 #[async_trait]

@@ -1,5 +1,5 @@
-//! The first key of a database. Without one nobody could use the server; it is made once, shown once, and kept in a
-//! file that its owner alone may read.
+//! The first API key of a database. Without one the server could not be used; it is created once, shown once, and
+//! stored in a file that only its owner may read.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::Write;
@@ -14,51 +14,51 @@ use everstep_store::AccessStore;
 
 const DRAFT_PREFIX: &str = "admin.key.";
 
-/// Where whoever starts the server finds a key.
+/// Where the first API key is.
 #[derive(Debug)]
 pub(crate) enum FirstKey {
-    /// It was made just now.
+    /// It was created just now.
     Made(ApiKey, PathBuf),
-    /// This file has held it since an earlier start.
+    /// This file has contained it since an earlier start.
     Kept(PathBuf),
-    /// The database has keys, and this machine knows none of them.
+    /// The database has API keys, and this machine has none of them.
     Unknown,
 }
 
-/// Makes an admin's key if the database has no key at all.
+/// Creates an admin API key if the database has no key at all.
 pub(crate) async fn ensure(store: &dyn AccessStore, data: &Path, now: Timestamp) -> anyhow::Result<FirstKey> {
     let path = data.join("admin.key");
     if is_known(store, &path).await? {
         return Ok(FirstKey::Kept(path));
     }
-    // A start that was cut off may have left its draft behind, and the key counts all the same.
+    // An interrupted start may have left its draft behind, and the key is valid in any case.
     for draft in drafts(data) {
         if is_known(store, &draft).await? {
-            fs::rename(&draft, &path).with_context(|| format!("writing the first key to {}", path.display()))?;
+            fs::rename(&draft, &path).with_context(|| format!("writing the first API key to {}", path.display()))?;
             return Ok(FirstKey::Kept(path));
         }
     }
     let secret = ApiKey::generate();
-    // The file is there before the key counts: a crash in between loses nothing.
+    // The file is written before the key is valid: a crash in between loses nothing.
     let draft = data.join(format!("{DRAFT_PREFIX}{}.new", uuid::Uuid::new_v4().simple()));
-    write(data, &draft, &secret).with_context(|| format!("writing the first key to {}", draft.display()))?;
+    write(data, &draft, &secret).with_context(|| format!("writing the first API key to {}", draft.display()))?;
     let new =
         NewKey { name: "first admin".to_owned(), allows: Grant::Role(Role::Admin), expires_at: None, rate_limit: None };
     let row = new.row(&secret, WorkspaceId::DEFAULT, now);
     let added = store.add_first_key(&row).await;
-    // After an error the key may be there: the next start looks.
+    // After an error the key may exist: the next start checks.
     if matches!(added, Ok(false)) {
         let _ = fs::remove_file(&draft);
     }
-    if added.context("making the first key")? {
-        fs::rename(&draft, &path).with_context(|| format!("writing the first key to {}", path.display()))?;
+    if added.context("creating the first API key")? {
+        fs::rename(&draft, &path).with_context(|| format!("writing the first API key to {}", path.display()))?;
         return Ok(FirstKey::Made(secret, path));
     }
-    // Another node of this machine may have been quicker.
+    // Another node of this machine may have been faster.
     Ok(if is_known(store, &path).await? { FirstKey::Kept(path) } else { FirstKey::Unknown })
 }
 
-/// Drafts that earlier starts have left.
+/// Drafts of earlier starts.
 fn drafts(data: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(data).into_iter().flatten().flatten().map(|entry| entry.path());
     let is_draft = |path: &PathBuf| {
@@ -69,11 +69,11 @@ fn drafts(data: &Path) -> Vec<PathBuf> {
     entries.filter(is_draft).collect()
 }
 
-/// Whether a file holds a key that the database knows.
+/// Whether a file contains a key of the database.
 async fn is_known(store: &dyn AccessStore, path: &Path) -> anyhow::Result<bool> {
     let Ok(text) = fs::read_to_string(path) else { return Ok(false) };
     let Ok(secret) = text.trim().parse::<ApiKey>() else { return Ok(false) };
-    Ok(store.find_key(&secret.hash()).await.context("looking for the first key")?.is_some())
+    Ok(store.find_key(&secret.hash()).await.context("looking for the first API key")?.is_some())
 }
 
 fn write(data: &Path, path: &Path, secret: &ApiKey) -> std::io::Result<()> {

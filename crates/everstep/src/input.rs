@@ -28,7 +28,7 @@ pub fn read(flag: &str, given: &str) -> anyhow::Result<Payload> {
         .map_err(|error| invalid(format!("{source} is not JSON: {error}; give JSON, @FILE, or - for standard input")))
 }
 
-/// Reads at most a little more than an input may have, so that a wrong file does not fill the memory.
+/// Reads at most a little more than the maximum input, so that a wrong file does not fill the memory.
 fn read_all(reader: impl Read, source: &str) -> anyhow::Result<String> {
     let mut bytes = Vec::new();
     reader

@@ -1,4 +1,4 @@
-//! Shows a run while it is under way: a list that is redrawn on a terminal, plain lines elsewhere.
+//! Shows a run in progress: a list that is redrawn on a terminal, plain lines elsewhere.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
@@ -18,9 +18,9 @@ pub(crate) struct Live {
 
 enum How {
     Silent,
-    /// A line for everything that happens.
+    /// A line for every update.
     Lines,
-    /// A list of so many lines is on the screen.
+    /// A list of this many lines is on the screen.
     List {
         drawn: usize,
         has_colour: bool,
@@ -39,7 +39,7 @@ impl Live {
         Self { how, pending: String::new() }
     }
 
-    /// Takes what happened. It is shown with the next [`Live::show`].
+    /// Records an update. It is shown with the next [`Live::show`].
     pub(crate) fn note(&mut self, story: &Story, update: &Update<'_>, at: Timestamp) {
         for line in steps::lines(story, update) {
             match self.how {
@@ -52,7 +52,7 @@ impl Live {
         }
     }
 
-    /// Shows what happened.
+    /// Shows the recorded updates.
     pub(crate) fn show(&mut self, story: &Story, now: Timestamp) {
         let above = std::mem::take(&mut self.pending);
         if matches!(self.how, How::List { .. }) {
@@ -69,7 +69,7 @@ impl Live {
         }
     }
 
-    /// Draws the list again, with lines above it that stay.
+    /// Draws the list again, with permanent lines above it.
     fn draw(&mut self, story: &Story, above: &str, now: Timestamp) {
         let How::List { drawn, has_colour } = &mut self.how else { return };
         let (width, height) = terminal_size::terminal_size()
@@ -78,7 +78,7 @@ impl Live {
         let lines = list(&steps, now, height.saturating_sub(2).max(1));
         let mut screen = String::new();
         if *drawn > 0 {
-            // To the first line of the list, and clear what is below.
+            // To the first line of the list, and clear the screen below.
             let _ = write!(screen, "\x1b[{drawn}A\x1b[J");
         }
         screen.push_str(above);
@@ -94,7 +94,7 @@ impl Live {
     }
 }
 
-/// At most so many lines: the steps that have been settled for longest are left out first.
+/// At most this many lines: the steps that were settled first are left out first.
 fn list(steps: &[&StepStory], now: Timestamp, lines_max: usize) -> Vec<(Option<Stage>, String)> {
     let excess = if steps.len() > lines_max { steps.len() - lines_max + 1 } else { 0 };
     let mut hidden = 0;
@@ -111,7 +111,7 @@ fn list(steps: &[&StepStory], now: Timestamp, lines_max: usize) -> Vec<(Option<S
     let cut = lines.len().saturating_sub(lines_max - usize::from(excess > 0));
     lines.truncate(lines.len() - cut);
     if hidden + cut > 0 {
-        let open = if cut > 0 { format!(", {cut} more under way") } else { String::new() };
+        let open = if cut > 0 { format!(", {cut} more in progress") } else { String::new() };
         lines.insert(0, (None, format!("  … {}{open}", text::count(hidden, "settled step"))));
     }
     lines

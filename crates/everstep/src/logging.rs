@@ -9,7 +9,7 @@ use crate::exit::invalid;
 use crate::settings::LogFormat;
 
 pub fn start(log: &LogConfig) -> anyhow::Result<()> {
-    // Statements with their values are not told unless somebody asks for them by name.
+    // Statements with their values are logged only if the filter names them.
     let mut filter = log.filter.clone();
     if !log.filter.contains("tokio_postgres") {
         filter = format!("tokio_postgres=info,{filter}");
@@ -18,8 +18,9 @@ pub fn start(log: &LogConfig) -> anyhow::Result<()> {
     if !log.filter.contains("rustls_platform_verifier") {
         filter = format!("rustls_platform_verifier=error,{filter}");
     }
-    let filter = EnvFilter::try_new(&filter)
-        .map_err(|error| invalid(format!("{:?} is no log filter: {error}; write info or debug", log.filter)))?;
+    let filter = EnvFilter::try_new(&filter).map_err(|error| {
+        invalid(format!("{:?} is not a valid log filter: {error}; write for example info or debug", log.filter))
+    })?;
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
     match log.format {
         LogFormat::Text => lines.with_ansi(io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none()).init(),

@@ -1,6 +1,6 @@
 //! The page of all settings, `docs/reference/configuration.md`.
 //!
-//! `BLESS=1 cargo test -p everstep reference` writes it anew.
+//! `BLESS=1 cargo test -p everstep reference` writes it again.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -19,12 +19,12 @@ use crate::settings::{
 const HEAD: &str = "\
 # Configuration
 
-<!-- Made from the settings; `BLESS=1 cargo test -p everstep reference` writes it anew. -->
+<!-- Generated from the settings by `BLESS=1 cargo test -p everstep reference`. -->
 
-Everything can be set in three ways: by a flag, by a variable of the environment, and in the TOML file that `--config` or `EVERSTEP_CONFIG` names.
-A flag wins over the environment, the environment wins over the file.
-What is unknown is refused, not ignored: a flag, a key of the file, and a variable that begins with `EVERSTEP_`, except those that Kubernetes sets for a service.
-`everstep config` shows what is in force and where it comes from; it takes the flags of `everstep serve`, and shows no secret.
+Every setting can be set in three ways: by a flag, by an environment variable, and in the TOML file that `--config` or `EVERSTEP_CONFIG` names.
+A flag overrides the environment, and the environment overrides the file.
+Unknown flags, unknown keys of the file, and unknown variables that begin with `EVERSTEP_` are rejected, except the variables that Kubernetes sets for a service.
+`everstep config` shows the effective settings and their sources; it accepts the flags of `everstep serve`, and shows no secret.
 Durations are written as `500ms`, `10s`, `5m`, `2h` or `7d`.
 
 ```toml
@@ -85,7 +85,7 @@ fn groups() -> Vec<Group> {
         group::<IdentitySettings>("People", Some("identity")),
         group::<TelemetrySettings>("Metrics and traces", Some("telemetry")),
         group::<LogSettings>("The log", Some("log")),
-        group::<RemoteSettings>("Commands that ask a server", None),
+        group::<RemoteSettings>("Commands that use a server", None),
     ]
 }
 
@@ -94,7 +94,7 @@ fn page() -> String {
     for Group { title, table, arguments } in groups() {
         let place = match table {
             Some(table) => format!("`[{table}]` in the file."),
-            None => "Not in the file: they are about whoever types.".to_owned(),
+            None => "Not in the file: they belong to the user of a command.".to_owned(),
         };
         let _ = write!(page, "\n## {title}\n\n{place}\n\n");
         page += "| key | flag | variable | default | meaning |\n|---|---|---|---|---|\n";
@@ -109,7 +109,7 @@ fn page() -> String {
     page + TAIL
 }
 
-/// What the help says, without the default.
+/// The help of a setting, without the default.
 fn meaning(argument: &Arg) -> String {
     let help = argument.get_long_help().or(argument.get_help()).expect("every setting has a help").to_string();
     let text = help.rsplit_once("[default: ").map_or(&*help, |(text, _)| text);
@@ -118,14 +118,14 @@ fn meaning(argument: &Arg) -> String {
 }
 
 #[test]
-fn the_page_of_settings_is_what_the_program_says() {
+fn the_page_of_settings_equals_the_settings() {
     let page = page();
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/configuration.md");
     if std::env::var_os("BLESS").is_some() {
         std::fs::write(&path, &page).expect("the page can be written");
     }
     let written = std::fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(written, page, "docs/reference/configuration.md is old: write it anew with BLESS=1");
+    assert_eq!(written, page, "docs/reference/configuration.md is out of date: write it again with BLESS=1");
     let missing: Vec<_> =
         known_variables().into_iter().filter(|variable| !page.contains(&format!("`{variable}`"))).collect();
     assert!(missing.is_empty(), "the page of settings does not name {missing:?}");

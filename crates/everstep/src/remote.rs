@@ -12,15 +12,15 @@ use crate::exit::invalid;
 use crate::settings::RemoteSettings;
 use crate::{server_address, text};
 
-/// Where `everstep serve` listens by default.
+/// The default address of `everstep serve`.
 const DEFAULT_URL: &str = "http://127.0.0.1:7373";
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 const RESPONSE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// For a path without one.
+/// For a path without a query.
 pub(crate) const NO_QUERY: &[(&str, &str)] = &[];
 
-/// A server, and the key to ask it with.
+/// A server, and the API key for it.
 pub(crate) struct Remote {
     client: Client,
     url: Url,
@@ -29,7 +29,7 @@ pub(crate) struct Remote {
 }
 
 impl Remote {
-    /// The server that was named; none when none was.
+    /// The named server, if there is one.
     pub(crate) fn from_settings(settings: &RemoteSettings) -> anyhow::Result<Option<Self>> {
         let Some(server) = settings.server.as_deref().filter(|server| !server.is_empty()) else { return Ok(None) };
         let url = read_url(server)?;
@@ -69,18 +69,20 @@ impl Remote {
     fn with_key(url: Url, key: Option<String>) -> anyhow::Result<Self> {
         let Some(key) = key else {
             return Err(invalid(
-                "a server is asked with a key: put one into EVERSTEP_API_KEY, or on its machine go where its data folder is",
+                "the server needs an API key: set EVERSTEP_API_KEY, or run the command on the server's machine, in \
+                 the directory that contains its data folder",
             ));
         };
-        let mut key = HeaderValue::from_str(key.trim()).map_err(|_| invalid("EVERSTEP_API_KEY is no key"))?;
+        let mut key =
+            HeaderValue::from_str(key.trim()).map_err(|_| invalid("EVERSTEP_API_KEY is not a valid API key"))?;
         key.set_sensitive(true);
-        // A person may reach what this machine reaches.
+        // A user may reach every address that this machine reaches.
         Ok(Self { client: Client::new(Guard::open()), url, key: Some(key) })
     }
 
     /// A path of these segments, with a query.
     pub(crate) fn path(segments: &[&str], query: &[(impl AsRef<str>, impl AsRef<str>)]) -> String {
-        let mut url: Url = "http://server/".parse().expect("it is an address");
+        let mut url: Url = "http://server/".parse().expect("it is a valid address");
         url.path_segments_mut().expect("it has a path").clear().extend(segments);
         if !query.is_empty() {
             url.query_pairs_mut().extend_pairs(query);
@@ -94,7 +96,7 @@ impl Remote {
         self.ask_with(method, path, None, body).await
     }
 
-    /// As [`Remote::ask`], with an idempotency key.
+    /// Like [`Remote::ask`], with an idempotency key.
     pub(crate) async fn ask_with(
         &self,
         method: Method,
@@ -104,8 +106,8 @@ impl Remote {
     ) -> anyhow::Result<Value> {
         let mut request = self.request(method, path)?;
         if let Some(key) = key {
-            let key =
-                HeaderValue::from_str(key).map_err(|_| invalid("--key holds a character that no header takes"))?;
+            let key = HeaderValue::from_str(key)
+                .map_err(|_| invalid("--key contains a character that is not allowed in a header"))?;
             request.headers.insert("idempotency-key", key);
         }
         if let Some(body) = body {
@@ -131,7 +133,12 @@ impl Remote {
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(|error| self.explain(&error))? {
             body.extend(chunk);
-            anyhow::ensure!(body.len() <= RESPONSE_BYTES_MAX, "{} answered {}", self.url, response.status());
+            anyhow::ensure!(
+                body.len() <= RESPONSE_BYTES_MAX,
+                "{} responded with status {}",
+                self.url,
+                response.status()
+            );
         }
         Err(self.refusal(response.status(), &serde_json::from_slice(&body).unwrap_or_default()))
     }
@@ -171,7 +178,7 @@ impl Remote {
     /// An error response as an error.
     fn refusal(&self, status: StatusCode, body: &Value) -> anyhow::Error {
         let Some(message) = describe_refusal(body) else { return anyhow!("{} answered {status}", self.url) };
-        // What was given is wrong, or the server is.
+        // Either an argument is wrong, or the server has a problem.
         let is_given = status.is_client_error() && ![401, 403, 429].contains(&status.as_u16());
         if is_given { invalid(message) } else { anyhow!(message) }
     }
@@ -184,7 +191,7 @@ impl Remote {
             let mut page = self.ask(Method::GET, &format!("{path}?limit=500{more}"), None).await?;
             match page[name].take() {
                 Value::Array(rows) => all.extend(rows),
-                _ => bail!("{} answered without {name}; is it an Everstep server?", self.url),
+                _ => bail!("the response of {} contains no {name}; is it an Everstep server?", self.url),
             }
             cursor = page["nextCursor"].as_str().map(str::to_owned);
             if cursor.is_none() {
@@ -226,7 +233,7 @@ fn describe_refusal(body: &Value) -> Option<String> {
     Some(problems.fold(format!("{code}: {detail}{hint}"), |message, line| format!("{message}\n  {line}")))
 }
 
-/// What is wrong with a definition, and where.
+/// A problem of a definition, and its place.
 fn describe_problem(problem: &Value) -> String {
     let said = |name: &str| problem[name].as_str().map(text::safe);
     let pointer = said("path").filter(|path| !path.is_empty()).unwrap_or_else(|| "/".to_owned());

@@ -1,4 +1,4 @@
-//! What secrets are sealed with: the key of the settings, or, beside a database of its own, one in the data folder.
+//! The key for secrets: the key of the settings, or with an exclusive database, one in the data folder.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -13,8 +13,8 @@ use crate::exit::invalid;
 
 const KEY_FILE: &str = "secrets.key";
 
-/// The keys that a vault on this database has. Without a setting, a database that others share has none: each node
-/// would make another.
+/// The keys of the vault of this database. Without a setting, a shared database has none: each node would create
+/// another.
 pub(crate) fn ring(config: &Config, data: &Path) -> anyhow::Result<Option<Keyring>> {
     let current = match &config.secrets.key {
         Some(key) => key.clone(),
@@ -24,7 +24,7 @@ pub(crate) fn ring(config: &Config, data: &Path) -> anyhow::Result<Option<Keyrin
     Ok(Some(Keyring::new(current, config.secrets.old_keys.clone())))
 }
 
-/// The key in the data folder; it is made if it is not there.
+/// The key in the data folder; it is created if it does not exist.
 fn read_or_create(data: &Path) -> anyhow::Result<SealKey> {
     let path = data.join(KEY_FILE);
     let about = || format!("the key for secrets in {}", path.display());
@@ -34,7 +34,7 @@ fn read_or_create(data: &Path) -> anyhow::Result<SealKey> {
         Err(error) => return Err(error).with_context(about),
     }
     let key = SealKey::generate();
-    // It is there whole or not at all: a key that was cut off would lock its secrets away.
+    // The file exists completely or not at all: a truncated key would make its secrets unreadable.
     let draft = data.join(format!("{KEY_FILE}.{}.new", uuid::Uuid::new_v4().simple()));
     write(&draft, &key).with_context(about)?;
     fs::rename(&draft, &path).and_then(|()| fs::File::open(data)?.sync_all()).with_context(about)?;

@@ -1,4 +1,4 @@
-//! What can be set, in three ways: on the command line, in the environment, in the settings file.
+//! The settings, which can be set in three ways: on the command line, in the environment, in the settings file.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -15,8 +15,8 @@ use crate::config::HumanDuration;
 #[derive(Clone, Debug, Default, clap::Args, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LogSettings {
-    /// What to log on standard error: error, warn, info, debug, trace, or a filter such as
-    /// everstep_engine=debug,info. RUST_LOG is read where this is not given [default: info for serve, else warn].
+    /// What to log on standard error: error, warn, info, debug, trace, or a filter such as everstep_engine=debug,info.
+    /// If it is not given, RUST_LOG is read [default: info for serve, else warn].
     #[arg(
         long,
         global = true,
@@ -27,7 +27,7 @@ pub struct LogSettings {
     )]
     pub(crate) log: Option<String>,
 
-    /// How log lines are written [default: text].
+    /// The format of log lines [default: text].
     #[arg(
         long,
         global = true,
@@ -51,30 +51,30 @@ pub(crate) enum LogFormat {
 #[derive(Clone, Debug, Default, clap::Args, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServerSettings {
-    /// The address to listen on; port 0 takes a free one [default: 127.0.0.1:7373].
+    /// The address to listen on; port 0 selects a free port [default: 127.0.0.1:7373].
     #[arg(long, env = "EVERSTEP_LISTEN", hide_env_values = true, value_name = "ADDRESS")]
     pub(crate) listen: Option<SocketAddr>,
 
-    /// The data folder, which is created if need be: the SQLite database, which belongs to one process at a time, and
-    /// the first key [default: ./data].
+    /// The data folder, which is created if it does not exist: the SQLite database, which only one process at a time
+    /// can use, and the first API key [default: ./data].
     #[arg(long, env = "EVERSTEP_DATA", hide_env_values = true, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
 
-    /// How long to wait for tasks under way before stopping, such as 10s [default: 10s].
+    /// How long to wait for tasks in progress before stopping, such as 10s [default: 10s].
     #[arg(long, env = "EVERSTEP_SHUTDOWN_GRACE", hide_env_values = true, value_name = "DURATION")]
     pub(crate) shutdown_grace: Option<HumanDuration>,
 
-    /// Streams that this node serves at once: event streams, Socket.IO connections and the runs they have joined
-    /// [default: 2000].
+    /// The maximum number of streams of this node: event streams, Socket.IO connections and the runs that they have
+    /// joined [default: 2000].
     #[arg(long, env = "EVERSTEP_MAX_STREAMS", hide_env_values = true, value_name = "N")]
     pub(crate) max_streams: Option<usize>,
 
-    /// Streams that one key may have at a node at once [default: 200].
+    /// The maximum number of streams of one API key at a node [default: 200].
     #[arg(long, env = "EVERSTEP_MAX_STREAMS_PER_KEY", hide_env_values = true, value_name = "N")]
     pub(crate) max_streams_per_key: Option<usize>,
 
-    /// Requests per second that a key may send to this server, where the key has no limit of its own; 0 for any
-    /// number [default: 1000].
+    /// Requests per second that an API key may send to this server, if the key has no limit of its own; 0 for no limit
+    /// [default: 1000].
     #[arg(long, env = "EVERSTEP_RATE_LIMIT", hide_env_values = true, value_name = "N")]
     pub(crate) rate_limit: Option<u32>,
 }
@@ -90,9 +90,10 @@ impl ServerSettings {
 #[derive(Clone, Default, clap::Args, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SecretsSettings {
-    /// What secrets are sealed with: 32 bytes, as hexadecimal digits or in base64, the same on all servers of a
-    /// database, and better in the environment than here. `everstep secrets key` makes one [default: with SQLite one
-    /// that is made and kept in secrets.key in the data folder; with PostgreSQL none, and secrets are refused].
+    /// The key with which secrets are sealed: 32 bytes, as hexadecimal digits or in base64, the same on all servers of
+    /// a database; set it in the environment rather than in the file. `everstep secrets key` creates one [default: with
+    /// SQLite one that is created and stored in secrets.key in the data folder; with PostgreSQL none, and secrets are
+    /// rejected].
     #[arg(
         long,
         env = "EVERSTEP_SECRETS_KEY",
@@ -102,7 +103,7 @@ pub struct SecretsSettings {
     )]
     pub(crate) secrets_key: Option<String>,
 
-    /// Keys that secrets may still be sealed with, with commas between. A secret that is set anew is sealed with
+    /// Keys with which secrets may still be sealed, separated by commas. A secret that is set again is sealed with
     /// --secrets-key.
     #[arg(
         long,
@@ -120,7 +121,7 @@ impl fmt::Debug for SecretsSettings {
     }
 }
 
-/// A server that a command asks over HTTP. Not in the settings file, because it belongs to the person who types.
+/// A server that a command uses over HTTP. Not in the settings file, because it belongs to the user of the command.
 #[derive(Clone, Default)]
 pub(crate) struct RemoteSettings {
     pub(crate) server: Option<String>,
@@ -129,7 +130,7 @@ pub(crate) struct RemoteSettings {
 
 #[derive(clap::Args)]
 struct RemoteArgs {
-    /// Ask a running server, such as http://127.0.0.1:7373, instead of the database.
+    /// Use a running server, such as http://127.0.0.1:7373, instead of the database.
     #[arg(long, env = "EVERSTEP_URL", hide_env_values = true, value_name = "URL", help_heading = "Server options")]
     server: Option<String>,
 
@@ -137,13 +138,13 @@ struct RemoteArgs {
     #[arg(long, env = "EVERSTEP_SERVER", hide = true, hide_env_values = true, value_name = "URL")]
     former_server: Option<String>,
 
-    /// The key for the server; other users of the machine may see a flag, so prefer the variable.
+    /// The API key for the server; other users of the machine may see a flag, so prefer the variable.
     #[arg(long, env = "EVERSTEP_API_KEY", hide_env_values = true, value_name = "KEY", help_heading = "Server options")]
     api_key: Option<String>,
 }
 
 impl FromArgMatches for RemoteSettings {
-    /// The flag wins over both variables. Two variables that name different servers are an error.
+    /// The flag overrides both variables. Two variables that name different servers are an error.
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let RemoteArgs { server, former_server, api_key } = RemoteArgs::from_arg_matches(matches)?;
         let is_flag = matches.value_source("server") == Some(ValueSource::CommandLine);
@@ -153,8 +154,7 @@ impl FromArgMatches for RemoteSettings {
         if let (Some(url), Some(former)) = (&server, &former_server)
             && base(url) != base(former)
         {
-            let message = "EVERSTEP_URL and EVERSTEP_SERVER name different servers; set EVERSTEP_URL alone \
-                           (EVERSTEP_SERVER is its former name)\n";
+            let message = "EVERSTEP_URL and EVERSTEP_SERVER name different servers; set only EVERSTEP_URL (EVERSTEP_SERVER is its former name)\n";
             return Err(clap::Error::raw(ErrorKind::ArgumentConflict, message));
         }
         Ok(Self { server: server.or(former_server), api_key })
@@ -182,7 +182,7 @@ impl fmt::Debug for RemoteSettings {
     }
 }
 
-/// Where the data is, for commands that only look into it.
+/// The location of the data, for commands that only read it.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct StorageSettings {
     /// The data folder with the SQLite database, unless there is a database URL [default: ./data].
@@ -198,7 +198,7 @@ pub(crate) struct StorageSettings {
 #[serde(deny_unknown_fields)]
 pub struct DatabaseSettings {
     /// A PostgreSQL database (14 or later) that several nodes may share: postgres://user:password@host:port/name.
-    /// Without it an SQLite database in the data folder holds everything.
+    /// Without it an SQLite database in the data folder stores all data.
     #[arg(
         long,
         env = "EVERSTEP_DATABASE_URL",
@@ -208,7 +208,8 @@ pub struct DatabaseSettings {
     )]
     pub(crate) database_url: Option<String>,
 
-    /// Whether a pooler such as PgBouncer in transaction mode stands before PostgreSQL [default: false].
+    /// Whether a connection pooler, such as PgBouncer in transaction mode, is between the server and PostgreSQL
+    /// [default: false].
     #[arg(
         long,
         env = "EVERSTEP_DATABASE_POOLED",
@@ -221,7 +222,7 @@ pub struct DatabaseSettings {
     )]
     pub(crate) database_pooled: Option<bool>,
 
-    /// Connections to PostgreSQL at once [default: 10].
+    /// The maximum number of connections to PostgreSQL [default: 10].
     #[arg(
         long,
         env = "EVERSTEP_DATABASE_CONNECTIONS",
@@ -242,8 +243,8 @@ impl fmt::Debug for DatabaseSettings {
 #[derive(Clone, Default, clap::Args, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClusterSettings {
-    /// How long a node that is silent is waited for before others take its runs; at least 500ms, and the same on all
-    /// nodes [default: 10s].
+    /// How long other nodes wait for a silent node before they take its runs; at least 500ms, and the same on all nodes
+    /// [default: 10s].
     #[arg(
         long,
         env = "EVERSTEP_NODE_LEASE",
@@ -263,8 +264,8 @@ pub struct ClusterSettings {
     )]
     pub(crate) cluster_listen: Option<SocketAddr>,
 
-    /// Where other nodes reach this one, as http://HOST:PORT [default: --cluster-listen; the address that leads to the
-    /// database where that is 0.0.0.0].
+    /// The address at which other nodes reach this one, as http://HOST:PORT [default: --cluster-listen; if that is
+    /// 0.0.0.0, the address of the route to the database].
     #[arg(
         long,
         env = "EVERSTEP_ADVERTISE_URL",
@@ -274,8 +275,8 @@ pub struct ClusterSettings {
     )]
     pub(crate) advertise_url: Option<String>,
 
-    /// What nodes sign with when they speak to each other; at least 32 characters, the same on all nodes, and better
-    /// in the environment than here [default: one that the first node makes and the database keeps].
+    /// The key with which nodes sign requests to each other; at least 32 characters, the same on all nodes; set it in
+    /// the environment rather than in the file [default: one that the first node creates and the database stores].
     #[arg(
         long,
         env = "EVERSTEP_CLUSTER_KEY",
@@ -300,7 +301,7 @@ pub struct EngineSettings {
     #[arg(long, env = "EVERSTEP_SHARDS", hide_env_values = true, value_name = "N", help_heading = "Engine options")]
     pub(crate) shards: Option<usize>,
 
-    /// Runs held in memory at once; more wait in the database until there is room [default: 4096].
+    /// The maximum number of runs in memory; more wait in the database until there is room [default: 4096].
     #[arg(
         long,
         env = "EVERSTEP_MAX_ACTIVE_RUNS",
@@ -320,7 +321,7 @@ pub struct EngineSettings {
     )]
     pub(crate) max_state_mib: Option<usize>,
 
-    /// A run with nothing to do for this long leaves memory [default: 30s].
+    /// A run with nothing to do for this time leaves memory [default: 30s].
     #[arg(
         long,
         env = "EVERSTEP_PARK_AFTER",
@@ -330,7 +331,8 @@ pub struct EngineSettings {
     )]
     pub(crate) park_after: Option<HumanDuration>,
 
-    /// How long a worker of code workflows may be silent before its runs go to others; at least 500ms [default: 30s].
+    /// How long a worker of code workflows may be silent before its runs go to other workers; at least 500ms [default:
+    /// 30s].
     #[arg(
         long,
         env = "EVERSTEP_WORKER_LEASE",
@@ -340,7 +342,7 @@ pub struct EngineSettings {
     )]
     pub(crate) worker_lease: Option<HumanDuration>,
 
-    /// Days after its end for which a run is kept at most, whatever its start asks for [default: 365].
+    /// The maximum number of days for which a run is kept after its end, whatever its start requests [default: 365].
     #[arg(
         long,
         env = "WORKFLOWS_MAX_RETENTION_DAYS",
@@ -350,7 +352,7 @@ pub struct EngineSettings {
     )]
     pub(crate) max_retention_days: Option<u32>,
 
-    /// Milliseconds between two looks for runs whose retention is over [default: 300000].
+    /// Milliseconds between two searches for runs whose retention has passed [default: 300000].
     #[arg(
         long,
         env = "WORKFLOWS_SWEEPER_INTERVAL_MS",
@@ -370,8 +372,8 @@ pub struct EngineSettings {
     )]
     pub(crate) javascript_threads: Option<usize>,
 
-    /// Addresses inside (loopback, private, reserved) that workflows may reach all the same: networks with commas
-    /// between, such as 10.0.0.0/8,127.0.0.1, or all [default: none; all for run].
+    /// Private addresses (loopback, private, reserved) that workflows may reach: networks separated by commas, such as
+    /// 10.0.0.0/8,127.0.0.1, or all [default: none; all for run].
     #[arg(
         long,
         env = "EVERSTEP_ALLOW_ADDRESSES",
@@ -381,7 +383,7 @@ pub struct EngineSettings {
     )]
     pub(crate) allow_addresses: Option<String>,
 
-    /// The folder whose SQLite files data sources may read [default: none, so that none is read].
+    /// The folder whose SQLite files data sources may read [default: none, and no file is read].
     #[arg(
         long,
         env = "EVERSTEP_SQLITE_SOURCES_DIR",
@@ -396,8 +398,8 @@ pub struct EngineSettings {
 #[derive(Clone, Debug, Default, clap::Args, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TelemetrySettings {
-    /// Serve /metrics also at this address, without a key: for a network that only Prometheus reaches
-    /// [default: none; /metrics at --listen needs an admin's key].
+    /// Serve /metrics also at this address, without an API key: for a network that only Prometheus reaches [default:
+    /// none; /metrics at --listen needs an admin API key].
     #[arg(
         long,
         env = "EVERSTEP_METRICS_LISTEN",
@@ -420,8 +422,8 @@ pub struct TelemetrySettings {
     )]
     pub(crate) otlp_enabled: Option<bool>,
 
-    /// Where spans are sent; OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_HEADERS, OTEL_SERVICE_NAME and
-    /// OTEL_RESOURCE_ATTRIBUTES are read as well [default: http://localhost:4318].
+    /// The address to which spans are sent; OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_HEADERS, OTEL_SERVICE_NAME
+    /// and OTEL_RESOURCE_ATTRIBUTES are read as well [default: http://localhost:4318].
     #[arg(long, env = "OTLP_ENDPOINT", hide_env_values = true, value_name = "URL", help_heading = "Telemetry options")]
     pub(crate) otlp_endpoint: Option<String>,
 }

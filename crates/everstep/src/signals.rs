@@ -1,9 +1,9 @@
-//! The signals that ask a process to stop.
+//! The signals that stop a process.
 
 use anyhow::Context;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// SIGTERM and SIGINT, from the moment this is made.
+/// SIGTERM and SIGINT, from the creation of this value.
 pub struct StopSignals {
     terminate: Signal,
     interrupt: Signal,

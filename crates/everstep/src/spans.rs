@@ -1,7 +1,7 @@
 //! Spans of runs, steps and signals, sent by OTLP.
 //!
-//! A span is made when it is over, from what the journal says, so that a run that sleeps for a month costs nothing and
-//! every node that takes part in a run makes spans of one trace. The trace has the run's id.
+//! A span is created at its end, from the journal, so that a run that sleeps for a month costs nothing and every node
+//! that takes part in a run creates spans of one trace. The trace has the run's id.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -21,24 +21,24 @@ use opentelemetry_sdk::trace::{BatchSpanProcessor, SpanData, SpanEvents, SpanLin
 
 use crate::telemetry::Tracing;
 
-/// How long sending the last spans may take when the server stops.
+/// The time limit for sending the last spans when the server stops.
 const LAST_SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Sends spans in batches, from a thread of its own. Spans that cannot be sent in time are dropped, and the log says so.
+/// Sends spans in batches, from a separate thread. Spans that cannot be sent in time are dropped, and this is logged.
 pub(crate) struct Spans {
     processor: Arc<BatchSpanProcessor>,
     scope: InstrumentationScope,
 }
 
 impl Spans {
-    /// Gets ready to send.
+    /// Prepares the exporter.
     pub(crate) async fn start(tracing: Tracing) -> anyhow::Result<Self> {
-        // The exporter's client blocks, and must not be made on a thread of the runtime.
+        // The exporter's client blocks, and must not be created on a thread of the runtime.
         tokio::task::spawn_blocking(move || Self::new(&tracing)).await.context("preparing to send spans")?
     }
 
     fn new(tracing: &Tracing) -> anyhow::Result<Self> {
-        // The exporter has TLS of its own; it takes the provider of the process.
+        // The exporter has its own TLS; it uses the provider of the process.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut exporter = SpanExporter::builder().with_http();
         if let Some(endpoint) = &tracing.endpoint {
@@ -55,7 +55,7 @@ impl Spans {
         Ok(Self { processor: Arc::new(processor), scope })
     }
 
-    /// Sends what is left.
+    /// Sends the remaining spans.
     pub(crate) fn close(&self) {
         if let Err(error) = self.processor.shutdown_with_timeout(LAST_SEND_TIMEOUT) {
             tracing::warn!(%error, "the last spans were not sent");

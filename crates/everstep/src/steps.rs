@@ -1,4 +1,4 @@
-//! The steps of one run as lines for a terminal: what happened, and how each step is.
+//! The steps of one run as lines for a terminal: updates, and the state of each step.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use everstep_core::time::Timestamp;
 
 use crate::text;
 
-/// How a step is, in a word.
+/// The state of a step, in a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     Running,
@@ -52,13 +52,13 @@ impl Stage {
     }
 }
 
-/// How long a step has taken so far, over all its attempts.
+/// The duration of a step so far, over all its attempts.
 pub(crate) fn duration(step: &StepStory, now: Timestamp) -> Duration {
     let end = step.ended_at.filter(|_| !step.is_open()).unwrap_or(now);
     step.since.map_or(Duration::ZERO, |since| end.since(since))
 }
 
-/// What there is to say about a step beside its stage.
+/// The facts about a step beside its stage.
 pub(crate) fn note(step: &StepStory) -> String {
     match step.status {
         StepStatus::Completed => {
@@ -72,7 +72,7 @@ pub(crate) fn note(step: &StepStory) -> String {
     }
 }
 
-/// The lines about an update. The story has it applied already.
+/// The lines about an update, which the story already contains.
 pub(crate) fn lines(story: &Story, update: &Update<'_>) -> Vec<String> {
     match update {
         Update::Step(update) => step_lines(story, update),
@@ -136,7 +136,7 @@ fn describe_activity(activity: &Activity, due: Option<Timestamp>) -> String {
     match activity {
         Activity::Task | Activity::Instant => String::new(),
         Activity::Sleep => due.map(|due| format!("until {due}")).unwrap_or_default(),
-        Activity::Wait { event } => format!("for the event {:?}", text::safe(event)),
+        Activity::Wait { event } => format!("for the signal {:?}", text::safe(event)),
         Activity::Child { run, workflow } => format!("for {} {run}", text::safe(workflow)),
         Activity::Body { items } => text::count(*items, "item"),
     }
@@ -158,7 +158,7 @@ fn line(word: &str, step: &StepKey, more: &str) -> String {
     format!("{word:<10}{step}{more}")
 }
 
-/// What a step logged, then what became of it.
+/// The log lines of a step, then its result.
 fn with_logs(update: &StepUpdate<'_>, last: Vec<String>) -> Vec<String> {
     let logs = update.logs.iter().flat_map(|log| log.split('\n'));
     let logs = logs.map(|log| line("log", &update.step, &format!(": {}", text::safe(log))));
@@ -195,15 +195,15 @@ mod tests {
             dispatched(2),
             Event::StepCompleted { step: step.clone(), attempt: 2, outcome: Outcome::default() },
         ];
-        let mut told = Vec::new();
+        let mut shown = Vec::new();
         for (n, event) in (0..).zip(events) {
             let entry = Entry::new(n as u64 + 1, Timestamp::from_millis(n * 1_001), event);
             for update in story.apply(&entry) {
-                told.extend(lines(&story, &update));
+                shown.extend(lines(&story, &update));
             }
         }
         assert_eq!(
-            told,
+            shown,
             [
                 "started   fetch",
                 "log       fetch: trying",

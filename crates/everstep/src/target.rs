@@ -1,4 +1,4 @@
-//! What a command works on: the database, or a server over HTTP.
+//! The target of a command: the database, or a server over HTTP.
 
 use anyhow::{Context, anyhow};
 use everstep_core::ids::WorkspaceId;
@@ -26,7 +26,8 @@ pub(crate) struct LocalDatabase {
 }
 
 impl Target {
-    /// A server that was named wins over the database. If a server uses the data folder, it is asked.
+    /// A named server takes precedence over the database. If a server uses the data folder, the command uses that
+    /// server.
     pub(crate) async fn open(remote: &RemoteSettings, config: &Config) -> anyhow::Result<Self> {
         if let Some(remote) = Remote::from_settings(remote)? {
             return Ok(Self::Server(remote));
@@ -38,7 +39,7 @@ impl Target {
             Err(error) => match Remote::of_folder(remote, data)? {
                 Some(remote) => Ok(Self::Server(remote)),
                 None => Err(error.context(
-                    "to ask the running server, use --server (EVERSTEP_URL) and a key in EVERSTEP_API_KEY; \
+                    "to use the running server, set --server (EVERSTEP_URL) and an API key in EVERSTEP_API_KEY; \
                      otherwise stop the server first",
                 )),
             },
@@ -53,7 +54,7 @@ impl LocalDatabase {
         let rows = self.stores.access.workspaces().await.context("reading the workspaces")?;
         rows.iter().find(|row| row.name == name).map(|row| row.id).ok_or_else(|| {
             let known: Vec<_> = rows.iter().map(|row| &*row.name).collect();
-            invalid(format!("there is no workspace {name:?}; there are {}", known.join(", ")))
+            invalid(format!("the workspace {name:?} does not exist; the workspaces are {}", known.join(", ")))
         })
     }
 
@@ -72,21 +73,19 @@ impl LocalDatabase {
             .access
             .add_audit(&[row])
             .await
-            .map_err(|error| anyhow!("it was done, but not written to the audit: {error}"))
+            .map_err(|error| anyhow!("the action was done, but not written to the audit: {error}"))
     }
 }
 
-/// A server works in the workspace of the key that it is asked with.
+/// A server uses the workspace of the API key of the request.
 pub(crate) fn refuse_workspace(name: Option<&str>) -> anyhow::Result<()> {
     match name {
         None => Ok(()),
-        Some(_) => Err(invalid(
-            "--workspace is for the database; a server works in the workspace of the key that it is asked with",
-        )),
+        Some(_) => Err(invalid("--workspace is for the database; a server uses the workspace of the API key")),
     }
 }
 
-/// A field of what a server has answered.
+/// A field of a server's response.
 pub(crate) fn field(answer: &Value, name: &str) -> anyhow::Result<String> {
-    answer[name].as_str().map(str::to_owned).ok_or_else(|| anyhow!("the server's answer has no {name}"))
+    answer[name].as_str().map(str::to_owned).ok_or_else(|| anyhow!("the response of the server has no {name}"))
 }

@@ -10,17 +10,17 @@ use crate::exit::invalid;
 use crate::settings::TelemetrySettings;
 use crate::spans::Spans;
 
-/// What the settings and the usual variables of OpenTelemetry mean.
+/// The meaning of the settings and of the usual variables of OpenTelemetry.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Telemetry {
     pub(crate) metrics_listen: Option<SocketAddr>,
-    /// None when no spans are sent.
+    /// None if no spans are sent.
     pub(crate) tracing: Option<Tracing>,
 }
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tracing {
-    /// Without it the variables of OpenTelemetry say where, else it is this machine.
+    /// If it is not set, the variables of OpenTelemetry apply, else this machine.
     pub(crate) endpoint: Option<String>,
 }
 
@@ -41,7 +41,7 @@ impl Telemetry {
         ];
         for (name, known) in known {
             if let Some(value) = variable(name).filter(|value| !known.contains(&value.as_str())) {
-                return Err(invalid(format!("{name}={value} is not supported; {} is", known.join(" or "))));
+                return Err(invalid(format!("{name}={value} is not supported; use {}", known.join(" or "))));
             }
         }
         let endpoint = typed.otlp_endpoint.clone().or_else(|| file.otlp_endpoint.clone());
@@ -50,17 +50,17 @@ impl Telemetry {
     }
 }
 
-/// The address of a collector, with the path under which it takes spans.
+/// The address of a collector, with the path for spans.
 fn traces_url(url: &str) -> anyhow::Result<String> {
     const TRACES_PATH: &str = "/v1/traces";
     if !url.starts_with("http://") && !url.starts_with("https://") {
-        return Err(invalid(format!("otlp-endpoint {url:?} is no address; write http://HOST:4318")));
+        return Err(invalid(format!("otlp-endpoint {url:?} is not a valid address; write http://HOST:4318")));
     }
     let url = url.trim_end_matches('/');
     Ok(if url.ends_with(TRACES_PATH) { url.to_owned() } else { format!("{url}{TRACES_PATH}") })
 }
 
-/// Tells meters and, where they are wanted, makes spans.
+/// Updates meters and, if enabled, creates spans.
 pub(crate) struct Observers {
     pub(crate) meters: Arc<Meters>,
     pub(crate) spans: Option<Arc<Spans>>,

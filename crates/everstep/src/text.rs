@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use everstep_core::time::Timestamp;
 
-/// Text that came from a workflow, without characters that could command a terminal.
+/// Text from a workflow, without characters that could control a terminal.
 pub(crate) fn safe(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for character in text.chars() {
@@ -28,14 +28,14 @@ pub(crate) fn safe_block(text: &str, indent: usize) -> String {
     safe_lines(text).collect::<Vec<_>>().join(&format!("\n{:indent$}", ""))
 }
 
-/// A path as a shell takes it for one word.
+/// A path, quoted as one word for a shell.
 pub(crate) fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@".contains(c);
     if text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
-/// A duration in the unit that suits it.
+/// A duration in a suitable unit.
 pub(crate) fn span(duration: Duration) -> String {
     let millis = duration.as_millis();
     match duration.as_secs() {

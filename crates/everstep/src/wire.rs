@@ -24,20 +24,20 @@ use crate::exit::invalid;
 use crate::fetch_policy::AllowAll;
 use crate::secrets_key;
 
-/// How long the last hints to other nodes may take when this node stops.
+/// The time limit for the last hints to other nodes when this node stops.
 const HINT_FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Opens the database that the settings name.
+/// Opens the database of the settings.
 pub async fn open_stores(data: &Path, database: &DatabaseConfig) -> anyhow::Result<Stores> {
     let opened = match database {
         DatabaseConfig::Sqlite => sqlite::open(data, &Default::default()),
         DatabaseConfig::Postgres { url, options } => postgres::open(url.reveal(), options).await,
     };
-    // The store's error says what happened and what to do.
+    // The store's error contains the reason and the remedy.
     opened.map_err(describe_store_error)
 }
 
-/// The vault on a database; `data` is the folder that may hold its key.
+/// The vault of a database; `data` is the folder that may contain its key.
 pub fn open_vault(resources: &Arc<dyn ResourceStore>, data: &Path, config: &Config) -> anyhow::Result<Arc<Vault>> {
     Ok(Arc::new(Vault::new(Arc::clone(resources), secrets_key::ring(config, data)?)))
 }
@@ -49,15 +49,15 @@ fn describe_store_error(error: everstep_store::Error) -> anyhow::Error {
     }
 }
 
-/// An engine, and its way to other nodes.
+/// An engine, and its channel to other nodes.
 pub struct LocalNode {
     pub engine: Engine,
-    /// Where other nodes reach it, and how it reaches them; none where it cannot have others.
+    /// The address at which other nodes reach it, and its channel to them; none if it cannot have peers.
     pub(crate) cluster: Option<(String, Channel)>,
     pub(crate) data: DataServices,
 }
 
-/// Data sources and saved queries, and how they are asked.
+/// Data sources and saved queries, and their drivers.
 #[derive(Clone)]
 pub(crate) struct DataServices {
     pub(crate) sources: Arc<DataSources>,
@@ -65,7 +65,7 @@ pub(crate) struct DataServices {
 }
 
 impl LocalNode {
-    /// Starts an engine on a database. Runs that are in it go on at once.
+    /// Starts an engine on a database. Its runs continue at once.
     pub async fn start(
         stores: Stores,
         vault: &Arc<Vault>,
@@ -86,16 +86,16 @@ impl LocalNode {
         let options = Options { address: Some(address.clone()), ..config.engine.options.clone() };
         let engine = start(stores, ports, options, Arc::new(channel.clone()), observe).await?;
         channel.introduce(&engine);
-        // It answers until the process ends: also that this node is stopping.
+        // It answers until the process ends, including that this node is stopping.
         tokio::spawn(cluster::serve(listener, engine.clone(), key, std::future::pending()));
         Ok(Self { engine, cluster: Some((address, channel)), data })
     }
 
-    /// Stops in order: gives the runs back and tells the others.
+    /// Stops in order: releases the runs and notifies the other nodes.
     pub async fn stop(&self, grace: Duration) -> anyhow::Result<()> {
         self.engine.stop(grace).await.context("stopping the engine")?;
         if let Some((_, channel)) = &self.cluster {
-            // A node that gets no hint finds out by its tick.
+            // A node without a hint finds the runs in its next tick.
             let _ = tokio::time::timeout(HINT_FLUSH_TIMEOUT, channel.flush()).await;
         }
         Ok(())
@@ -124,7 +124,7 @@ async fn start(
     Engine::start(world, options).await.context("starting the engine")
 }
 
-/// What the handlers are given of the world around them, of which the routes share the data.
+/// The ports of the handlers; the routes share the data services.
 fn ports(
     resources: &Arc<dyn ResourceStore>,
     access: &Arc<dyn AccessStore>,
@@ -149,19 +149,19 @@ fn ports(
     (ports, data)
 }
 
-/// Checks a definition as saving it would.
+/// Checks a definition as for saving.
 pub fn check(definition: &Value) -> Result<Graph, Vec<Problem>> {
     graph::compile(definition, &Registry::standard(Ports::none()), &Expressions::default())
 }
 
-/// Saves a definition that was found valid.
+/// Saves a valid definition.
 pub async fn save_definition(engine: &Engine, name: &str, graph: &Graph) -> anyhow::Result<u32> {
     let saved = engine.library().publish(WorkspaceId::DEFAULT, name, graph.definition()).await;
     let saved = saved.map_err(describe_error).context("saving the workflow")?;
     saved.map_err(|problems| invalid(problems.first().map_or("invalid", |problem| &problem.message)))
 }
 
-/// An engine's error, as the exit code needs it: an invalid input is the user's, the rest is ours.
+/// An engine's error for the exit code: an invalid input is an error of the user, every other error is ours.
 pub fn describe_error(error: Error) -> anyhow::Error {
     match error {
         Error::Invalid(message) | Error::Unstorable(message) => invalid(message),

@@ -85,7 +85,7 @@ const ACTIONS = {
   async signal(execution, { signal: event, run, payload, spreadMs = 0, around, buffer, expect }) {
     const runs = execution.runsOf(run);
     const tell = async (started, index) => {
-      // Spread over a time in which something else is to happen, so that either may come first.
+      // Spread over the time of another action, so that either may come first.
       const offset = (index * spreadMs) / runs.length;
       await pause(around ? (await timeTo(execution, started, around)) + offset - spreadMs / 2 : offset);
       const query = buffer ? '?buffer=true' : '';
@@ -148,7 +148,7 @@ function compare(expected, actual, where) {
   if (wrong) throw new Error(wrong);
 }
 
-/** Does something `count` times, so many at once, and returns what came of each in order. */
+/** Performs an action `count` times, several at the same time, and returns the results in order. */
 async function inTurn(count, atOnce, act) {
   const done = [];
   for (let begin = 0; begin < count; begin += atOnce) {

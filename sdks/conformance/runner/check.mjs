@@ -1,4 +1,4 @@
-// What a scenario expects of its runs, and what holds for every run of every scenario.
+// The expectations of a scenario about its runs, and the properties of every run of every scenario.
 
 import { mismatch } from './match.mjs';
 
@@ -7,7 +7,7 @@ const ENDS = ['RunCompleted', 'RunFailed', 'RunCancelled'];
 /** An entry as a scenario writes it: `StepCompleted charge`. */
 export const line = (entry) => (entry.step ? `${entry.event} ${entry.step}` : entry.event);
 
-/** How many entries there are of an event, or of an event and a step. */
+/** The number of entries of an event, or of an event and a step. */
 export function countEntries(journal, what) {
   return journal.filter((entry) => entry.event === what || line(entry) === what).length;
 }
@@ -21,7 +21,7 @@ export function printJournal(journal) {
   return lines.join('\n');
 }
 
-/** Everything that is wrong with a run. `expected` has the members that README.md lists. */
+/** All violations of a run. `expected` has the members that README.md lists. */
 export function checkRun(expected, { run, journal, ledger, signal, steps }) {
   const wrong = [];
   const compare = (what, wanted, found) => {
@@ -65,14 +65,14 @@ export function checkRun(expected, { run, journal, ledger, signal, steps }) {
     compare(`milliseconds of ${step}`, { $atLeast: least }, took(journal, step));
   }
   if (expected.signalled) {
-    // The answer to the signal and the end of the run tell the same story.
+    // The response to the signal and the end of the run must agree.
     const wanted = signal === 'accepted' ? expected.signalled.accepted : expected.signalled.ignored;
     compare(`output after a signal that was ${signal}`, wanted, run.output);
   }
   return wrong;
 }
 
-/** What is wrong with the time that many runs took from one entry to another, the last of each: half of them take no longer. */
+/** Violations of the limit on the median time of many runs between two entries, the last of each kind. */
 export function checkMedian({ from, to, atMost }, journals) {
   const when = (journal, what) => Date.parse(journal.findLast((entry) => line(entry) === what)?.at);
   const times = journals.map((journal) => when(journal, to) - when(journal, from)).sort((one, other) => one - other);
@@ -80,7 +80,7 @@ export function checkMedian({ from, to, atMost }, journals) {
   return median <= atMost ? undefined : `from ${from} to ${to} they took ${times.join(', ')} ms; half of them may take ${atMost}`;
 }
 
-/** What is wrong with signals that were to come before and after something else, as the scenario may prove nothing. */
+/** An error if all signals came before, or all after, the other action: then the scenario proves nothing. */
 export function checkSignalled(runs) {
   const found = new Set(runs.map(({ signal }) => signal));
   const missing = ['accepted', 'ignored'].filter((outcome) => !found.has(outcome));
@@ -94,7 +94,7 @@ function took(journal, step) {
   return Date.parse(entries.at(-1).at) - Date.parse(entries[0].at);
 }
 
-/** What every journal obeys, whatever happened to its run. */
+/** The laws of every journal. */
 export function checkLaws({ run, journal, ledger }) {
   const wrong = [];
   journal.forEach((entry, index) => {
@@ -114,7 +114,7 @@ export function checkLaws({ run, journal, ledger }) {
   for (const step of new Set(journal.map((entry) => entry.step))) {
     const count = (event) => counted.get(`${event} ${step}`) ?? 0;
     if (count('TimerFired') > count('TimerSet')) wrong.push(`a timer of ${step} has fired twice`);
-    if (count('WaitOpened') > 1 || count('WaitResolved') > count('WaitOpened')) wrong.push(`the wait ${step} is there twice`);
+    if (count('WaitOpened') > 1 || count('WaitResolved') > count('WaitOpened')) wrong.push(`the wait ${step} is recorded twice`);
   }
   const failed = journal.filter(({ event }) => event === 'StepFailed').map(({ step, attempt }) => `${step} #${attempt}`);
   if (new Set(failed).size < failed.length) wrong.push(`an attempt has failed twice: ${failed.join(', ')}`);

@@ -1,17 +1,17 @@
-// Asks a server over HTTP, as anybody would.
+// Sends requests to a server over HTTP, as any client does.
 
 import http from 'node:http';
 
 export class Client {
   #agent = new http.Agent({ keepAlive: true, maxSockets: 32 });
 
-  /** `port` is a function: a scenario may ask another node from some moment on. */
+  /** `port` is a function: a scenario may switch to another node. */
   constructor(port, key) {
     this.port = port;
     this.key = key;
   }
 
-  /** Asks, and returns the status and the body. */
+  /** Sends a request, and returns the status and the body. */
   ask(method, path, body) {
     const text = body === undefined ? '' : JSON.stringify(body);
     const headers = { 'content-length': Buffer.byteLength(text) };
@@ -37,17 +37,17 @@ export class Client {
         });
       });
       request.on('error', fail);
-      request.setTimeout(40_000, () => request.destroy(new Error('no answer within 40 s')));
+      request.setTimeout(40_000, () => request.destroy(new Error('no response within 40 s')));
       request.end(text);
     });
   }
 
-  /** Asks for something that must be answered with one of these statuses. */
+  /** Sends a request whose response must have one of these statuses. */
   async expect(statuses, method, path, body) {
     const answer = await this.ask(method, path, body);
     if (statuses.includes(answer.status)) return answer.body;
     const told = new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
-    // A node that has just started, or whose neighbour has just gone, says that it cannot work for a moment.
+    // A node that has just started, or whose peer has just ended, may be unavailable for a moment.
     throw Object.assign(told, { isConnection: [503, 504].includes(answer.status) });
   }
 

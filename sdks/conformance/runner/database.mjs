@@ -1,4 +1,4 @@
-// Databases on a PostgreSQL server that is there: one per server, or cluster, of a scenario.
+// Databases on an existing PostgreSQL server: one per server, or cluster, of a scenario.
 
 import { execFile } from 'node:child_process';
 import fs from 'node:fs';
@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** Makes a fresh database and returns its URL. `admin` is the URL of a database whose owner may make others. */
+/** Creates a database and returns its URL. `admin` is the URL of a database whose owner may create others. */
 export async function createDatabase(admin, name) {
   await sql(admin, `create database ${name}`);
   const url = new URL(admin);
@@ -23,7 +23,7 @@ async function sql(url, statement) {
   await run(psql(), args, { env: { ...process.env, PGOPTIONS: '-c client_min_messages=warning' } });
 }
 
-/** Where Debian puts it; on the path elsewhere. */
+/** The path on Debian; elsewhere the search path is used. */
 function psql() {
   const place = '/usr/lib/postgresql';
   const versions = fs.existsSync(place) ? fs.readdirSync(place) : [];

@@ -1,5 +1,5 @@
-// The servers that scenarios run against: most share one server, each in a workspace of its own.
-// A scenario that kills servers, needs several, or has settings of its own gets its own.
+// The servers that scenarios run against: most share one server, each in a separate workspace.
+// A scenario that kills servers, needs several, or has other settings gets separate servers.
 
 import path from 'node:path';
 
@@ -24,7 +24,7 @@ export class Environments {
     this.#place = place;
   }
 
-  /** The servers for a scenario, an admin's key, and how to release them. */
+  /** The servers for a scenario, an admin API key, and how to release them. */
   async acquire(scenario) {
     const { servers = 1, settings } = scenario;
     const isRough = scenario.do.some((action) => 'killServer' in action || 'stopServer' in action);

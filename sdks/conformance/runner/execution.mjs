@@ -14,7 +14,7 @@ export class Execution {
   runs = new Map();
   workers = new Map();
   proxies = new Map();
-  /** The node that is asked. */
+  /** The node that receives requests. */
   asked = 0;
   #retired = [];
 
@@ -47,7 +47,7 @@ export class Execution {
     this.workers.set(name, await Worker.start(this.command, config, { list: () => this.#listed(), mayDie }));
   }
 
-  /** The workers that any node knows. */
+  /** The workers of all nodes. */
   async #listed() {
     const lists = this.servers.filter((server) => !server.isOver).map(async ({ port }) => {
       const client = new Client(() => port, this.client.key);
@@ -72,7 +72,7 @@ export class Execution {
     return runs;
   }
 
-  /** Compares the runs of a name with what is expected of each. */
+  /** Compares the runs of a name with their expectations. */
   async check(name, expected) {
     const journals = [];
     for (const started of this.runsOf(name)) {
@@ -91,7 +91,7 @@ export class Execution {
     if (oneSided) throw new Error(`runs ${name}: ${oneSided}`);
   }
 
-  /** Every run obeys the laws, whether the scenario looks at it or not. */
+  /** Every run obeys the laws, also if the scenario does not check it. */
   async checkAll() {
     for (const server of this.servers) {
       const panic = server.takePanic();
@@ -105,12 +105,12 @@ export class Execution {
     return { run, journal, ledger: this.ledger, signal: started.signal };
   }
 
-  /** What there is to see when something went wrong. */
+  /** The report of a failure. */
   async explain() {
     const parts = [];
     for (const [name, runs] of this.runs) {
       const told = await Promise.all(runs.map((started) => this.#see(started).catch((error) => ({ error, started }))));
-      // Of many runs those are shown that have not ended well.
+      // Of many runs only those that have not completed are shown.
       const odd = told.filter(({ run }, index) => runs[index].isOdd || run?.status !== 'completed');
       for (const seen of (odd.length > 0 ? odd : told).slice(0, 3)) {
         if (seen.error) parts.push(`run ${name} (${seen.started.id}): ${seen.error.message}`);
@@ -137,7 +137,7 @@ export class Execution {
   }
 }
 
-/** A folder that is deleted by whoever asked for it. */
+/** A folder that the caller deletes. */
 export function makeFolder(place, name) {
   const folder = path.join(place, name);
   fs.mkdirSync(folder, { recursive: true });

@@ -1,7 +1,7 @@
 // The side effects of steps, counted outside of everything that may crash.
 //
-// A step's function notes when it begins and when it ends, and is told how often it has begun before.
-// It may also be held at a gate until the scenario opens it: so a fault comes at a moment that is known.
+// A step's function records its beginning and its end, and receives the number of its earlier beginnings.
+// It may also wait at a gate until the scenario opens it, so that a fault happens at a known moment.
 
 import http from 'node:http';
 
@@ -16,7 +16,7 @@ export class Ledger {
   static async open() {
     const ledger = new Ledger();
     const server = http.createServer((request, response) => ledger.#answer(request, response));
-    // A step may stand at a gate for as long as it takes.
+    // A step may wait at a gate without a time limit.
     Object.assign(server, { requestTimeout: 0, headersTimeout: 0, timeout: 0, keepAliveTimeout: 120_000 });
     await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
     ledger.#server = server;
@@ -32,19 +32,19 @@ export class Ledger {
     this.#server.close();
   }
 
-  /** Lets everybody through who stands at a gate, or comes to it. */
+  /** Opens a gate, for the steps that wait at it and for later ones. */
   openGate(name) {
     const gate = this.#gate(name);
     gate.isOpen = true;
     for (const release of gate.held.splice(0)) release();
   }
 
-  /** How many stand at a gate. */
+  /** The number of steps that wait at a gate. */
   heldAt(name) {
     return this.#gate(name).held.length;
   }
 
-  /** How often something was noted of a step of a run; of all runs when none is named. */
+  /** The number of records of a step of a run; of all runs if none is named. */
   count(what, step, run) {
     return this.#counts.get(key(what, step, run)) ?? 0;
   }
@@ -54,13 +54,13 @@ export class Ledger {
     return this.records.filter((record) => record.what === what && record.step === step && record.run === run);
   }
 
-  /** Waits until something was noted often enough. */
+  /** Waits until there are enough records. */
   async until(what, step, run, times) {
     const whose = run ? ` of run ${run}` : '';
     await until(`${what} ${step}${whose} to be noted ${times} times`, () => this.count(what, step, run) >= times);
   }
 
-  /** What was noted last, for people. */
+  /** The last records, for people. */
   tail(length = 40) {
     const lines = this.records.slice(-length).map((record) => {
       const value = record.value === undefined ? '' : ` ${JSON.stringify(record.value)}`;

@@ -1,13 +1,13 @@
-// Compares what is with what a scenario expects.
+// Compares values with the expectations of a scenario.
 //
-// A plain value is expected as it is. In its place may stand:
+// A plain value must be equal. Instead of it, an expectation may be:
 //   {"$contains": "text"}  a text with all of it, or with each of a list of texts
 //   {"$atLeast": 2}  {"$atMost": 3}
 //   {"$one": [a, b]}       one of these
 //   {"$has": {…}}          an object that has at least these members
-//   {"$any": true}         anything that is there
+//   {"$any": true}         any value that exists
 
-/** Says what is wrong, or nothing. */
+/** Returns the difference, or nothing. */
 export function mismatch(expected, actual, where) {
   const wrong = () => `${where}: expected ${JSON.stringify(expected)}, found ${JSON.stringify(actual)}`;
   const rule = ruleOf(expected);

@@ -19,14 +19,14 @@ export class Program {
     all.add(this.#child);
     const hear = (chunk) => {
       this.said += chunk;
-      // What a program says when it breaks is kept, however much it says later.
+      // The output of a program at its failure is kept, however much follows.
       const at = this.panic === undefined ? this.said.indexOf('panicked at') : -1;
       if (at >= 0) this.panic = this.said.slice(at, at + 4_000);
       this.said = this.said.slice(-16_384);
     };
     this.#child.stdout.on('data', hear);
     this.#child.stderr.on('data', hear);
-    // Whoever is killed does not read on.
+    // A killed program does not read.
     this.#child.stdin.on('error', () => {});
     this.#ended = new Promise((resolve, reject) => {
       this.#child.on('error', (error) => reject(new Error(`${command} cannot be started: ${error.message}`)));
@@ -55,7 +55,7 @@ export class Program {
     this.#child.kill(name);
   }
 
-  /** Kills it, and waits until it is gone. */
+  /** Kills it, and waits until it has ended. */
   async kill() {
     if (!this.isOver) this.#child.kill('SIGKILL');
     return this.#ended;
@@ -67,7 +67,7 @@ export class Program {
   }
 }
 
-/** A port that nobody listens on just now. */
+/** A port on which no process listens now. */
 export async function freePort() {
   const server = net.createServer();
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));

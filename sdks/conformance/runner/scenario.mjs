@@ -1,4 +1,4 @@
-// Reads scenarios. What is unknown in one is refused: a misspelt expectation would expect nothing.
+// Reads scenarios. Unknown members are rejected: a misspelt expectation would have no effect.
 
 import fs from 'node:fs';
 import path from 'node:path';
@@ -10,7 +10,7 @@ const WORKER = ['serves', 'via', 'transport', 'concurrency'];
 const SERVED = ['workflow', 'version', 'retention', 'inputSchema', 'program'];
 const EXPECTED = ['run', 'status', 'output', 'error', 'unawaited', 'waitingFor', 'version', 'journal', 'entries', 'data', 'steps', 'ran', 'noted', 'by', 'values', 'tookMs', 'medianMs', 'signalled'];
 
-/** What may stand in an action, by its verb. */
+/** The members of an action, by its verb. */
 const VERBS = {
   start: ['as', 'input', 'count', 'version', 'key', 'retentionDays', 'allowUnserved', 'status', 'expect'],
   worker: ['mayDie'],

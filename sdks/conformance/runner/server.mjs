@@ -1,4 +1,4 @@
-// A server as a process of its own. It keeps its port and its data when it is started again.
+// A server as a separate process. It keeps its port and its data when it is started again.
 
 import fs from 'node:fs';
 import path from 'node:path';
@@ -14,7 +14,7 @@ export class Server {
   #settings;
   #program;
 
-  /** `database` is the URL of a PostgreSQL database; without one SQLite in the data folder holds everything. */
+  /** `database` is the URL of a PostgreSQL database; without one the server uses SQLite in the data folder. */
   static async start({ binary, data, settings, database }) {
     const server = new Server();
     server.#binary = binary;
@@ -41,7 +41,7 @@ export class Server {
     client.close();
   }
 
-  /** The first admin's key. */
+  /** The first admin API key. */
   get key() {
     return fs.readFileSync(path.join(this.#data, 'admin.key'), 'utf8').trim();
   }
@@ -54,7 +54,7 @@ export class Server {
     return this.#program.said;
   }
 
-  /** What it said when a part of it broke; told once. */
+  /** Its output at a failure of one of its parts; returned once. */
   takePanic() {
     const { panic } = this.#program;
     if (panic) this.#program.panic = '';

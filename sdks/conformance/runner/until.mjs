@@ -1,11 +1,11 @@
-// Waits for what is to happen, never for time to pass.
+// Waits for conditions, never for a fixed time.
 
-/** How long anything may take before a scenario has failed. */
+/** The time limit of every wait, after which the scenario fails. */
 export const WAIT_TIMEOUT_MS = 30_000;
 
 export const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Looks again and again until there is something to see, and returns it. `look` says `undefined` while there is not. */
+/** Repeats `look` until it returns a value other than `undefined`, and returns that value. */
 export async function until(what, look, { timeoutMs = WAIT_TIMEOUT_MS, intervalMs = 10 } = {}) {
   const deadline = Date.now() + timeoutMs;
   let last;
@@ -15,7 +15,7 @@ export async function until(what, look, { timeoutMs = WAIT_TIMEOUT_MS, intervalM
       if (seen !== undefined && seen !== false) return seen;
       last = undefined;
     } catch (error) {
-      // A server that is being restarted is not there for a while.
+      // A server that is being restarted cannot be reached for some time.
       if (!error.isConnection) throw error;
       last = error;
     }

@@ -1,7 +1,7 @@
-// A worker as a process of its own: a program of the SDK that plays the workflows of a scenario.
+// A worker as a separate process: a program of the SDK that plays the workflows of a scenario.
 //
-// It reads one line of JSON from its standard input, says nothing, and ends when that input is closed.
-// SIGTERM asks it to end in order.
+// It reads one line of JSON from its standard input, prints nothing, and ends when that input is closed.
+// SIGTERM stops it in order.
 
 import { Program } from './process.mjs';
 import { until } from './until.mjs';
@@ -9,7 +9,7 @@ import { until } from './until.mjs';
 export class Worker {
   #program;
 
-  /** Starts it and waits until a server lists it, or it has died as it may. `list` asks the servers for their workers. */
+  /** Starts it and waits until a server lists it, or it has died as it may. `list` returns the workers of the servers. */
   static async start(command, config, { list, mayDie }) {
     const worker = new Worker();
     const [file, ...args] = command;

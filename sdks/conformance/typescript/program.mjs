@@ -1,6 +1,6 @@
-// Plays a workflow that a scenario describes as data, on the context that the SDK gives. README.md lists the words.
+// Plays a workflow that a scenario describes as data, on the context of the SDK. README.md lists the operations.
 
-/** Runs a program and returns what its `return` says. */
+/** Runs a program and returns the value of its `return`. */
 export async function playProgram(ctx, program, input, tools) {
   const { value } = await playBlock(ctx, program, { input }, tools);
   return value;
@@ -92,13 +92,13 @@ const OPERATIONS = {
   return: (ctx, { return: value }, scope) => ({ value: fill(value, scope), isOver: true }),
 };
 
-/** A branch has names of its own, and gives its value. */
+/** A branch has its own names, and returns its value. */
 async function branch(ctx, block, scope, tools) {
   const { value } = await playBlock(ctx, block, { ...scope }, tools);
   return value;
 }
 
-/** What a step's function does. It notes when it begins and when it ends. */
+/** The function of a step. It records its beginning and its end. */
 async function playStep(ctx, own, step, body, scope, tools) {
   const { attempt } = own;
   const nth = await tools.note(ctx, step, 'began');

@@ -1,4 +1,4 @@
-//! Sees every request and its answer.
+//! Observes every request and its response.
 
 use std::sync::Arc;
 
@@ -15,13 +15,13 @@ use crate::id;
 use crate::server::AppState;
 use crate::workers;
 
-/// Writes down what succeeds and is more than a look.
+/// Records requests that succeed and change something.
 pub(crate) async fn audit_request(State(app): State<AppState>, request: Request, next: Next) -> Response {
-    // What workers say all the time is in the journals of their runs.
+    // The frequent reports of workers are in the journals of their runs.
     if request.method().is_safe() || workers::is_uncounted(request.uri().path()) {
         return next.run(request).await;
     }
-    // A client that goes away ends its request, but what was done must not go without its row.
+    // A client that disconnects ends its request, but a completed action must have its row.
     match tokio::spawn(answer(app, request, next)).await {
         Ok(response) => response,
         Err(error) => std::panic::resume_unwind(error.into_panic()),
@@ -36,13 +36,13 @@ async fn answer(app: AppState, request: Request, next: Next) -> Response {
     if facts.is_written() {
         return response;
     }
-    // What passed no gate was no route.
+    // A request that passed no gate was not for a route.
     let gate = response.extensions().get::<Gate>().copied().filter(|_| response.status().is_success());
     let Some(Gate { path, access, .. }) = gate else { return response };
     let details = json!({"status": response.status().as_u16()});
     let row = facts.row(path, details, app.engine.world().clock.now());
     match access {
-        // Whoever may look alone has changed nothing, whatever the method.
+        // A caller that may only read has changed nothing, whatever the method.
         Access::Permission(Permission::Read | Permission::View) => {}
         Access::Permission(Permission::Publish | Permission::Admin) => app.audit.write(row).await,
         Access::Permission(Permission::Act | Permission::Manage | Permission::Serve) | Access::Key | Access::Public => {
@@ -52,7 +52,7 @@ async fn answer(app: AppState, request: Request, next: Next) -> Response {
     response
 }
 
-/// Writes down what was done otherwise than by a request of its own.
+/// Records an action that has no request of its own.
 pub(crate) async fn write_action(app: &AppState, caller: &Caller, action: &str, target: &str, mut details: Value) {
     caller.describe(&mut details);
     let now = app.engine.world().clock.now();

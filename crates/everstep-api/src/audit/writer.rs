@@ -34,7 +34,7 @@ enum Job {
 }
 
 impl Audit {
-    /// Begins to write. It ends when the last handle is gone.
+    /// Starts writing. It ends when the last handle is dropped.
     pub fn start(store: Arc<dyn AccessStore>, meters: &Meters) -> Self {
         let (queue, jobs) = mpsc::channel(QUEUED_ROWS_MAX);
         let lost = meters.audit_lost();
@@ -45,7 +45,7 @@ impl Audit {
     /// Writes a row before it returns. If the database is unavailable, the row is queued.
     pub(crate) async fn write(&self, row: AuditRow) {
         if let Err(error) = self.store.add_audit(std::slice::from_ref(&row)).await {
-            tracing::warn!(%error, action = row.action, "a row of the audit is written later");
+            tracing::warn!(%error, action = row.action, "an audit row could not be written; it is queued");
             self.enqueue(row).await;
         }
     }
@@ -53,11 +53,11 @@ impl Audit {
     /// Queues a row.
     pub(crate) async fn enqueue(&self, row: AuditRow) {
         if let Err(mpsc::error::SendError(Job::Row(row))) = self.queue.send(Job::Row(Box::new(row))).await {
-            count_lost(&self.lost, std::slice::from_ref(&*row), "nothing writes the audit any more");
+            count_lost(&self.lost, std::slice::from_ref(&*row), "the writer of the audit has ended");
         }
     }
 
-    /// Returns once all rows that were queued before are written.
+    /// Returns when all rows that were queued before are written.
     pub async fn flush(&self) {
         let (done, is_done) = oneshot::channel();
         if self.queue.send(Job::Flush(done)).await.is_ok() {
@@ -88,13 +88,13 @@ async fn run(store: Arc<dyn AccessStore>, mut jobs: mpsc::Receiver<Job>, lost: C
         write(&*store, &rows, &lost).await;
         rows.clear();
         if let Some(done) = flushed {
-            // The caller may be gone.
+            // The caller may have stopped waiting.
             let _ = done.send(());
         }
     }
 }
 
-/// Writes rows, however long it takes. A row that the database never takes is lost alone.
+/// Writes rows, however long it takes. Only a row that the database rejects permanently is lost.
 async fn write(store: &dyn AccessStore, rows: &[AuditRow], lost: &Counter) {
     if rows.is_empty() {
         return;
@@ -103,7 +103,7 @@ async fn write(store: &dyn AccessStore, rows: &[AuditRow], lost: &Counter) {
         match store.add_audit(rows).await {
             Ok(()) => return,
             Err(error) if error.is_transient() => {
-                tracing::warn!(%error, rows = rows.len(), "the audit waits for the database");
+                tracing::warn!(%error, rows = rows.len(), "the audit waits for the database; rows are queued");
                 tokio::time::sleep(RETRY_PAUSE).await;
             }
             Err(error) if rows.len() == 1 => return count_lost(lost, rows, &error.to_string()),
@@ -115,7 +115,7 @@ async fn write(store: &dyn AccessStore, rows: &[AuditRow], lost: &Counter) {
     }
 }
 
-/// Tells the log what the audit will not have.
+/// Logs the rows that the audit will not contain.
 fn count_lost(lost: &Counter, rows: &[AuditRow], why: &str) {
     lost.increment(rows.len() as u64);
     for row in rows {
@@ -127,7 +127,7 @@ fn count_lost(lost: &Counter, rows: &[AuditRow], why: &str) {
             action = row.action,
             target = row.target,
             details = row.details.json(),
-            "the audit has lost a row"
+            "an audit row is lost"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! API keys as their holders have them.
+//! API keys in the form that their holders have.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,24 +13,24 @@ use crate::id;
 
 const KEY_PREFIX: &str = "es_";
 const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-/// So many letters of 62 hold 256 bits.
+/// This many letters of 62 contain 256 bits.
 const KEY_LETTERS: usize = 43;
 
-/// A key: `es_` and 256 random bits in letters and digits. It is shown once and stored nowhere.
+/// A key: `es_` and 256 random bits in letters and digits. It is shown once and not stored.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApiKey(String);
 
 impl ApiKey {
-    /// Makes a key that nobody can guess.
+    /// Creates a random key.
     ///
     /// # Panics
-    /// When the operating system has no randomness to give.
+    /// If the operating system provides no randomness.
     pub fn generate() -> Self {
         let mut text = KEY_PREFIX.to_owned();
         let mut bytes = [0; 64];
         while text.len() < KEY_PREFIX.len() + KEY_LETTERS {
-            getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
-            // 248 is four times 62: what lies above would make some letters likelier than others.
+            getrandom::fill(&mut bytes).expect("the operating system provides random bytes");
+            // 248 is four times 62: larger values would make some letters more likely than others.
             let even = bytes.iter().filter(|byte| **byte < 248);
             let letters = even.map(|byte| char::from(ALPHABET[usize::from(byte % 62)]));
             text.extend(letters.take(KEY_PREFIX.len() + KEY_LETTERS - text.len()));
@@ -38,7 +38,7 @@ impl ApiKey {
         Self(text)
     }
 
-    /// What the database is to know of this key.
+    /// The row of this key for the database.
     pub fn row(&self, workspace: WorkspaceId, name: &str, permissions: &[Permission], now: Timestamp) -> KeyRow {
         KeyRow {
             id: id::new_id(now),
@@ -54,7 +54,7 @@ impl ApiKey {
         }
     }
 
-    /// What the database knows the key by.
+    /// The hash by which the database identifies the key.
     pub fn hash(&self) -> [u8; 32] {
         Sha256::digest(self.0.as_bytes()).into()
     }

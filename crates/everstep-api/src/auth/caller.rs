@@ -40,14 +40,14 @@ pub(crate) struct KeyHolder {
     /// The key's name, for people.
     pub(crate) name: Arc<str>,
     pub(crate) role: Option<Arc<str>>,
-    /// Requests per second, where the key has a limit of its own.
+    /// Requests per second, if the key has its own limit.
     pub(crate) rate_limit: Option<u32>,
     pub(super) hash: [u8; 32],
 }
 
 impl Caller {
     pub(super) fn from_row(row: KeyRow) -> Self {
-        // A word that this build does not know allows nothing here.
+        // A permission that this build does not know permits nothing here.
         let permissions = row.permissions.iter().filter_map(|word| word.parse().ok()).collect();
         let holder = KeyHolder {
             id: row.id,
@@ -129,7 +129,7 @@ impl Caller {
     }
 }
 
-/// Handlers of guarded routes ask for the caller; the guard has put it there.
+/// Handlers of guarded routes extract the caller, which the guard has inserted.
 impl<S: Sync> FromRequestParts<S> for Caller {
     type Rejection = Problem;
 

@@ -1,4 +1,4 @@
-//! Stands before the routes: who is it, and may they?
+//! The guard of the routes: authenticates the caller and checks its permission.
 
 use std::fmt;
 
@@ -14,26 +14,25 @@ use crate::http::problem::Problem;
 use crate::server::AppState;
 use crate::workers;
 
-const SEND_KEY_HINT: &str = "send the header `Authorization: Bearer es_…` or `x-api-key: es_…`; \
-                   keys are made with `everstep keys create`, and the first one stands in the file admin.key of the \
-                   data folder";
+const SEND_KEY_HINT: &str = "send the header `Authorization: Bearer es_…` or `x-api-key: es_…`; create API keys with `everstep keys create`; \
+     the first one is in the file admin.key of the data folder";
 const SEND_TOKEN_HINT: &str = "send a token of the identity provider in the header `Authorization: Bearer …`; \
                    it states an issuer, an audience, an end and a workspace that this server accepts";
-const NEW_TICKET_HINT: &str = "a ticket is good for a minute; make another: POST /v1/tickets, with a key";
-/// The query parameter that holds a ticket. A route that knows it is a live one.
+const NEW_TICKET_HINT: &str = "a ticket is valid for a minute; create another with POST /v1/tickets and an API key";
+/// The query parameter that contains a ticket. A route that accepts it is a live one.
 pub(crate) const TICKET: &str = "ticket";
-/// Query parameters that are meant to hold a key wherever they occur.
+/// Query parameters that would contain a key, on any route.
 const KEY_PARAMETERS: &[&str] =
     &["key", "apikey", "api_key", "api-key", "x-api-key", "token", "access_token", "authorization", "bearer"];
 
-/// What a route requires of its caller.
+/// The requirement of a route on its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// No key is needed.
+    /// No API key is needed.
     Public,
-    /// Any key will do.
+    /// Any API key.
     Key,
-    /// A key with this permission.
+    /// An API key with this permission.
     Permission(Permission),
 }
 
@@ -62,14 +61,14 @@ impl fmt::Display for Access {
     }
 }
 
-/// Whether a route accepts a ticket in place of a key.
+/// Whether a route accepts a ticket instead of an API key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TicketPolicy {
     Accepted,
     Rejected,
 }
 
-/// What stands before a route.
+/// The requirements that are checked before a route.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Gate {
     pub(crate) path: &'static str,
@@ -77,7 +76,7 @@ pub(crate) struct Gate {
     pub(crate) tickets: TicketPolicy,
 }
 
-/// Lets nobody through without a key, and tells the route who it is.
+/// Rejects requests without an API key, and passes the caller to the route.
 pub(crate) async fn authenticate(State(app): State<AppState>, mut request: Request, next: Next) -> Response {
     match find_caller(&app, request.uri(), request.headers()).await {
         Ok(caller) => {
@@ -88,11 +87,11 @@ pub(crate) async fn authenticate(State(app): State<AppState>, mut request: Reque
     }
 }
 
-/// Lets through whoever has what a route needs. The request and the answer remember the gate, for the audit.
+/// Admits a caller that has what the route needs. The request and the response carry the gate, for the audit.
 pub(crate) async fn permit(gate: Gate, mut request: Request, next: Next) -> Response {
     let caller = request.extensions().get::<Caller>().expect("a guarded route has a caller");
     if caller.is_ticket && gate.tickets == TicketPolicy::Rejected {
-        return reject("a ticket opens live routes alone").into_response();
+        return reject("a ticket is accepted only by live routes").into_response();
     }
     if let Access::Permission(permission) = gate.access
         && !caller.may(permission)
@@ -111,7 +110,7 @@ pub(crate) async fn permit(gate: Gate, mut request: Request, next: Next) -> Resp
 pub(crate) fn lacks_permission(caller: &Caller, permission: Permission) -> Problem {
     let detail = format!("this {} lacks the permission {permission}", caller.credential());
     let hint = match caller.principal {
-        Principal::Key(_) => format!("make one that has it: everstep keys create --permissions {permission}"),
+        Principal::Key(_) => format!("create one that has it: everstep keys create --permissions {permission}"),
         Principal::Person(_) => format!(
             "the identity provider grants it: by the word {permission} in the permissions of the token, or by a role \
              that the role map maps to it"
@@ -120,12 +119,12 @@ pub(crate) fn lacks_permission(caller: &Caller, permission: Permission) -> Probl
     Problem::new(StatusCode::FORBIDDEN, "PERMISSION_DENIED", detail).hint(hint)
 }
 
-/// The holder of a key, counted against its limit.
+/// The holder of a key; the request counts against its rate limit.
 pub(crate) async fn authenticate_api_key(app: &AppState, text: &str) -> Result<Caller, Problem> {
     count_and_admit(app, find_holder(app, text).await?)
 }
 
-/// The holder of a worker's key. What a worker says all the time is not counted: its session bounds it.
+/// The holder of a worker's key. The frequent requests of a worker are not counted: its session bounds them.
 async fn authenticate_worker(app: &AppState, text: &str) -> Result<Caller, Problem> {
     let caller = find_holder(app, text).await?;
     if caller.may(Permission::Serve) { Ok(caller) } else { count_and_admit(app, caller) }
@@ -163,14 +162,16 @@ async fn find_holder(app: &AppState, text: &str) -> Result<Caller, Problem> {
     if is_token(text) {
         return find_person(app, text).await;
     }
-    let Ok(secret) = text.parse::<ApiKey>() else { return Err(reject("what was sent has not the form of a key")) };
+    let Ok(secret) = text.parse::<ApiKey>() else {
+        return Err(reject("the credential does not have the form of an API key"));
+    };
     let found = app.keys.find(&secret, app.engine.world().clock.now()).await?;
-    found.ok_or_else(|| reject("the key is unknown, has expired or was revoked"))
+    found.ok_or_else(|| reject("the API key is unknown, has expired or was revoked"))
 }
 
-/// Whoever had a ticket made, counted against the limit of their key.
+/// The caller that created a ticket; the request counts against the rate limit of its key.
 pub(crate) async fn authenticate_ticket(app: &AppState, text: &str) -> Result<Caller, Problem> {
-    let unknown = || reject("the ticket has ended, or its key has").hint(NEW_TICKET_HINT);
+    let unknown = || reject("the ticket has expired, or its API key is no longer valid").hint(NEW_TICKET_HINT);
     let ticket = text.parse::<Ticket>().map_err(|()| unknown())?;
     let found = app.keys.find_ticket(&ticket, app.engine.world().clock.now()).await?;
     count_and_admit(app, found.ok_or_else(unknown)?)
@@ -181,12 +182,13 @@ fn count_and_admit(app: &AppState, caller: Caller) -> Result<Caller, Problem> {
     Ok(caller)
 }
 
-/// Counts a request against the limit of its key.
+/// Counts a request against the rate limit of its key.
 pub(crate) fn count_request(app: &AppState, caller: &Caller) -> Result<(), Problem> {
     let Err(wait) = app.keys.count(caller) else { return Ok(()) };
     let seconds = u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).saturating_add(1);
     let detail = format!("this {} has sent more requests than it may", caller.credential());
-    let hint = "send fewer at once, give the key a limit of its own, or raise EVERSTEP_RATE_LIMIT on the server";
+    let hint =
+        "send fewer requests per second, give the key a higher limit, or raise EVERSTEP_RATE_LIMIT on the server";
     let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, "RATE_LIMITED", detail);
     Err(problem.hint(hint).retry_after(seconds))
 }
@@ -196,17 +198,17 @@ async fn find_caller(app: &AppState, uri: &Uri, headers: &HeaderMap) -> Result<C
     reject_keys_in_query(query)?;
     let mut shown = form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name == TICKET);
     match (sent_key(headers)?, shown.next(), shown.next()) {
-        (None, None, _) => Err(reject("this route needs a key")),
+        (None, None, _) => Err(reject("this route needs an API key")),
         (None, Some((_, ticket)), None) => authenticate_ticket(app, &ticket).await,
         (Some(text), None, _) if workers::is_uncounted(uri.path()) && !Ticket::has_prefix(text) => {
             authenticate_worker(app, text).await
         }
         (Some(text), None, _) => authenticate_header(app, text).await,
-        (_, Some(_), _) => Err(reject("a ticket is shown once, and without a key")),
+        (_, Some(_), _) => Err(reject("send either one ticket or an API key, not both")),
     }
 }
 
-/// Whoever has sent a key or a ticket in a header.
+/// The caller of a request with an API key or a ticket in a header.
 pub(crate) async fn authenticate_header(app: &AppState, text: &str) -> Result<Caller, Problem> {
     if Ticket::has_prefix(text) {
         return authenticate_ticket(app, text).await;
@@ -214,10 +216,11 @@ pub(crate) async fn authenticate_header(app: &AppState, text: &str) -> Result<Ca
     authenticate_api_key(app, text).await
 }
 
-/// Refuses a query string that holds a key.
+/// Rejects a query string that contains a key.
 pub(crate) fn reject_keys_in_query(query: &str) -> Result<(), Problem> {
     if has_key(query) {
-        let detail = "a key in a query string is refused, because logs and histories keep it; consider it known";
+        let detail =
+            "an API key in a query string is rejected, because logs and browser histories store it; revoke the key";
         return Err(reject(detail));
     }
     Ok(())
@@ -233,9 +236,9 @@ pub(crate) fn sent_key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
         let mut values = headers.get_all(name).iter();
         let first = values.next();
         if values.next().is_some() {
-            return Err(reject("a header with a key stands twice"));
+            return Err(reject("a header with an API key occurs twice"));
         }
-        let text = first.map(|value| value.to_str().map_err(|_| reject("a header with a key is not plain text")));
+        let text = first.map(|value| value.to_str().map_err(|_| reject("a header with an API key is not plain text")));
         text.transpose()
     };
     let bearer = once(header::AUTHORIZATION)?
@@ -246,15 +249,15 @@ pub(crate) fn sent_key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
         .transpose()?;
     let plain = once(header::HeaderName::from_static("x-api-key"))?.map(str::trim);
     if plain.is_some_and(is_token) {
-        return Err(reject("a token stands in the header Authorization, not in x-api-key"));
+        return Err(reject("a token belongs in the header Authorization, not in x-api-key"));
     }
     match (bearer, plain) {
-        (Some(bearer), Some(plain)) if bearer != plain => Err(reject("two headers hold two different keys")),
+        (Some(bearer), Some(plain)) if bearer != plain => Err(reject("two headers contain two different API keys")),
         (bearer, plain) => Ok(bearer.or(plain)),
     }
 }
 
-/// Whether a query string holds what is or should be a key, or a ticket in another place than a ticket's.
+/// Whether a query string contains a key or something like a key, or a ticket in a wrong parameter.
 fn has_key(query: &str) -> bool {
     form_urlencoded::parse(query.as_bytes()).any(|(name, value)| {
         KEY_PARAMETERS.contains(&name.to_ascii_lowercase().as_str())

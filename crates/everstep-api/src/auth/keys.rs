@@ -17,10 +17,10 @@ use crate::auth::ticket::{self, Ticket, TicketHolder, TicketKey};
 const CACHE_TTL: Duration = Duration::from_secs(3);
 /// Callers in the cache.
 const CACHED_CALLERS_MAX: usize = 10_000;
-/// Requests per second of a key without a limit of its own, unless the server is configured otherwise.
+/// The default rate limit of a key, in requests per second.
 pub const RATE_LIMIT_DEFAULT: u32 = 1_000;
 
-/// The keys of a database, as far as they were asked for lately.
+/// The recently used keys of a database.
 pub struct Keys {
     store: Arc<dyn AccessStore>,
     cache: Mutex<HashMap<[u8; 32], (Instant, Caller)>>,
@@ -31,7 +31,7 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Keys without a limit of their own may send `rate_limit` requests per second; 0 for any number.
+    /// Keys without their own limit may send `rate_limit` requests per second; 0 for no limit.
     pub fn new(store: Arc<dyn AccessStore>, rate_limit: u32) -> Self {
         Self {
             store,
@@ -42,7 +42,7 @@ impl Keys {
         }
     }
 
-    /// The holder of a key, unless it was revoked, has expired or was never given.
+    /// The holder of a key, unless it was revoked, has expired or never existed.
     pub(crate) async fn find(&self, secret: &ApiKey, now: Timestamp) -> everstep_store::Result<Option<Caller>> {
         self.find_holder(secret.hash(), now).await
     }
@@ -55,7 +55,7 @@ impl Keys {
         }
     }
 
-    /// Whoever had a ticket made, as long as it lasts and the key is good.
+    /// The caller that created a ticket, while the ticket and the key are valid.
     pub(crate) async fn find_ticket(&self, ticket: &Ticket, now: Timestamp) -> everstep_store::Result<Option<Caller>> {
         if ticket.ends_at <= now || !self.ticket_key().await?.has_signed(ticket) {
             return Ok(None);
@@ -75,17 +75,17 @@ impl Keys {
         Ok(self.ticket_key().await?.sign(holder, end))
     }
 
-    /// Whether a key with this limit sends no more than the server's usual one lets through.
+    /// Whether a key with this limit may send no more than the server's default limit.
     pub(crate) fn is_within_default(&self, rate_limit: Option<u32>) -> bool {
         self.limiter.is_within(rate_limit)
     }
 
-    /// Takes one request into account, or says how long it has to wait.
+    /// Counts one request, or returns the time that it must wait.
     pub(crate) fn count(&self, caller: &Caller) -> Result<(), Duration> {
         self.limiter.count_request(caller.number(), caller.rate_limit(), Instant::now())
     }
 
-    /// What is remembered of a key that was revoked here is forgotten at once.
+    /// Removes a key that was revoked here from the cache at once.
     pub(crate) fn forget(&self, hash: &[u8; 32]) {
         self.cache().remove(hash);
     }

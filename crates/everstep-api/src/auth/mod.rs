@@ -9,7 +9,7 @@
 //! * `keys` finds the holder of a key, and remembers it for a few seconds.
 //! * `ticket` is what a browser shows in place of a key.
 //! * `rate` counts how many requests a key sends.
-//! * `guard` stands before the routes.
+//! * `guard` checks the caller before a route runs.
 
 mod api_key;
 mod caller;

@@ -1,4 +1,4 @@
-//! A key that is to be made.
+//! A key to be created.
 
 use everstep_core::ids::WorkspaceId;
 use everstep_core::time::Timestamp;
@@ -11,17 +11,17 @@ const NAME_CHARS_MAX: usize = 128;
 /// The highest rate limit of a key, in requests per second.
 const RATE_LIMIT_MAX: u32 = 1_000_000;
 
-/// What a key is to be called, and what it may do.
+/// The name and the permissions of a key.
 #[derive(Clone, Debug)]
 pub struct NewKey {
     pub name: String,
     pub allows: Grant,
     pub expires_at: Option<Timestamp>,
-    /// Requests per second; 0 for any number. Without one the server's usual limit holds.
+    /// Requests per second; 0 for no limit. The default is the server's limit.
     pub rate_limit: Option<u32>,
 }
 
-/// What a key is allowed to do: a role, or permissions of its own.
+/// The permissions of a key: a role, or a list of permissions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Grant {
     Role(Role),
@@ -29,7 +29,7 @@ pub enum Grant {
 }
 
 impl Grant {
-    /// Reads a request that names one of both.
+    /// Reads a request that contains one of both.
     pub fn from_request(role: Option<Role>, permissions: Option<Vec<Permission>>) -> Result<Self, String> {
         match (role, permissions) {
             (Some(role), None) => Ok(Self::Role(role)),
@@ -38,8 +38,8 @@ impl Grant {
                 permissions.dedup();
                 Ok(Self::Permissions(permissions))
             }
-            (None, _) => Err("a key needs a role, or permissions".to_owned()),
-            (Some(_), Some(_)) => Err("a key has a role or permissions, not both".to_owned()),
+            (None, _) => Err("an API key needs a role, or permissions".to_owned()),
+            (Some(_), Some(_)) => Err("an API key has either a role or permissions, not both".to_owned()),
         }
     }
 
@@ -52,24 +52,22 @@ impl Grant {
 }
 
 impl NewKey {
-    /// What is wrong with it.
+    /// The error in a new key.
     pub fn check(&self, now: Timestamp) -> Result<(), String> {
         let length = self.name.chars().count();
         if length == 0 || length > NAME_CHARS_MAX || self.name.chars().any(char::is_control) {
-            return Err(format!(
-                "the name of a key has 1 to {NAME_CHARS_MAX} characters, and none that cannot be seen"
-            ));
+            return Err(format!("the name of an API key has 1 to {NAME_CHARS_MAX} characters, without invisible ones"));
         }
         if self.expires_at.is_some_and(|end| end <= now) {
-            return Err("a key expires in the future".to_owned());
+            return Err("expiresAt must be in the future".to_owned());
         }
         if self.rate_limit.is_some_and(|limit| limit > RATE_LIMIT_MAX) {
-            return Err(format!("a limit is at most {RATE_LIMIT_MAX} requests per second, or 0 for none"));
+            return Err(format!("a rate limit is at most {RATE_LIMIT_MAX} requests per second, or 0 for no limit"));
         }
         Ok(())
     }
 
-    /// What the database is to know of it.
+    /// The row of this key for the database.
     pub fn row(&self, secret: &ApiKey, workspace: WorkspaceId, now: Timestamp) -> KeyRow {
         let role = match &self.allows {
             Grant::Role(role) => Some(role.to_string()),

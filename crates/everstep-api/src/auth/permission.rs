@@ -1,4 +1,4 @@
-//! What a key may be allowed to do.
+//! The permissions of API keys.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum Permission {
-    /// See definitions of workflows.
+    /// Read definitions of workflows.
     #[serde(rename = "workflow:read")]
     Read,
-    /// See runs, with their data and journals.
+    /// Read runs, with their data and journals.
     #[serde(rename = "workflow:view")]
     View,
     /// Act in runs of state machines that concern the caller. [`Self::Manage`] implies it.
@@ -65,7 +65,7 @@ impl FromStr for Permission {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Self::ALL.iter().copied().find(|permission| permission.as_str() == text).ok_or_else(|| {
             let known: Vec<_> = Self::ALL.iter().map(|permission| permission.as_str()).collect();
-            format!("unknown permission {text:?}; one of {}", known.join(", "))
+            format!("unknown permission {text:?}; use one of {}", known.join(", "))
         })
     }
 }

@@ -18,7 +18,7 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 /// Counts requests per key.
 #[derive(Debug)]
 pub(crate) struct RateLimiter {
-    /// Requests per second of a key without a limit of its own; 0 for none.
+    /// The rate limit of a key without its own limit; 0 for no limit.
     default_rate: u32,
     buckets: Mutex<Buckets>,
 }
@@ -26,12 +26,12 @@ pub(crate) struct RateLimiter {
 #[derive(Debug, Default)]
 struct Buckets {
     by_key: HashMap<Uuid, Bucket>,
-    /// When full buckets were last forgotten, for want of room.
+    /// When full buckets were last removed to make room.
     swept_at: Option<Instant>,
 }
 
 impl Buckets {
-    /// Whether there is room for one more.
+    /// Whether there is room for one more bucket.
     fn make_room(&mut self, now: Instant) -> bool {
         let is_late = |at: Instant| now.saturating_duration_since(at) >= SWEEP_INTERVAL;
         if self.by_key.len() >= BUCKETS_MAX && self.swept_at.is_none_or(is_late) {
@@ -67,7 +67,7 @@ impl RateLimiter {
         Self { default_rate, buckets: Mutex::default() }
     }
 
-    /// Whether a limit of a key's own lets through no more than the usual one.
+    /// Whether a key's own limit is not higher than the default limit.
     pub(crate) fn is_within(&self, own: Option<u32>) -> bool {
         match own {
             None => true,
@@ -75,20 +75,20 @@ impl RateLimiter {
         }
     }
 
-    /// Takes one request of a key into account, or says how long it has to wait.
+    /// Counts one request of a key, or returns the time that it must wait.
     pub(crate) fn count_request(&self, key: Uuid, own: Option<u32>, now: Instant) -> Result<(), Duration> {
         let rate = match own.unwrap_or(self.default_rate) {
             0 => return Ok(()),
             rate => f64::from(rate),
         };
         let mut buckets = self.buckets.lock().expect("no holder of the lock panics");
-        // So many busy keys at once are more than are counted.
+        // More busy keys than can be counted.
         if !buckets.by_key.contains_key(&key) && !buckets.make_room(now) {
             return Ok(());
         }
         let bucket = buckets.by_key.entry(key).or_insert(Bucket { tokens: rate * BURST_SECONDS, rate, at: now });
         bucket.fill(now);
-        // A limit that was changed counts from now on.
+        // A changed limit applies from now on.
         bucket.rate = rate;
         if bucket.tokens < 1.0 {
             return Err(Duration::from_secs_f64((1.0 - bucket.tokens) / rate));
@@ -109,7 +109,7 @@ mod tests {
         assert_eq!((0..30).filter(|_| take(0).is_ok()).count(), 20);
         assert_eq!(take(0), Err(Duration::from_millis(100)));
         assert_eq!((0..30).filter(|_| take(500).is_ok()).count(), 5);
-        // However long it rests, it saves up no more than a burst.
+        // However long it is idle, it saves up no more than a burst.
         assert_eq!((0..90).filter(|_| take(60_000).is_ok()).count(), 20);
     }
 
@@ -143,7 +143,7 @@ mod tests {
             limiter.count_request(Uuid::from_u128(key), None, start).unwrap();
         }
         assert_eq!(limiter.buckets.lock().unwrap().by_key.len(), BUCKETS_MAX);
-        // Those that rest make room.
+        // Idle keys make room.
         limiter.count_request(Uuid::from_u128(u128::MAX), None, start + Duration::from_secs(1)).unwrap();
         assert_eq!(limiter.buckets.lock().unwrap().by_key.len(), 1);
     }

@@ -1,4 +1,4 @@
-//! Names for what keys are usually allowed to do.
+//! The usual sets of permissions.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::auth::Permission;
 
-/// A usual set of permissions. A key has a role, or a list of permissions of its own.
+/// A usual set of permissions. A key has a role, or a list of permissions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Sees definitions and runs.
+    /// Reads definitions and runs.
     Viewer,
-    /// A viewer who also starts and steers runs.
+    /// A viewer who also starts and controls runs.
     Operator,
     /// An operator who also saves definitions.
     Publisher,
@@ -37,7 +37,7 @@ impl Role {
         }
     }
 
-    /// What a key with this role may do.
+    /// The permissions of a key with this role.
     pub fn permissions(self) -> &'static [Permission] {
         use Permission::{Act, Manage, Publish, Read, Serve, View};
         match self {
@@ -62,7 +62,7 @@ impl FromStr for Role {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Self::ALL.iter().copied().find(|role| role.as_str() == text).ok_or_else(|| {
             let known: Vec<_> = Self::ALL.iter().map(|role| role.as_str()).collect();
-            format!("unknown role {text:?}; one of {}", known.join(", "))
+            format!("unknown role {text:?}; use one of {}", known.join(", "))
         })
     }
 }

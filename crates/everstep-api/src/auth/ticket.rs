@@ -33,7 +33,7 @@ const TICKET_CHARS_MAX: usize = 16 * 1024;
 pub(crate) const TICKET_LIFETIME: Duration = Duration::from_secs(60);
 /// The name of the setting that holds the secret.
 const KEY_SETTING: &str = "ticket_key";
-/// What is signed begins with this, so that no other signature is taken for a ticket.
+/// The prefix of the signed text, so that no other signature can be used as a ticket.
 const SIGNED_PREFIX: &[u8] = b"everstep ticket 1\0";
 const SIGNED_PERSON_PREFIX: &[u8] = b"everstep ticket of a person 1\0";
 const HASH_BYTES: usize = 32;
@@ -44,10 +44,10 @@ const SIGNATURE_BYTES: usize = 32;
 pub(crate) struct TicketKey(Vec<u8>);
 
 impl TicketKey {
-    /// The secret that the nodes of a database share. The first of them makes it.
+    /// The secret that the nodes of a database share. The first node creates it.
     pub(crate) async fn from_store(store: &dyn AccessStore) -> everstep_store::Result<Self> {
         let mut random = [0; 32];
-        getrandom::fill(&mut random).expect("the operating system gives random bytes");
+        getrandom::fill(&mut random).expect("the operating system provides random bytes");
         Ok(Self(store.setting(KEY_SETTING, &random).await?))
     }
 
@@ -57,7 +57,7 @@ impl TicketKey {
         Ticket { holder, ends_at, signature }
     }
 
-    /// Whether a ticket was made with this secret.
+    /// Whether a ticket was signed with this secret.
     pub(crate) fn has_signed(&self, ticket: &Ticket) -> bool {
         self.mac(&ticket.holder, ticket.ends_at).verify_slice(&ticket.signature).is_ok()
     }
@@ -77,7 +77,7 @@ impl TicketKey {
 
 /// Whom a ticket was made for.
 pub(crate) enum TicketHolder {
-    /// The hash of the key that it was made with.
+    /// The hash of the key with which it was created.
     Key([u8; HASH_BYTES]),
     Person(PersonTicket),
 }
@@ -124,7 +124,7 @@ impl PersonTicket {
     }
 }
 
-/// A ticket, as it was shown. Nothing in it is believed before [`TicketKey::has_signed`].
+/// A ticket as it was received. It must not be trusted before [`TicketKey::has_signed`].
 pub(crate) struct Ticket {
     pub(crate) holder: TicketHolder,
     pub(crate) ends_at: Timestamp,
@@ -132,7 +132,7 @@ pub(crate) struct Ticket {
 }
 
 impl Ticket {
-    /// Whether a text is meant to be a ticket.
+    /// Whether a text has the prefix of a ticket.
     pub(crate) fn has_prefix(text: &str) -> bool {
         text.starts_with(PREFIX)
     }

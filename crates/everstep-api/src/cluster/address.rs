@@ -1,21 +1,21 @@
-//! Where other nodes reach a node.
+//! The address at which other nodes reach a node.
 
 use std::net::SocketAddr;
 
 use axum::http::Uri;
 
-/// Checks the URL that a node tells the others: `http://host:port`, and nothing more.
+/// Checks the URL that a node announces to the others: `http://host:port`, and nothing more.
 pub fn check_address(text: &str) -> Result<String, String> {
-    let wrong = |why: &str| Err(format!("{text:?} is no address of a node: {why}; write http://HOST:PORT"));
-    let Ok(uri) = text.trim().parse::<Uri>() else { return wrong("it is no URL") };
+    let wrong = |why: &str| Err(format!("{text:?} is not a valid address of a node: {why}; write http://HOST:PORT"));
+    let Ok(uri) = text.trim().parse::<Uri>() else { return wrong("it is not a URL") };
     match uri.scheme_str() {
         Some("http") => {}
-        Some("https") => return wrong("nodes speak plain http with each other and sign what they say"),
+        Some("https") => return wrong("nodes use plain http between each other, with signed requests"),
         _ => return wrong("it does not begin with http://"),
     }
     let Some(authority) = uri.authority() else { return wrong("it names no host") };
     if authority.as_str().contains('@') {
-        return wrong("it holds a name or password");
+        return wrong("it contains a user name or a password");
     }
     if authority.port_u16().is_none_or(|port| port == 0) {
         return wrong("it names no port");
@@ -25,7 +25,7 @@ pub fn check_address(text: &str) -> Result<String, String> {
     }
     let is_unspecified = authority.as_str().parse::<SocketAddr>().is_ok_and(|address| address.ip().is_unspecified());
     if is_unspecified {
-        return wrong("it means every address of a machine, so nobody can be reached there");
+        return wrong("it is a wildcard address, at which no node can be reached");
     }
     Ok(format!("http://{authority}"))
 }
@@ -51,9 +51,9 @@ mod tests {
             ("http://me:secret@host:1", "password"),
             ("http://host:1/path", "path"),
             ("http://host:1/?x=1", "path"),
-            ("http://0.0.0.0:1", "every address"),
-            ("http://[::]:1", "every address"),
-            ("", "no URL"),
+            ("http://0.0.0.0:1", "wildcard address"),
+            ("http://[::]:1", "wildcard address"),
+            ("", "not a valid address"),
         ] {
             let error = check_address(text).unwrap_err();
             assert!(error.contains(why), "{text}: {error}");

@@ -1,4 +1,4 @@
-//! Speaks to other nodes.
+//! Sends requests to other nodes.
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -44,19 +44,19 @@ struct Inner {
     key: ClusterKey,
     client: Client<HttpConnector, Full<Bytes>>,
     runtime: Handle,
-    /// Who we are; known once the engine has joined.
+    /// The sending node; known after the engine has joined.
     engine: OnceLock<Engine>,
-    /// What is to be said to each node. A node is here as long as a request to it is on its way.
+    /// The queued hints for each node. A node is in this map as long as a request to it is in progress.
     outboxes: Mutex<HashMap<NodeId, Outbox>>,
-    /// Told when nothing is to be said any more.
+    /// Notified when no hint is queued.
     quiet: Notify,
 }
 
 /// Why a request has no response.
 enum SendError {
-    /// It was not sent, or refused: nothing was done.
+    /// It was not sent, or was rejected: nothing was done.
     NotTaken(String),
-    /// It was sent, and nothing is known.
+    /// It was sent, and the outcome is unknown.
     NoAnswer(String),
 }
 
@@ -72,13 +72,13 @@ impl Channel {
         Self(Arc::new(Inner { key, client, runtime: Handle::current(), engine, outboxes, quiet }))
     }
 
-    /// Says who speaks. Before this nothing is sent.
+    /// Sets the sending node. Before this nothing is sent.
     pub fn introduce(&self, engine: &Engine) {
-        // Whoever was introduced first stays.
+        // The first call counts.
         let _ = self.0.engine.set(engine.clone());
     }
 
-    /// Waits until every hint is on its way, or lost.
+    /// Waits until every hint is sent, or lost.
     pub async fn flush(&self) {
         loop {
             let mut quiet = pin!(self.0.quiet.notified());
@@ -90,7 +90,7 @@ impl Channel {
         }
     }
 
-    /// Sends a signed request and returns the body of its answer.
+    /// Sends a signed request and returns the body of its response.
     async fn ask(
         &self,
         peer: &Peer,
@@ -103,7 +103,7 @@ impl Channel {
         check_status(status, body)
     }
 
-    /// Sends a signed request and returns the status and the body of its answer.
+    /// Sends a signed request and returns the status and the body of its response.
     async fn exchange(
         &self,
         peer: &Peer,
@@ -142,11 +142,11 @@ impl Channel {
         };
         match tokio::time::timeout(timeout, answered).await {
             Ok(answered) => answered,
-            Err(_) => Err(SendError::NoAnswer(format!("no answer within {} s", timeout.as_secs()))),
+            Err(_) => Err(SendError::NoAnswer(format!("no response within {} s", timeout.as_secs()))),
         }
     }
 
-    /// Says what waits for a node until nothing does.
+    /// Sends the queued hints for a node until none is left.
     async fn say(self, peer: Peer) {
         loop {
             let hints = {
@@ -165,7 +165,7 @@ impl Channel {
             if let Err(SendError::NotTaken(why) | SendError::NoAnswer(why)) =
                 self.ask(&peer, HINTS_PATH, None, body, HINT_TIMEOUT).await
             {
-                tracing::debug!(peer = %peer.id, why, "hints were lost");
+                tracing::debug!(peer = %peer.id, why, "hints to another node were lost; its next tick finds the changes");
             }
         }
     }
@@ -182,16 +182,16 @@ impl Peers for Channel {
         let answer = match self.ask(peer, INPUTS_PATH, Some(input.workspace), body, RESPONSE_TIMEOUT).await {
             Ok(answer) => answer,
             Err(SendError::NotTaken(why)) => {
-                tracing::warn!(peer = %peer.id, address = peer.address, why, "a node did not take an input");
+                tracing::warn!(peer = %peer.id, address = peer.address, why, "a node did not accept an input");
                 return Err(Error::Unreachable(peer.id));
             }
             Err(SendError::NoAnswer(why)) => {
-                tracing::warn!(peer = %peer.id, address = peer.address, why, "a node has not answered");
+                tracing::warn!(peer = %peer.id, address = peer.address, why, "a node has not replied");
                 return Err(Error::OutcomeUnknown(peer.id));
             }
         };
         serde_json::from_slice::<Result<Reply, Error>>(&answer).unwrap_or_else(|error| {
-            tracing::error!(peer = %peer.id, %error, "the answer of a node cannot be read");
+            tracing::error!(peer = %peer.id, %error, "the response of a node cannot be read");
             Err(Error::OutcomeUnknown(peer.id))
         })
     }
@@ -201,7 +201,7 @@ impl Peers for Channel {
         match self.exchange(peer, path, Some(workspace), body, timeout, QUESTION_RESPONSE_BYTES_MAX).await {
             Ok((status, body)) => Ok((status.as_u16(), body.into())),
             Err(SendError::NotTaken(why)) => {
-                tracing::debug!(peer = %peer.id, path, why, "a node did not take a question");
+                tracing::debug!(peer = %peer.id, path, why, "a node did not accept a question");
                 Err(Error::Unreachable(peer.id))
             }
             Err(SendError::NoAnswer(why)) => {
@@ -222,7 +222,7 @@ impl Peers for Channel {
     }
 }
 
-/// What an answer's status means.
+/// The meaning of a response's status.
 fn check_status(status: StatusCode, body: Bytes) -> Result<Bytes, SendError> {
     if status.is_success() {
         return Ok(body);
@@ -230,7 +230,7 @@ fn check_status(status: StatusCode, body: Bytes) -> Result<Bytes, SendError> {
     let detail = serde_json::from_slice::<serde_json::Value>(&body).ok();
     let detail = detail.as_ref().and_then(|body| body["detail"].as_str()).unwrap_or("without a reason").to_owned();
     let why = format!("{status}: {detail}");
-    // The listener refuses before it does anything.
+    // The listener rejects a request before it does anything.
     let is_refused = status.is_client_error() || status == StatusCode::SERVICE_UNAVAILABLE;
     Err(if is_refused { SendError::NotTaken(why) } else { SendError::NoAnswer(why) })
 }
@@ -241,9 +241,9 @@ fn describe(error: &dyn std::error::Error) -> String {
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
-/// 128 bits that nobody can guess.
+/// 128 random bits.
 fn fresh() -> u128 {
     let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
+    getrandom::fill(&mut bytes).expect("the operating system provides random bytes");
     u128::from_ne_bytes(bytes)
 }

@@ -1,4 +1,4 @@
-//! What all nodes of a cluster know and nobody else does.
+//! The secret that all nodes of a cluster share.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,25 +9,25 @@ use everstep_store::AccessStore;
 const KEY_SETTING: &str = "cluster-key";
 const KEY_CHARS_MIN: usize = 32;
 
-/// The key that requests between nodes are signed with.
+/// The key with which requests between nodes are signed.
 #[derive(Clone)]
 pub struct ClusterKey(Arc<[u8]>);
 
 impl ClusterKey {
-    /// Takes a key that an operator has chosen.
+    /// A key that an operator has chosen.
     pub fn new(text: &str) -> Result<Self, String> {
         match text.trim().len() {
             length if length < KEY_CHARS_MIN => Err(format!(
-                "a cluster key has at least {KEY_CHARS_MIN} characters, not {length}; make one: openssl rand -hex 32"
+                "a cluster key has at least {KEY_CHARS_MIN} characters, not {length}; create one: openssl rand -hex 32"
             )),
             _ => Ok(Self(text.trim().as_bytes().into())),
         }
     }
 
-    /// The key that the nodes of a database share. The first of them makes it.
+    /// The key that the nodes of a database share. The first node creates it.
     pub async fn from_store(store: &dyn AccessStore) -> everstep_store::Result<Self> {
         let mut random = [0; 32];
-        getrandom::fill(&mut random).expect("the operating system gives random bytes");
+        getrandom::fill(&mut random).expect("the operating system provides random bytes");
         let text: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
         Ok(Self(store.setting(KEY_SETTING, text.as_bytes()).await?.into()))
     }

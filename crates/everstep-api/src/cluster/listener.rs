@@ -1,4 +1,4 @@
-//! Listens to other nodes. What is not signed by one of them is refused before anything is done.
+//! The listener for other nodes. A request without a valid signature is rejected before anything is done.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -55,11 +55,11 @@ pub fn serve(
     listen::serve(listener, router, Box::pin(stop))
 }
 
-/// Takes an input for a run that is this node's, or nobody's.
+/// Accepts an input for a run that this node or no node owns.
 async fn deliver(State(state): State<ListenerState>, signed: Signed) -> Result<Json<Result<Reply, Error>>, Problem> {
     let input: RunInput = signed.read()?;
     if signed.header.caller != Some(input.workspace) {
-        return Err(Problem::invalid("the caller is of another workspace than the input"));
+        return Err(Problem::invalid("the workspace of the caller differs from that of the input"));
     }
     Ok(Json(state.engine.receive(input).await))
 }
@@ -72,7 +72,7 @@ async fn hints(State(state): State<ListenerState>, signed: Signed) -> Result<Sta
     Ok(StatusCode::ACCEPTED)
 }
 
-/// What another node's caller says to a worker's session that is here.
+/// A request of another node's caller for a worker's session on this node.
 async fn poll(State(state): State<ListenerState>, signed: Signed) -> Result<Vec<u8>, Problem> {
     workers::forward::poll(&state.engine, signed.workspace()?, &signed.body).await
 }
@@ -89,21 +89,21 @@ async fn workers(State(state): State<ListenerState>, signed: Signed) -> Result<V
     Ok(workers::forward::list(&state.engine, signed.workspace()?))
 }
 
-/// Strangers learn nothing about what is here.
+/// Unsigned requests learn nothing about this server.
 async fn nothing(_: Signed) -> impl IntoResponse {
     StatusCode::NOT_FOUND
 }
 
-/// A request that another node of this cluster sent to this one, now and for the first time.
+/// A request that another node of this cluster sent to this one, recently and for the first time.
 struct Signed {
     header: SignedHeader,
     body: Bytes,
 }
 
 impl Signed {
-    /// The workspace that it is asked for.
+    /// The workspace of the caller.
     fn workspace(&self) -> Result<WorkspaceId, Problem> {
-        self.header.caller.ok_or_else(|| Problem::invalid("it is asked for no workspace"))
+        self.header.caller.ok_or_else(|| Problem::invalid("it has no workspace of a caller"))
     }
 
     fn read<T: serde::de::DeserializeOwned>(&self) -> Result<T, Problem> {
@@ -118,17 +118,19 @@ impl FromRequest<ListenerState> for Signed {
         let (parts, body) = request.into_parts();
         let opened = SignedHeader::open(&parts.headers);
         let (header, signature) = opened.ok_or_else(|| reject("it is not signed"))?;
-        // What is refused by its headers alone costs nothing more.
+        // A request that is rejected by its headers alone costs nothing more.
         let now = state.engine.world().clock.now();
         if !header.is_timely(now) {
-            return Err(reject("its time is not now; are the clocks of the nodes those of one database?"));
+            return Err(reject(
+                "its time differs too much from the time of this node; check that all nodes use one database",
+            ));
         }
         let body = body::read(body, BODY_BYTES_MAX, body::READ_TIMEOUT).await;
         let body = body.map_err(|error| Problem::invalid(format!("the body could not be read: {error}")))?;
         let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
         let request = SignedRequest { method: parts.method.as_str(), path, body: &body };
         if !header.verify(&state.key, request, &signature) {
-            return Err(reject("its signature is wrong; have all nodes the same EVERSTEP_CLUSTER_KEY?"));
+            return Err(reject("its signature is wrong; check that all nodes have the same EVERSTEP_CLUSTER_KEY"));
         }
         let admission =
             state.nonces.lock().expect("no holder of the lock panics").admit(header.nonce, header.time, now);
@@ -138,7 +140,11 @@ impl FromRequest<ListenerState> for Signed {
             Admission::Full => return Err(Problem::unavailable("too many requests of other nodes; try again")),
         }
         if header.target != state.engine.node() {
-            let detail = format!("node {} is not here any more; here is {}", header.target, state.engine.node());
+            let detail = format!(
+                "node {} no longer exists at this address; the present node is {}",
+                header.target,
+                state.engine.node()
+            );
             return Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, "UNAVAILABLE", detail));
         }
         Ok(Self { header, body })
@@ -146,6 +152,6 @@ impl FromRequest<ListenerState> for Signed {
 }
 
 fn reject(why: &str) -> Problem {
-    tracing::warn!(why, "a request on the cluster's address was refused");
-    Problem::new(StatusCode::UNAUTHORIZED, "AUTH_ERROR", format!("the request was refused: {why}"))
+    tracing::warn!(why, "rejected a request at the address of the cluster");
+    Problem::new(StatusCode::UNAUTHORIZED, "AUTH_ERROR", format!("the request was rejected: {why}"))
 }

@@ -1,8 +1,8 @@
-//! The way between nodes: what one has to say to another. Everything is true without it, only slower.
+//! The channel between nodes. Without it everything is correct, and slower.
 //!
-//! * [`Channel`] speaks: it passes inputs on to the node that owns a run, and gathers hints.
-//! * [`serve`] listens, on an address of its own.
-//! * `signature` and `nonces` let in only what a node of this cluster sent, to this node, now and once.
+//! * [`Channel`] sends: it forwards inputs to the node that owns a run, and batches hints.
+//! * [`serve`] listens, at a separate address.
+//! * `signature` and `nonces` accept only requests that a node of this cluster sent, to this node, recently and once.
 
 mod address;
 mod channel;
@@ -19,5 +19,5 @@ pub use listener::serve;
 
 /// Passes an input to the node that owns the run, and returns the run's reply.
 const INPUTS_PATH: &str = "/cluster/v1/inputs";
-/// Takes hints; they are not answered.
+/// Accepts hints, without a response body.
 const HINTS_PATH: &str = "/cluster/v1/hints";

@@ -10,7 +10,7 @@ use crate::cluster::signature::CLOCK_SKEW_MAX;
 /// Nonces in memory: about a minute of eight thousand requests a second.
 const NONCES_MAX: usize = 500_000;
 
-/// The nonces of the requests that would still be timely, by the second of their time.
+/// The nonces of requests that are still timely, by the second of their time.
 #[derive(Default)]
 pub(super) struct Nonces {
     seconds: BTreeMap<i64, HashSet<Uuid>>,
@@ -21,15 +21,15 @@ pub(super) struct Nonces {
 pub(super) enum Admission {
     Fresh,
     Replayed,
-    /// There is no room to remember it, so it is not let in.
+    /// There is no room to store it, so the request is rejected.
     Full,
 }
 
 impl Nonces {
-    /// Lets a timely request in once. `time` is when it was signed.
+    /// Accepts a timely request once. `time` is when it was signed.
     pub(super) fn admit(&mut self, nonce: Uuid, time: Timestamp, now: Timestamp) -> Admission {
         let window = i64::try_from(CLOCK_SKEW_MAX.as_secs()).expect("a short time");
-        // What is older is not timely any more, so it need not be remembered.
+        // An older request is not timely, so its nonce need not be stored.
         let kept = self.seconds.split_off(&(second(now) - window - 1));
         let forgotten = std::mem::replace(&mut self.seconds, kept);
         self.count -= forgotten.values().map(HashSet::len).sum::<usize>();
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_timely_any_more_is_forgotten() {
+    fn old_nonces_are_removed() {
         let mut nonces = Nonces::default();
         for n in 0..100 {
             nonces.admit(Uuid::from_u128(n), at(100), at(100));

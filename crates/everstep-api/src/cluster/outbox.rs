@@ -1,14 +1,14 @@
-//! Hints on their way to one other node. They are gathered while a request is on its way, and may be lost.
+//! Queued hints for one other node. They are batched while a request is in progress, and may be lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use everstep_core::ids::{NodeId, RunId};
 use everstep_engine::Hint;
 
-/// Queued hints of each kind. Further ones are dropped: the tick finds what they were about.
+/// The maximum number of queued hints of each kind. Further ones are dropped: the tick finds the changes.
 const HINTS_PER_KIND_MAX: usize = 4_096;
 
-/// What is to be said next. Saying a thing twice says no more, so each stands here once.
+/// The next hints. A repeated hint has no additional effect, so each is queued once.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     inbox: bool,
@@ -35,7 +35,7 @@ impl Outbox {
 
     fn add_written(&mut self, run: RunId, news: (u64, bool)) {
         if let Some(known) = self.written.get_mut(&run) {
-            // A failed run may be retried: what is later counts.
+            // A failed run may be retried: the later hint counts.
             *known = news.max(*known);
         } else if self.written.len() < HINTS_PER_KIND_MAX {
             self.written.insert(run, news);

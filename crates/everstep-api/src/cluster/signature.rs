@@ -1,10 +1,10 @@
-//! Signs what goes from node to node, so that only a node of this cluster is listened to.
+//! Signs requests between nodes, so that only requests of this cluster are accepted.
 //!
 //! 1. The signature is an HMAC-SHA256 with the cluster's key.
-//! 2. It covers the method, the path with its query, the body, for whom it is asked, when, by which node, of which
-//!    node, and a nonce.
+//! 2. It covers the method, the path with its query, the body, the workspace of the caller, the time, the sending node,
+//!    the receiving node, and a nonce.
 //! 3. The clocks are those of the nodes, which follow the database's; they may differ by [`CLOCK_SKEW_MAX`].
-//! 4. Each value has exactly one form as text, so that two requests never share a signed text.
+//! 4. Each value has exactly one text form, so that two requests never share a signed text.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use crate::cluster::ClusterKey;
 
-/// How much the clocks of sender and receiver may differ.
+/// The maximum difference between the clocks of sender and receiver.
 pub(super) const CLOCK_SKEW_MAX: Duration = Duration::from_secs(30);
 
 const SENDER_HEADER: &str = "x-everstep-sender";
@@ -34,7 +34,7 @@ const FORMAT: &str = "everstep-cluster-1";
 pub(super) struct SignedHeader {
     pub(super) sender: NodeId,
     pub(super) target: NodeId,
-    /// The workspace of whoever asked; none for what a node says of its own accord.
+    /// The workspace of the caller; none for a request of the node itself.
     pub(super) caller: Option<WorkspaceId>,
     pub(super) time: Timestamp,
     pub(super) nonce: Uuid,
@@ -66,7 +66,7 @@ impl SignedHeader {
         values.into_iter().map(|(name, text)| (axum::http::HeaderName::from_static(name), header(text))).collect()
     }
 
-    /// Reads the headers of a request. Nothing in them is believed before [`Envelope::verify`].
+    /// Reads the headers of a request. They must not be trusted before [`Envelope::verify`].
     pub(super) fn open(headers: &HeaderMap) -> Option<(Self, Vec<u8>)> {
         let text = |name: &str| {
             let mut values = headers.get_all(name).iter();
@@ -89,7 +89,7 @@ impl SignedHeader {
         Some((header, signature))
     }
 
-    /// Whether a node of this cluster signed exactly this, in constant time.
+    /// Whether a node of this cluster signed exactly this request, in constant time.
     pub(super) fn verify(&self, key: &ClusterKey, request: SignedRequest<'_>, signature: &[u8]) -> bool {
         self.mac(key, request).verify_slice(signature).is_ok()
     }

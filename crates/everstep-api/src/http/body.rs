@@ -1,4 +1,4 @@
-//! What a request carries. It is read whole, up to a limit, and must be exactly what the route expects.
+//! The body of a request. It is read completely, up to a limit, and must be exactly what the route expects.
 
 use std::time::Duration;
 
@@ -34,11 +34,11 @@ impl<const BYTES_MAX: usize> Body<BYTES_MAX> {
         self.0.is_empty()
     }
 
-    /// Reads a JSON object. What is wrong with it is told with its place.
+    /// Reads a JSON object. An error contains its position.
     pub(crate) fn json<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Problem> {
-        // An array would be read as the fields of an object, one after the other.
+        // An array would be decoded as the fields of an object, in order.
         if self.0.trim_ascii_start().starts_with(b"[") {
-            return Err(Problem::invalid("the body is an array, not an object"));
+            return Err(Problem::invalid("the body must be an object, not an array"));
         }
         self.any()
     }
@@ -50,14 +50,14 @@ impl<const BYTES_MAX: usize> Body<BYTES_MAX> {
         }
         serde_json::from_slice(&self.0).map_err(|error| {
             let message = match error.classify() {
-                serde_json::error::Category::Data => "the body is not what this route expects",
+                serde_json::error::Category::Data => "the body does not have the form that this route expects",
                 _ => "the body is not JSON",
             };
             Problem::invalid(format!("{message}: {error}"))
         })
     }
 
-    /// Reads JSON, or takes what an absent body stands for.
+    /// Reads JSON, or returns the default if there is no body.
     pub(crate) fn json_or_default<T: DeserializeOwned + Default>(&self) -> Result<T, Problem> {
         if self.is_empty() { Ok(T::default()) } else { self.json() }
     }
@@ -85,11 +85,11 @@ impl<S: Sync, const BYTES_MAX: usize> FromRequest<S> for Body<BYTES_MAX> {
     }
 }
 
-/// Reads a body of at most so many bytes. One that never ends is not waited for.
+/// Reads a body of at most this many bytes, within a timeout.
 pub(crate) async fn read(body: axum::body::Body, limit: usize, timeout_after: Duration) -> Result<Bytes, BoxError> {
     match timeout(timeout_after, Limited::new(body, limit).collect()).await {
         Ok(body) => Ok(body?.to_bytes()),
-        Err(_) => Err(format!("it has not come within {} s", timeout_after.as_secs()).into()),
+        Err(_) => Err(format!("it did not arrive within {} s", timeout_after.as_secs()).into()),
     }
 }
 
@@ -103,7 +103,7 @@ mod tests {
     async fn a_body_that_never_ends_is_not_waited_for() {
         let body = axum::body::Body::from_stream(stream::pending::<Result<Bytes, std::io::Error>>());
         let error = read(body, 10, Duration::from_millis(20)).await.unwrap_err();
-        assert!(error.to_string().contains("has not come"), "{error}");
+        assert!(error.to_string().contains("did not arrive"), "{error}");
         let error = read("more than ten".into(), 10, READ_TIMEOUT).await.unwrap_err();
         assert!(error.is::<LengthLimitError>(), "{error}");
     }

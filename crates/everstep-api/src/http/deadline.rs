@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 
 use crate::http::problem::Problem;
 
-/// A database that restarts or fails over is back within this time.
+/// The time within which a database that restarts or fails over is available again.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Waits for a write. After the timeout its outcome is unknown: it may still be committed.
@@ -17,9 +17,11 @@ where
     match tokio::time::timeout(WRITE_TIMEOUT, written).await {
         Ok(written) => Ok(written?),
         Err(_) => {
-            let detail =
-                format!("the database has not answered within {} s; it may be written yet", WRITE_TIMEOUT.as_secs());
-            let hint = "send the same request with the same Idempotency-Key to learn what became of it";
+            let detail = format!(
+                "the database has not replied within {} s; the request may still be written",
+                WRITE_TIMEOUT.as_secs()
+            );
+            let hint = "repeat the request with the same Idempotency-Key to learn the outcome";
             Err(Problem::new(StatusCode::GATEWAY_TIMEOUT, "OUTCOME_UNKNOWN", detail).hint(hint))
         }
     }

@@ -1,4 +1,4 @@
-//! Headers that mean something to more than one route.
+//! Headers that several routes use.
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -7,7 +7,7 @@ use everstep_core::limits;
 
 use crate::http::problem::Problem;
 
-/// `Idempotency-Key`: the same request sent again is answered without being done again.
+/// `Idempotency-Key`: a repeated request is answered without being applied again.
 #[derive(Clone, Debug)]
 pub(crate) struct IdempotencyKey(Option<String>);
 
@@ -22,9 +22,9 @@ impl IdempotencyKey {
             check(key, "idempotencyKey")?;
         }
         match (self.0, body) {
-            (Some(header), Some(body)) if header != body => {
-                Err(Problem::invalid("the header Idempotency-Key and the field idempotencyKey differ"))
-            }
+            (Some(header), Some(body)) if header != body => Err(Problem::invalid(
+                "the header Idempotency-Key and the field idempotencyKey differ; send one of them",
+            )),
             (header, body) => Ok(header.or(body)),
         }
     }
@@ -45,11 +45,11 @@ impl<S: Sync> FromRequestParts<S> for IdempotencyKey {
 pub(crate) fn check(key: &str, name: &str) -> Result<(), Problem> {
     let most = limits::KEY_CHARS;
     match key.chars().count() {
-        0 => Err(Problem::invalid(format!("{name} is empty; it has 1 to {most} characters"))),
+        0 => Err(Problem::invalid(format!("{name} is empty; it must have 1 to {most} characters"))),
         length if length > most => {
-            Err(Problem::invalid(format!("{name} has {length} characters; it has at most {most}")))
+            Err(Problem::invalid(format!("{name} has {length} characters; it must have at most {most}")))
         }
-        _ if key.contains('\0') => Err(Problem::invalid(format!("{name} holds a NUL character"))),
+        _ if key.contains('\0') => Err(Problem::invalid(format!("{name} contains a NUL character"))),
         _ => Ok(()),
     }
 }
@@ -67,7 +67,7 @@ impl IfMatch {
     pub(crate) fn or(self, body: Option<u64>) -> Result<Option<u64>, Problem> {
         match (self.0, body) {
             (Some(header), Some(body)) if header != body => {
-                Err(Problem::invalid("the header If-Match and the field expectedVersion differ"))
+                Err(Problem::invalid("the header If-Match and the field expectedVersion differ; send one of them"))
             }
             (header, body) => Ok(header.or(body)),
         }
@@ -80,11 +80,11 @@ impl<S: Sync> FromRequestParts<S> for IfMatch {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let Some(text) = once(&parts.headers, header::IF_MATCH.as_str())? else { return Ok(Self(None)) };
         let number = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
-        // A sign is no digit.
+        // A sign is not a digit.
         let digits = number.bytes().all(|byte| byte.is_ascii_digit()).then_some(number).filter(|it| it.len() < 20);
         let version = digits.unwrap_or_default().parse().map_err(|_| {
-            let hint = "send a version as the header ETag of GET shows it, such as \"12\"";
-            Problem::invalid(format!("the header If-Match is {text:?}")).hint(hint)
+            let hint = "send a version as in the header ETag of GET, such as \"12\"";
+            Problem::invalid(format!("the header If-Match is not valid: {text:?}")).hint(hint)
         })?;
         Ok(Self(Some(version)))
     }
@@ -94,7 +94,7 @@ pub(crate) fn once<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a 
     let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else { return Ok(None) };
     if values.next().is_some() {
-        return Err(Problem::invalid(format!("the header {name} is there twice")));
+        return Err(Problem::invalid(format!("the header {name} occurs twice")));
     }
     let text = str::from_utf8(value.as_bytes());
     text.map(|text| Some(text.trim())).map_err(|_| Problem::invalid(format!("the header {name} is not UTF-8")))

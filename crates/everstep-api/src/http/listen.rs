@@ -1,4 +1,5 @@
-//! Accepts connections. Whoever takes a place and says nothing loses it: places are few, and no key is asked for yet.
+//! Accepts connections. An idle connection is closed: the number of connections is limited, and it has sent no API key
+//! yet.
 
 use std::convert::Infallible;
 use std::io;
@@ -26,7 +27,7 @@ const CLIENT_TIMEOUT: Duration = Duration::from_secs(60);
 /// The pause after a connection could not be accepted.
 const ACCEPT_RETRY_PAUSE: Duration = Duration::from_secs(1);
 
-/// Serves HTTP/1 until `stop` is ready, then finishes the requests that have begun.
+/// Serves HTTP/1 until `stop` is ready, then finishes the requests in progress.
 ///
 /// Both futures are boxed so that this crate compiles the code of connections. A generic or async function would be
 /// compiled again in each crate that serves.
@@ -53,11 +54,11 @@ async fn serve_with_timeout(
         };
         match accepted {
             Ok((stream, _)) => {
-                // An answer must not wait for the client's acknowledgement of its first part.
+                // A response must not wait for the client's acknowledgement of its first part.
                 let _ = stream.set_nodelay(true);
                 tokio::spawn(attend(stream, router.clone(), timeout, is_stopping.subscribe()));
             }
-            // The client has gone already.
+            // The client has already disconnected.
             Err(error) if is_of_client(&error) => {}
             Err(error) => {
                 tracing::error!(%error, "a connection could not be accepted");
@@ -67,12 +68,12 @@ async fn serve_with_timeout(
     }
     drop(listener);
     is_stopping.send_replace(true);
-    // Every connection holds a receiver.
+    // Every connection has a receiver.
     is_stopping.closed().await;
     Ok(())
 }
 
-/// Answers what comes on one connection.
+/// Serves one connection.
 async fn attend(stream: TcpStream, router: Router, timeout: Duration, mut is_stopping: watch::Receiver<bool>) {
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(timeout);
@@ -93,9 +94,9 @@ async fn attend(stream: TcpStream, router: Router, timeout: Duration, mut is_sto
     let connection = builder.serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection.with_upgrades());
     tokio::select! {
-        // What was wrong with the connection is the client's affair.
+        // Errors of a connection are the client's.
         _ = connection.as_mut() => return,
-        // Nobody serves any more: that means the same.
+        // The server has ended, which means the same.
         _ = is_stopping.wait_for(|is_stopping| *is_stopping) => {}
     }
     connection.as_mut().graceful_shutdown();
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_does_not_say_what_they_want_loses_their_place() {
+    async fn a_silent_connection_is_closed() {
         for beginning in ["", "G", "GET / HTTP/1.1\r\nhost: a\r\nx: y"] {
             let (mut client, _running, _) = start(SHORT_TIMEOUT).await;
             client.write_all(beginning.as_bytes()).await.unwrap();
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_stops_waits_for_nobody_that_rests() {
+    async fn a_stopping_server_does_not_wait_for_idle_connections() {
         let (mut client, running, serving) = start(CLIENT_TIMEOUT).await;
         client.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
         let mut answer = [0; 12];

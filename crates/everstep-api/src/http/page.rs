@@ -6,17 +6,18 @@ use crate::http::openapi::Parameter;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
 
-/// Rows of a page, unless the request says otherwise.
+/// The default number of rows in a page.
 const PAGE_SIZE_DEFAULT: u64 = 50;
 const PAGE_SIZE_MAX: u64 = 500;
 
 /// The query parameters of a list.
-pub(crate) const CURSOR_PARAMETER: Parameter = Parameter::text("cursor", "`nextCursor` of the page before, as it is.");
+pub(crate) const CURSOR_PARAMETER: Parameter =
+    Parameter::text("cursor", "`nextCursor` of the previous page, unchanged.");
 pub(crate) const LIMIT_PARAMETER: Parameter =
-    Parameter::whole("limit", 1, PAGE_SIZE_MAX, "How many at most. 50 when none is named.");
+    Parameter::whole("limit", 1, PAGE_SIZE_MAX, "The maximum number of results; 50 by default.");
 pub(crate) const PAGE_PARAMETERS: &[Parameter] = &[CURSOR_PARAMETER, LIMIT_PARAMETER];
 
-/// Which part of a list is asked for.
+/// The requested part of a list.
 pub(crate) struct Page<'a> {
     cursor: Option<&'a str>,
     pub(crate) limit: usize,
@@ -28,14 +29,14 @@ impl<'a> Page<'a> {
         Ok(Self { cursor: query.text("cursor"), limit: usize::try_from(limit).expect("a page is small") })
     }
 
-    /// Where the page before has ended.
+    /// The end of the previous page.
     pub(crate) fn cursor<T: FromStr>(&self) -> Result<Option<T>, Problem> {
-        let hint = "send nextCursor of the page before as it is";
-        let wrong = |_| Problem::invalid("the query parameter \"cursor\" cannot be read").hint(hint);
+        let hint = "send nextCursor of the previous page unchanged";
+        let wrong = |_| Problem::invalid("the query parameter \"cursor\" is not valid").hint(hint);
         self.cursor.map(str::parse).transpose().map_err(wrong)
     }
 
-    /// Cuts a page from what is left. It needs one more than the limit to know that there is another page.
+    /// Cuts a page from the remaining rows. One row more than the limit shows that there is another page.
     pub(crate) fn cut<T>(
         &self,
         rest: impl IntoIterator<Item = T>,

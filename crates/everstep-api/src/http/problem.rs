@@ -1,4 +1,4 @@
-//! What a caller is told when a request cannot be answered: a problem document with a code that never changes.
+//! The response to a request that cannot be served: a problem document with a stable code.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use serde_json::Value;
 const TOO_LARGE_HINT: &str =
     "send less at once, or store large data elsewhere and send a reference to it, such as a URL or an id";
 
-/// Why a request was not answered as asked.
+/// Why a request was not served.
 #[derive(Clone, Debug)]
 pub(crate) struct Problem {
     status: StatusCode,
@@ -22,17 +22,17 @@ pub(crate) struct Problem {
     detail: String,
     /// Further members of the document: a hint, the problems of a definition.
     more: Vec<(&'static str, Value)>,
-    /// Seconds after which the same request may be answered.
+    /// Seconds after which the same request may succeed.
     retry_after: Option<u32>,
 }
 
 impl Problem {
-    /// Whether it is about something that was there and is not any more.
+    /// Whether it concerns a resource that no longer exists.
     pub(crate) fn is_gone(&self) -> bool {
         self.status == StatusCode::GONE
     }
 
-    /// Its code, and what it says.
+    /// Its code, and its text.
     pub(crate) fn into_words(self) -> (String, String) {
         (self.code.into_owned(), self.detail)
     }
@@ -41,7 +41,7 @@ impl Problem {
         Self { status, code: code.into(), detail: detail.into(), more: Vec::new(), retry_after: None }
     }
 
-    /// What was sent cannot be used.
+    /// The request is not valid.
     pub(crate) fn invalid(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "VALIDATION_ERROR", detail)
     }
@@ -50,7 +50,7 @@ impl Problem {
         Self::new(StatusCode::NOT_FOUND, "NOT_FOUND", detail)
     }
 
-    /// Nothing was written; the same request may be sent again.
+    /// Nothing was written; the same request may be repeated.
     pub(crate) fn unavailable(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE", detail).retry_after(1)
     }
@@ -59,7 +59,7 @@ impl Problem {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "PAYLOAD_TOO_LARGE", detail).hint(TOO_LARGE_HINT)
     }
 
-    /// What to do about it.
+    /// Adds the remedy.
     pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
         self.with("hint", hint.into())
     }
@@ -75,7 +75,7 @@ impl Problem {
     }
 }
 
-/// Why a request was not answered as asked (RFC 9457).
+/// Why a request was not served (RFC 9457).
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Problem")]
 pub(crate) struct Document {
@@ -83,17 +83,17 @@ pub(crate) struct Document {
     kind: &'static str,
     title: Option<&'static str>,
     status: u16,
-    /// Never changes: programs decide by it.
+    /// A stable code for programs.
     code: Cow<'static, str>,
     /// What happened, for people.
     detail: String,
-    /// What to do about it, and what belongs to certain codes, such as the `problems` of a definition.
+    /// The `hint`, and members of certain codes, such as the `problems` of a definition.
     #[serde(flatten)]
     more: BTreeMap<&'static str, Value>,
 }
 
 impl Problem {
-    /// The document itself, also for those who are not answered over HTTP.
+    /// The document itself, also for transports other than HTTP.
     pub(crate) fn document(&self) -> Document {
         Document {
             kind: "about:blank",
@@ -121,13 +121,13 @@ impl IntoResponse for Problem {
     }
 }
 
-/// The answer to a path that leads nowhere.
+/// The response for an unknown path.
 pub(crate) async fn nothing_here(uri: Uri) -> Problem {
-    Problem::not_found(format!("there is nothing at {}", uri.path()))
+    Problem::not_found(format!("{} does not exist", uri.path()))
 }
 
-/// The answer to a path that exists, asked in a way that it does not.
+/// The response for a known path with an unsupported method.
 pub(crate) async fn wrong_method(method: Method, uri: Uri) -> Problem {
-    let detail = format!("{} does not answer {method}; the header Allow lists what it answers", uri.path());
+    let detail = format!("{} does not support {method}; the header Allow lists the supported methods", uri.path());
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", detail)
 }

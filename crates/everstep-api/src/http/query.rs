@@ -1,4 +1,4 @@
-//! Query parameters. One that a route does not know is refused, not ignored.
+//! Query parameters. An unknown one is rejected, not ignored.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -15,12 +15,12 @@ use crate::http::openapi::Parameter;
 use crate::http::problem::Problem;
 use crate::http::time::When;
 
-/// The parameters of a request, each there at most once. One that may be there again has commas between its values.
+/// The parameters of a request, each at most once. Repeated values of a list are joined with commas.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Query(BTreeMap<String, String>);
 
 impl Query {
-    /// Reads the parameters that a route knows before the route is asked.
+    /// Reads the parameters of a route before its handler is called.
     pub(crate) async fn read(known: &'static [Parameter], mut request: Request, next: Next) -> Response {
         match Self::parse(request.uri().query().unwrap_or_default(), known) {
             Ok(query) => {
@@ -37,10 +37,10 @@ impl Query {
             let parameter = known.iter().find(|parameter| parameter.is_called(&name));
             let Some(parameter) = parameter else {
                 let hint = match known {
-                    [] => "this route takes none".to_owned(),
+                    [] => "this route has no query parameters".to_owned(),
                     known => {
                         let names: Vec<_> = known.iter().map(Parameter::shown).collect();
-                        format!("this route takes {}", names.join(", "))
+                        format!("the query parameters of this route are {}", names.join(", "))
                     }
                 };
                 return Err(Problem::invalid(format!("unknown query parameter {name:?}")).hint(hint));
@@ -49,7 +49,7 @@ impl Query {
                 Entry::Vacant(place) => _ = place.insert(value.into_owned()),
                 Entry::Occupied(mut list) if parameter.is_list() => *list.get_mut() += &format!(",{value}"),
                 Entry::Occupied(twice) => {
-                    return Err(Problem::invalid(format!("the query parameter {:?} is there twice", twice.key())));
+                    return Err(Problem::invalid(format!("the query parameter {:?} occurs twice", twice.key())));
                 }
             }
         }
@@ -64,7 +64,7 @@ impl Query {
         self.0.get(name).map(String::as_str)
     }
 
-    /// The parameters of a family, without what their names begin with.
+    /// The parameters of a family, without their prefix.
     pub(crate) fn family<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.0.iter().filter_map(move |(name, value)| Some((name.strip_prefix(prefix)?, &**value)))
     }
@@ -75,7 +75,7 @@ impl Query {
             Some("true") => Ok(Some(true)),
             Some("false") => Ok(Some(false)),
             Some(text) => {
-                Err(Problem::invalid(format!("the query parameter {name:?} is `true` or `false`, not {text:?}")))
+                Err(Problem::invalid(format!("the query parameter {name:?} must be `true` or `false`, not {text:?}")))
             }
         }
     }
@@ -86,7 +86,7 @@ impl Query {
         T: FromStr<Err: std::fmt::Display>,
     {
         let parsed = self.text(name).map(str::parse).transpose();
-        parsed.map_err(|error| Problem::invalid(format!("the query parameter {name:?} cannot be read: {error}")))
+        parsed.map_err(|error| Problem::invalid(format!("the query parameter {name:?} is not valid: {error}")))
     }
 
     /// A time, or a day.
@@ -96,14 +96,16 @@ impl Query {
 
     pub(crate) fn number(&self, name: &str, range: RangeInclusive<u64>) -> Result<Option<u64>, Problem> {
         let Some(text) = self.text(name) else { return Ok(None) };
-        // A sign is no digit.
+        // A sign is not a digit.
         let digits = text.bytes().all(|byte| byte.is_ascii_digit()).then_some(text);
         match digits.unwrap_or_default().parse() {
             Ok(number) if range.contains(&number) => Ok(Some(number)),
             _ => {
                 let (least, most) = (range.start(), range.end());
                 let range = if *most == u64::MAX { format!("from {least}") } else { format!("from {least} to {most}") };
-                Err(Problem::invalid(format!("the query parameter {name:?} is a whole number {range}, not {text:?}")))
+                Err(Problem::invalid(format!(
+                    "the query parameter {name:?} must be a whole number {range}, not {text:?}"
+                )))
             }
         }
     }

@@ -1,9 +1,9 @@
-//! Schemas of what the core's types look like on the wire. The core itself knows no schemas:
-//! a field of such a type says `#[schemars(with = "Id")]`.
+//! Schemas of the core's types in the API. The core itself has no schemas: a field of such a type is marked
+//! `#[schemars(with = "Id")]`.
 
 use schemars::json_schema;
 
-/// A type that has only a schema, which is written where it is used.
+/// A type that has only a schema, which is inlined.
 macro_rules! inline_schema {
     ($(#[$doc:meta])* $name:ident, $schema:expr) => {
         $(#[$doc])*

@@ -1,4 +1,4 @@
-//! How a route comes into being: with its method and path, what it needs, its text and its handler.
+//! A row of the table: method and path, access, text and handler of a route.
 
 use std::sync::Arc;
 
@@ -13,23 +13,23 @@ use crate::auth::{self, Access, Gate, TICKET, TicketPolicy};
 use crate::http::openapi::{Doc, Parameter};
 use crate::http::query::Query;
 
-/// One route, as tests and documents see it.
+/// One route, for tests and documents.
 #[derive(Clone, Debug)]
 pub struct Route {
     pub method: Method,
     pub path: &'static str,
-    /// What it requires of its caller.
+    /// The requirement on its caller.
     pub access: Access,
     pub(crate) doc: Arc<Doc>,
 }
 
 impl Route {
-    /// What it does, in a few words.
+    /// Its summary.
     pub fn summary(&self) -> &'static str {
         self.doc.summary
     }
 
-    /// Whether it may be asked with a ticket in place of a key.
+    /// Whether it accepts a ticket instead of an API key.
     pub fn is_live(&self) -> bool {
         ticket_policy(&self.doc) == TicketPolicy::Accepted
     }
@@ -51,7 +51,7 @@ impl<S: Clone + Send + Sync + 'static> Default for Table<S> {
 }
 
 impl<S: Clone + Send + Sync + 'static> Table<S> {
-    /// The routes of a group that has a list of its own.
+    /// The routes of a group with a separate list.
     pub(crate) fn with(self, add: fn(Self) -> Self) -> Self {
         add(self)
     }
@@ -62,7 +62,7 @@ impl<S: Clone + Send + Sync + 'static> Table<S> {
         self
     }
 
-    /// A route that anybody may ask.
+    /// A route without authentication.
     pub(crate) fn open<H, T>(mut self, method: Method, path: &'static str, doc: Doc, handler: H) -> Self
     where
         H: Handler<T, S>,
@@ -76,8 +76,8 @@ impl<S: Clone + Send + Sync + 'static> Table<S> {
         self
     }
 
-    /// The door to a protocol that asks for keys, and for permissions, in words of its own. It is no route of ours:
-    /// documents do not list it, and it has its own tests.
+    /// The entry of a protocol with its own authentication. It is not a route of ours: documents do not list it, and it
+    /// has its own tests.
     pub(crate) fn protocol<H, T>(mut self, method: &Method, path: &'static str, handler: H) -> Self
     where
         H: Handler<T, S>,
@@ -87,7 +87,7 @@ impl<S: Clone + Send + Sync + 'static> Table<S> {
         self
     }
 
-    /// A route for keys, or for those with a permission. It is asked with the query parameters of its text and no others.
+    /// A route for API keys, or for those with a permission. It accepts only the query parameters of its text.
     pub(crate) fn guarded<H, T>(
         mut self,
         access: impl Into<Access>,
@@ -113,7 +113,7 @@ impl<S: Clone + Send + Sync + 'static> Table<S> {
     }
 }
 
-/// A route that knows the query parameter `ticket` is a live one.
+/// A route with the query parameter `ticket` is a live one.
 fn ticket_policy(doc: &Doc) -> TicketPolicy {
     if doc.query.iter().any(|parameter| parameter.is_called(TICKET)) {
         TicketPolicy::Accepted
@@ -123,5 +123,5 @@ fn ticket_policy(doc: &Doc) -> TicketPolicy {
 }
 
 fn filter(method: &Method) -> MethodFilter {
-    MethodFilter::try_from(method.clone()).expect("the table names usual methods")
+    MethodFilter::try_from(method.clone()).expect("the table uses the usual methods")
 }

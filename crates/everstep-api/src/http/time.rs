@@ -1,4 +1,4 @@
-//! Times as clients see them: RFC 3339, UTC, microseconds.
+//! Times in the API: RFC 3339, UTC, microseconds.
 
 use std::borrow::Cow;
 use std::str::FromStr;
@@ -17,13 +17,13 @@ impl Time {
         Self(time)
     }
 
-    /// A time that may never come.
+    /// A time, or none for a time that is never reached.
     pub(crate) fn unless_never(time: Timestamp) -> Option<Self> {
         (time != Timestamp::NEVER).then_some(Self(time))
     }
 }
 
-/// A time of a filter: as it is, or a day, which begins at midnight in UTC.
+/// A time in a filter: a time, or a day, which begins at midnight in UTC.
 pub(crate) struct When(pub(crate) Timestamp);
 
 impl FromStr for When {

@@ -1,12 +1,12 @@
-//! Names that become labels. There are only so many; the rest is called `other`.
+//! Names that become labels. Their number is bounded; the rest is called `other`.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// What stands for a name that came too late.
+/// The label of names beyond the bound.
 pub(super) const OTHER: &str = "other";
 
-/// Values by their label. Of more than `most` labels the later ones share a value.
+/// Values by their label. Labels beyond `most` share one value.
 pub(super) struct Labels<T> {
     most: usize,
     values: RwLock<HashMap<String, Arc<T>>>,
@@ -17,7 +17,7 @@ impl<T> Labels<T> {
         Self { most, values: RwLock::default() }
     }
 
-    /// The value of a label; `make` is given the label that it really has.
+    /// The value of a label; `make` receives the effective label.
     pub(super) fn get(&self, label: &str, make: impl FnOnce(&str) -> T) -> Arc<T> {
         if let Some(value) = self.values.read().unwrap_or_else(PoisonError::into_inner).get(label) {
             return Arc::clone(value);
@@ -27,7 +27,7 @@ impl<T> Labels<T> {
         Arc::clone(values.entry(label.to_owned()).or_insert_with_key(|label| Arc::new(make(label))))
     }
 
-    /// All values that there are.
+    /// All values.
     pub(super) fn all(&self) -> Vec<Arc<T>> {
         self.values.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }

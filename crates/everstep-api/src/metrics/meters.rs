@@ -13,16 +13,16 @@ use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, Prometheu
 
 use crate::metrics::labels::Labels;
 
-/// Workflows with series of their own, on one node.
+/// The maximum number of workflows with their own series, on one node.
 const WORKFLOW_LABELS_MAX: usize = 1_000;
-/// Steps with series of their own, of one workflow.
+/// The maximum number of steps with their own series, of one workflow.
 const STEP_LABELS_MAX: usize = 100;
-/// Names of signals with series of their own, of one workflow.
+/// The maximum number of signal names with their own series, of one workflow.
 const SIGNAL_LABELS_MAX: usize = 50;
 /// From a step that does nothing to one that takes a night.
 const BUCKETS_SECONDS: &[f64] =
     &[0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3_600.0, 14_400.0, 86_400.0];
-/// How often samples are put into their buckets while the page is not scraped.
+/// The period in which samples are put into their buckets while the page is not scraped.
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
 const METADATA: Metadata<'static> = Metadata::new("everstep", Level::INFO, None);
 
@@ -79,7 +79,7 @@ impl Default for Meters {
 }
 
 impl Meters {
-    /// Everything, as Prometheus reads it.
+    /// All figures, in the format of Prometheus.
     pub(crate) fn render(&self) -> String {
         self.handle.render()
     }
@@ -100,7 +100,7 @@ impl Meters {
         self.recorder.register_gauge(&Key::from_static_name(name), &METADATA)
     }
 
-    /// Shows how many runs of each workflow have not ended. Workflows that are not named have none.
+    /// Shows the number of runs of each workflow that have not ended. Workflows that are not in `counts` have none.
     pub(crate) fn show_in_flight(&self, counts: &BTreeMap<String, i64>) {
         let mut sums: BTreeMap<String, i64> = BTreeMap::new();
         for (workflow, n) in counts {
@@ -116,7 +116,7 @@ impl Meters {
         }
     }
 
-    /// Whether runs in flight were not counted for so long. A caller that receives true must count them.
+    /// Whether runs in flight were last counted longer ago than this. A caller that receives true must count them.
     pub(crate) fn must_count(&self, every: Duration) -> bool {
         let mut counted_at = self.counted_at.lock().unwrap_or_else(PoisonError::into_inner);
         let is_old = counted_at.is_none_or(|counted_at| counted_at.elapsed() >= every);
@@ -126,12 +126,12 @@ impl Meters {
         is_old
     }
 
-    /// A count that is kept elsewhere.
+    /// A count that is maintained elsewhere.
     pub(crate) fn count(&self, name: &'static str, total: u64) {
         counter(&self.recorder, name, Vec::new()).absolute(total);
     }
 
-    /// Keeps samples from accumulating while the page is not scraped. Never ends.
+    /// Prevents samples from accumulating while the page is not scraped. Never ends.
     pub async fn keep(self: Arc<Self>) {
         loop {
             tokio::time::sleep(UPKEEP_INTERVAL).await;
@@ -232,17 +232,17 @@ fn histogram(recorder: &PrometheusRecorder, name: &'static str, labels: Vec<Labe
     recorder.register_histogram(&Key::from_parts(name, labels), &METADATA)
 }
 
-/// What the help lines say.
+/// The help lines.
 fn describe(recorder: &PrometheusRecorder) {
     let counters = [
         ("workflow_runs_started_total", "Runs started on this node."),
-        ("workflow_runs_completed_total", "Runs that came to their end on this node, by status."),
+        ("workflow_runs_completed_total", "Runs that ended on this node, by status."),
         ("workflow_step_retries_total", "Attempts that followed a failed one."),
-        ("workflow_signals_total", "Signals that a run has taken."),
-        ("workflow_retention_swept_total", "Ended runs deleted because their retention is over."),
-        ("everstep_audit_lost_total", "Rows of the audit that the database refused for good."),
+        ("workflow_signals_total", "Signals that runs have accepted."),
+        ("workflow_retention_swept_total", "Ended runs deleted because their retention has passed."),
+        ("everstep_audit_lost_total", "Rows of the audit that the database rejected permanently."),
         ("everstep_tokens_refused_total", "Tokens of people that were refused, by reason."),
-        ("everstep_conflicts_total", "Items refused because another node had written their run."),
+        ("everstep_conflicts_total", "Items rejected because another node had written their run."),
         ("everstep_store_calls_total", "Calls to the database."),
     ];
     for (name, about) in counters {

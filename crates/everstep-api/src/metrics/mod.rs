@@ -1,8 +1,8 @@
-//! What is counted and measured, for Prometheus.
+//! Metrics for Prometheus.
 //!
-//! * `meters` sees what the engine commits.
-//! * `labels` keeps the number of series bounded, whatever workflows are called.
-//! * `page` shows everything at `/metrics`.
+//! * `meters` observes the commits of the engine.
+//! * `labels` bounds the number of series, whatever the names of workflows are.
+//! * `page` returns everything at `/metrics`.
 
 mod labels;
 mod meters;

@@ -23,16 +23,16 @@ pub(crate) const CONTENT_TYPE_TEXT: &str = "text/plain; version=0.0.4; charset=u
 /// The counts of the database are cached for this time.
 const COUNTS_TTL: Duration = Duration::from_secs(5);
 
-/// The page for a key. Figures are those of the whole node, so that only its operators see them.
+/// The page for an API key. The figures are those of the whole node, so only its operators may read them.
 pub(crate) async fn get(State(app): State<AppState>, caller: Caller) -> Result<impl IntoResponse, Problem> {
     if caller.workspace != WorkspaceId::DEFAULT {
-        let detail = "the figures of a node are for keys of the default workspace";
+        let detail = "the figures of a node are only for API keys of the default workspace";
         return Err(Problem::new(StatusCode::FORBIDDEN, "PERMISSION_DENIED", detail));
     }
     Ok(([(header::CONTENT_TYPE, CONTENT_TYPE_TEXT)], page(&app).await))
 }
 
-/// Serves the page, and nothing else, to whoever can reach this address.
+/// Serves only this page, to every client that can reach this address.
 pub fn serve(listener: TcpListener, app: AppState) -> BoxFuture<'static, io::Result<()>> {
     let show = async |State(app): State<AppState>| ([(header::CONTENT_TYPE, CONTENT_TYPE_TEXT)], page(&app).await);
     let router = Router::new().route("/metrics", routing::get(show)).with_state(app);
@@ -45,8 +45,8 @@ async fn page(app: &AppState) -> String {
     meters.count("everstep_conflicts_total", engine.conflicts());
     meters.count("everstep_store_calls_total", engine.database_calls());
     if let Err(error) = count_runs(app).await {
-        // The rest of the page is worth having while the database is away.
-        tracing::warn!(%error, "runs in flight could not be read for the metrics");
+        // The rest of the page is useful while the database is unavailable.
+        tracing::warn!(%error, "runs in flight could not be counted for the metrics");
     }
     meters.render()
 }

@@ -13,7 +13,7 @@ pub(crate) fn add(table: Table) -> Table {
         Method::GET,
         "/metrics",
         doc("health", "Get the metrics of this node")
-            .about("For Prometheus, and for keys of the default workspace.")
+            .about("For Prometheus, and for API keys of the default workspace.")
             .sends(200, page::CONTENT_TYPE_TEXT),
         page::get,
     )

@@ -1,4 +1,4 @@
-//! A run as it is when somebody begins to follow it.
+//! A run at the moment when a follower joins it.
 
 use everstep_core::ids::{RunId, WorkspaceId};
 use everstep_core::status::Status;
@@ -9,7 +9,7 @@ use crate::resources::runs;
 use crate::resources::runs::wire::Run;
 use crate::server::AppState;
 
-/// A run, read at one moment, with all that is needed to follow it from there.
+/// A run, read at one moment, with all facts that following it needs.
 pub(crate) struct JoinedRun {
     pub(crate) run: Run,
     /// The seq of the last entry that is part of it.
@@ -36,7 +36,7 @@ impl JoinedRun {
             return Ok(());
         }
         let detail = format!("the run's last entry is {}; there is nothing after {after}", self.seq);
-        Err(Problem::invalid(detail).hint("send the seq of an entry of this run, or nothing"))
+        Err(Problem::invalid(detail).hint("send the seq of an entry of this run, or no seq"))
     }
 
     /// Follows the run from after an entry.

@@ -1,4 +1,4 @@
-//! What the streams of a node share.
+//! The shared state of a node's streams.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,7 +47,7 @@ impl StreamHub {
     /// Waits until the server stops.
     pub(crate) async fn stopped(&self) {
         let mut is_stopping = self.is_stopping.subscribe();
-        // The sender lives as long as this value.
+        // The sender exists as long as this value.
         let _ = is_stopping.wait_for(|is_stopping| *is_stopping).await;
     }
 }

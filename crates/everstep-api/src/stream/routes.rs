@@ -19,9 +19,9 @@ pub(crate) fn add(table: Table) -> Table {
             "/v1/runs/{id}/events",
             doc("runs", "Follow a run")
                 .about(
-                    "Server-sent events: a `snapshot`, an `entry` for every entry of the journal, a `status` whenever \
-                     it changes, and an `end`. The header `Last-Event-ID` says from where; 204 says that nothing \
-                     will follow.",
+                    "Server-sent events: a `snapshot`, an `entry` for every entry of the journal, a `status` at each \
+                     change, and an `end`. The header `Last-Event-ID` sets the beginning; 204 means that nothing will \
+                     follow.",
                 )
                 .query(sse::PARAMETERS)
                 .sends(200, "text/event-stream")
@@ -33,7 +33,7 @@ pub(crate) fn add(table: Table) -> Table {
                 .with_event::<StatusEvent>("status", "the status of the run, each time that it changes.")
                 .with_event::<EndEvent>("end", "the last event; the server closes the stream.")
                 .answers_nothing(204)
-                .refuses(429, "`TOO_MANY_STREAMS`: the key has as many streams open as it may."),
+                .refuses(429, "`TOO_MANY_STREAMS`: the API key has the maximum number of open streams."),
             sse::events,
         )
 }

@@ -1,4 +1,4 @@
-//! How many may follow at once: a stream costs memory and looks into the database.
+//! The maximum number of followers: a stream uses memory and queries the database.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -32,7 +32,7 @@ impl Default for Streams {
     }
 }
 
-/// Unauthenticated streams hold at most one slot in this many, so that they do not keep out authenticated ones.
+/// Unauthenticated streams use at most one slot in this many, so that they do not block authenticated ones.
 const UNAUTHENTICATED_SLOTS_DIVISOR: usize = 4;
 
 pub(crate) struct Slots {
@@ -43,12 +43,12 @@ pub(crate) struct Slots {
 #[derive(Default)]
 struct Taken {
     all: usize,
-    /// Of all, those of streams that are not yet authenticated.
+    /// The slots of streams that are not yet authenticated, which are part of all.
     unauthenticated: usize,
     by_key: HashMap<Uuid, usize>,
 }
 
-/// A stream's place. Dropping it makes room.
+/// A stream's slot. Dropping it frees the slot.
 pub(crate) struct Slot {
     slots: Arc<Slots>,
     key: Option<Uuid>,
@@ -63,14 +63,14 @@ impl Slots {
     pub(crate) fn take_slot(self: &Arc<Self>, key: Option<Uuid>) -> Result<Slot, Problem> {
         let mut taken = self.taken();
         if taken.all >= self.streams.per_node {
-            let detail = format!("this node serves {} streams, which is all it may", self.streams.per_node);
-            let hint = "ask another node, or raise EVERSTEP_MAX_STREAMS";
+            let detail = format!("this node serves {} streams, which is its maximum", self.streams.per_node);
+            let hint = "use another node, or raise EVERSTEP_MAX_STREAMS";
             return Err(Problem::unavailable(detail).hint(hint));
         }
         match key {
             Some(key) => self.count(&mut taken, key)?,
             None if taken.unauthenticated >= (self.streams.per_node / UNAUTHENTICATED_SLOTS_DIVISOR).max(1) => {
-                let detail = "as many connections wait to be let in as may at once";
+                let detail = "the maximum number of connections is waiting for authentication";
                 return Err(Problem::unavailable(detail).hint("try again, or raise EVERSTEP_MAX_STREAMS"));
             }
             None => taken.unauthenticated += 1,
@@ -82,7 +82,7 @@ impl Slots {
     fn count(&self, taken: &mut Taken, key: Uuid) -> Result<(), Problem> {
         let by_key = taken.by_key.entry(key).or_default();
         if *by_key >= self.streams.per_key {
-            let detail = format!("this key has {} streams open, which is all it may", self.streams.per_key);
+            let detail = format!("this API key has {} open streams, which is its maximum", self.streams.per_key);
             let hint = "close some, or raise EVERSTEP_MAX_STREAMS_PER_KEY";
             let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_STREAMS", detail);
             return Err(problem.hint(hint).retry_after(5));
@@ -97,7 +97,7 @@ impl Slots {
 }
 
 impl Slot {
-    /// Counts the place for the key that was shown at last.
+    /// Counts the slot for a key that was sent later.
     pub(crate) fn name(&mut self, key: Uuid) -> Result<(), Problem> {
         let mut taken = self.slots.taken();
         self.slots.count(&mut taken, key)?;
@@ -134,24 +134,24 @@ mod tests {
         let (one, two) = (Some(Uuid::from_u128(1)), Some(Uuid::from_u128(2)));
         let held =
             [slots.take_slot(one).unwrap_or_else(|_| panic!()), slots.take_slot(one).unwrap_or_else(|_| panic!())];
-        assert!(slots.take_slot(one).is_err(), "a key has its share");
+        assert!(slots.take_slot(one).is_err(), "a key has its own limit");
         let other = slots.take_slot(two);
         assert!(other.is_ok());
         assert!(slots.take_slot(None).is_err(), "the node is full");
         drop(held);
         assert!(slots.take_slot(one).is_ok());
-        assert!(slots.taken().by_key.keys().eq([&Uuid::from_u128(2)]), "nothing is kept of who has left");
+        assert!(slots.taken().by_key.keys().eq([&Uuid::from_u128(2)]), "no state of closed streams remains");
     }
 
     #[test]
-    fn those_who_show_no_key_leave_room_for_those_who_do() {
+    fn unauthenticated_streams_leave_room_for_authenticated_ones() {
         let slots = Arc::new(Slots::new(Streams { per_node: 8, per_key: 8, ..Streams::default() }));
         let take = |key| slots.take_slot(key).ok();
         let (mut one, two) = (take(None).unwrap(), take(None));
-        assert!(two.is_some() && take(None).is_none(), "a quarter is theirs");
+        assert!(two.is_some() && take(None).is_none(), "a quarter of the slots is for unauthenticated streams");
         assert!(take(Some(Uuid::from_u128(1))).is_some());
         one.name(Uuid::from_u128(1)).unwrap_or_else(|_| panic!());
-        assert!(take(None).is_some(), "whoever has shown a key is no stranger");
+        assert!(take(None).is_some(), "a stream with a key is authenticated");
         drop((one, two));
         let taken = slots.taken();
         assert_eq!((taken.all, taken.unauthenticated), (0, 0));

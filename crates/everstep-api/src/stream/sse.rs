@@ -5,7 +5,7 @@
 //! 2. Every entry is an `entry` with its seq as id. A client that reconnects with the last id misses nothing.
 //! 3. `status` follows the last entry of an item that has changed the run's status.
 //! 4. After the last entry of a run that has ended, `end` is sent and the stream is closed. A client that reconnects
-//!    after that is answered 204, which tells a browser not to reconnect.
+//!    after that receives 204, which makes a browser stop reconnecting.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -33,7 +33,7 @@ use crate::resources::runs;
 use crate::resources::runs::wire::{Entry, Run};
 use crate::server::AppState;
 
-/// After how many milliseconds a client that has lost its stream reconnects.
+/// The milliseconds after which a client that has lost its stream reconnects.
 const RECONNECT_AFTER_MS: u32 = 1_000;
 /// A client that reads nothing for this long is disconnected.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
@@ -41,8 +41,13 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 const QUEUED_MESSAGES_MAX: usize = 4;
 
 pub(crate) const PARAMETERS: &[Parameter] = &[
-    Parameter::whole("after", 0, i64::MAX as u64, "Entries after this one, and no snapshot; the header wins."),
-    Parameter::text(TICKET, "A ticket in place of a key, for browsers: `POST /v1/tickets`."),
+    Parameter::whole(
+        "after",
+        0,
+        i64::MAX as u64,
+        "Entries after this one, without a snapshot; the header takes precedence.",
+    ),
+    Parameter::text(TICKET, "A ticket instead of an API key, for browsers: `POST /v1/tickets`."),
 ];
 
 pub(crate) async fn events(
@@ -80,14 +85,14 @@ pub(crate) async fn events(
     Ok((headers, Body::from_stream(body)).into_response())
 }
 
-/// Where to begin. A browser that reconnects sends the header with the address that it was given first.
+/// The beginning of the stream. A browser that reconnects sends the header with its original address.
 fn after(query: &Query, headers: &HeaderMap) -> Result<Option<u64>, Problem> {
     let Some(text) = headers::once(headers, "last-event-id")?.filter(|text| !text.is_empty()) else {
         return query.number("after", 0..=i64::MAX as u64);
     };
     let number = text.parse::<i64>().ok().and_then(|number| u64::try_from(number).ok());
-    let detail = || Problem::invalid(format!("the header Last-Event-ID is {text:?}"));
-    number.map(Some).ok_or_else(|| detail().hint("send the id of the last event that came"))
+    let detail = || Problem::invalid(format!("the header Last-Event-ID is not valid: {text:?}"));
+    number.map(Some).ok_or_else(|| detail().hint("send the id of the last received event"))
 }
 
 struct Stream {
@@ -106,7 +111,7 @@ impl Stream {
     /// Sends everything, until the run ends, the client disconnects, or it loses its permission.
     async fn run(mut self, app: &AppState, caller: &Caller, run: Option<Run>) {
         let (now, hub) = (Instant::now(), &app.hub);
-        // A comment keeps proxies from closing an idle connection.
+        // A comment prevents proxies from closing an idle connection.
         let mut heartbeat = interval_at(now + hub.heartbeat, hub.heartbeat);
         let mut look = interval_at(now + KEY_CHECK_INTERVAL, KEY_CHECK_INTERVAL);
         let sender = self.sender.clone();
@@ -191,11 +196,11 @@ impl Stream {
     }
 }
 
-/// One event as it is sent.
+/// One event in its wire format.
 fn event(id: Option<u64>, name: &str, data: &impl Serialize) -> String {
     let data = serde_json::to_string(data).expect("what is sent can be written as JSON");
     let id = id.map(|id| format!("id: {id}\n")).unwrap_or_default();
-    // JSON has line breaks only between its parts, where a space means the same.
+    // JSON has line breaks only between its parts, where a space is equivalent.
     format!("{id}event: {name}\ndata: {}\n\n", data.replace(['\n', '\r'], " "))
 }
 

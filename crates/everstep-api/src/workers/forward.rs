@@ -66,17 +66,17 @@ pub(super) async fn forward_close(
     ask(engine, peer, Question { path: CLOSE, workspace, body, patience: PEER_ROUND_TRIP }).await.map(|_| ())
 }
 
-/// Asks the node of a session. Every request may be repeated, so a lost response does no harm.
+/// Sends a question to the node of a session. Every request may be repeated, so a lost response does no harm.
 async fn ask(engine: &Engine, peer: &Peer, question: Question) -> Result<Vec<u8>, Problem> {
     match engine.world().peers.ask(peer, question).await {
         Ok((200, body)) => Ok(body),
         // The session has ended, or another node has the address now.
         Ok((410 | 421, _)) => Err(gone()),
-        // A repeated request would be refused again, so the worker gets the reason.
+        // A repeated request would be rejected again, so the worker gets the reason.
         Ok((status @ (400 | 413 | 422), body)) => Err(forward_problem(status, &body)),
-        Ok((status, _)) => Err(unreachable(peer, &format!("answered with {status}"))),
+        Ok((status, _)) => Err(unreachable(peer, &format!("responded with status {status}"))),
         Err(Error::Unreachable(_)) => Err(unreachable(peer, "cannot be reached")),
-        Err(_) => Err(unreachable(peer, "has not answered")),
+        Err(_) => Err(unreachable(peer, "has not replied")),
     }
 }
 
@@ -86,7 +86,7 @@ fn forward_problem(status: u16, body: &[u8]) -> Problem {
     match serde_json::from_slice::<ForwardedProblem>(body) {
         Ok(ForwardedProblem { code, detail, hint: None }) => Problem::new(status, code, detail),
         Ok(ForwardedProblem { code, detail, hint: Some(hint) }) => Problem::new(status, code, detail).hint(hint),
-        Err(_) => Problem::new(status, "VALIDATION_ERROR", "the node of the session refused the request"),
+        Err(_) => Problem::new(status, "VALIDATION_ERROR", "the node of the session rejected the request"),
     }
 }
 

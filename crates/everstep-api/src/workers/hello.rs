@@ -21,8 +21,8 @@ const PROTOCOL_VERSION: u32 = 1;
 /// Characters of the name of a worker, and of its SDK.
 const NAME_CHARS_MAX: usize = 256;
 const WORKFLOWS_MAX: usize = 1_000;
-/// Runs that a worker executes at once, and turns that it may continue in a new session. These may be more than its own
-/// capacity, because blocked runs do not count against it.
+/// The maximum number of runs that a worker executes at the same time, and of turns that it may continue in a new
+/// session. These may be more than its own capacity, because blocked runs do not count against it.
 const CAPACITY_MAX: usize = 10_000;
 const RETENTION_DAYS_MAX: u32 = 36_500;
 /// Optional parts of the protocol. A worker uses them only if the server names them.
@@ -43,7 +43,7 @@ pub(crate) struct Hello {
     /// The SDK and its version: `typescript/0.1.0`.
     #[schemars(length(max = 256))]
     sdk: Option<String>,
-    /// How many runs the worker executes at once.
+    /// The number of runs that the worker executes at the same time.
     #[schemars(range(max = 10_000))]
     #[serde(deserialize_with = "whole::number")]
     capacity: usize,
@@ -75,7 +75,7 @@ pub(crate) struct ServedWorkflow {
     #[serde(deserialize_with = "whole::number")]
     #[schemars(range(min = 1, max = 2_147_483_647))]
     version: u32,
-    /// How many days its runs are kept after their end. Default: 30.
+    /// The number of days for which its runs are kept after their end. Default: 30.
     #[schemars(range(min = 1, max = 36_500))]
     #[serde(default, deserialize_with = "whole::optional")]
     retention_days: Option<u32>,
@@ -88,7 +88,7 @@ impl Hello {
     pub(super) fn check(self, workspace: WorkspaceId) -> Result<engine::Hello, Problem> {
         let Self { protocol, worker, sdk, capacity, workflows, holds } = self;
         if protocol != PROTOCOL_VERSION {
-            let detail = format!("protocol: this server speaks version {PROTOCOL_VERSION}, not {protocol}");
+            let detail = format!("protocol: this server supports version {PROTOCOL_VERSION}, not {protocol}");
             return Err(wrong("protocol", detail).hint("use an SDK for this version of the server"));
         }
         check_name("worker", &worker)?;
@@ -127,7 +127,7 @@ impl ServedWorkflow {
     fn check(self, at: usize) -> Result<engine::ServedWorkflow, Problem> {
         let Self { name, version, retention_days, input_schema } = self;
         if !workflow::is_name(&name) {
-            let detail = format!("workflows[{at}].name: {name:?} is not the name of a workflow");
+            let detail = format!("workflows[{at}].name: {name:?} is not a valid name of a workflow");
             let hint = "a name has 1 to 128 lowercase letters, digits, - and _, and begins with a letter or a digit";
             return Err(wrong(format!("workflows[{at}].name"), detail).hint(hint));
         }
@@ -177,9 +177,9 @@ fn wrong(path: impl Into<String>, detail: impl Into<String>) -> Problem {
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "WorkerSession")]
 pub(crate) struct Welcome {
-    /// The id of the session. With it and a key of the workspace a client acts for the worker.
+    /// The id of the session. A client with this id and an API key of the workspace acts for the worker.
     session: String,
-    /// After so many seconds without a request of the worker the session ends, and other workers get its runs.
+    /// After this many seconds without a request of the worker the session ends, and other workers get its runs.
     lease_seconds: f64,
     /// Bytes of a request or a frame of the worker.
     max_message_bytes: usize,

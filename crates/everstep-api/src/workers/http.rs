@@ -90,7 +90,7 @@ pub(crate) async fn reports(
 }
 
 /// Locates a session. Requests of a session are bounded by the session; a request without one counts against the rate
-/// limit of the key.
+/// limit of the API key.
 async fn locate(app: &AppState, caller: &Caller, id: &str) -> Result<SessionLocation, Problem> {
     if let Some(location) = sessions::locate_cached(&app.engine, caller.workspace, id) {
         return Ok(location);

@@ -1,4 +1,4 @@
-//! Limits of what a worker may send, and of what a session keeps for it.
+//! Limits of the requests of a worker, and of the state of a session.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ pub(super) const REQUEST_BYTES_MAX: usize = 4 * 1024 * 1024;
 pub(super) const REPORTS_MAX: usize = 512;
 /// How long the server holds a poll.
 pub(super) const POLL_WAIT_MAX: Duration = Duration::from_secs(10);
-/// How long a request with reports waits for the journal. Later answers are part of a later message.
+/// How long a request with reports waits for the journal. Later replies are part of a later message.
 pub(super) const REPORTS_WAIT_MAX: Duration = Duration::from_secs(30);
 
-/// Reports of a session that may wait for the journal at once. A worker that sends more has to wait.
+/// The maximum number of reports of a session that wait for the journal. A worker that sends more has to wait.
 pub(super) const UNANSWERED_REPORTS_MAX: usize = 8 * REPORTS_MAX;
 /// Messages that a session keeps until the worker confirms them with `seen`.
 pub(super) const UNSEEN_MESSAGES_MAX: usize = 16_384;

@@ -20,7 +20,7 @@ use crate::http::query::Query;
 use crate::http::schema::{Id, Moment};
 use crate::server::AppState;
 
-/// A node that does not answer in this time is listed as silent.
+/// A node that does not reply in this time is listed as silent.
 const PEER_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long the workflows of other nodes are cached. `GET /v1/workers` does not use the cache.
 const CACHE_LIFETIME: Duration = Duration::from_secs(1);
@@ -30,7 +30,7 @@ const CACHE_LIFETIME: Duration = Duration::from_secs(1);
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Workers {
     workers: Vec<Worker>,
-    /// Nodes that have not answered in time: their workers are missing.
+    /// Nodes that have not replied in time: their workers are missing.
     #[schemars(with = "Vec<Id>")]
     silent_nodes: Vec<NodeId>,
 }
@@ -48,9 +48,9 @@ pub(crate) struct Worker {
     /// The beginning of the id of its session.
     session: String,
     workflows: Vec<ServedVersion>,
-    /// How many runs it executes at once.
+    /// The number of runs that it executes at the same time.
     capacity: usize,
-    /// How many runs it has now.
+    /// The number of runs that it holds now.
     running: usize,
     #[schemars(with = "Moment")]
     connected_at: String,
@@ -79,11 +79,11 @@ pub(crate) async fn get(State(app): State<AppState>, caller: Caller, _: Query) -
 #[derive(Debug, Default)]
 pub(crate) struct RemoteWorkers(Mutex<ServedVersions>);
 
-/// By workspace: when the other nodes were asked, and the versions that they serve.
+/// By workspace: when the other nodes were queried, and the versions that they serve.
 type ServedVersions = HashMap<WorkspaceId, (Instant, BTreeSet<(String, u32)>)>;
 
 impl RemoteWorkers {
-    /// Whether a worker of any node serves a version of a workflow. A node that does not answer counts as serving none.
+    /// Whether a worker of any node serves a version of a workflow. A node that does not reply counts as serving none.
     pub(crate) async fn is_served(
         &self,
         engine: &Engine,
@@ -116,7 +116,7 @@ impl RemoteWorkers {
     }
 }
 
-/// The workers of all other nodes, and the nodes that do not answer.
+/// The workers of all other nodes, and the nodes that do not reply.
 async fn workers_of_peers(engine: &Engine, workspace: WorkspaceId) -> Result<(Vec<Worker>, Vec<NodeId>), Problem> {
     let peers = engine.peers().await?;
     let answers = future::join_all(peers.iter().map(|peer| async move {

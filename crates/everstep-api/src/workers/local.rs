@@ -32,11 +32,11 @@ pub(crate) struct Poll {
     /// The number of the last message that was received without a gap; 0 for none.
     #[serde(deserialize_with = "whole::number")]
     seen: u64,
-    /// How many runs the worker executes at once from now on.
+    /// The number of runs that the worker executes at the same time from now on.
     #[schemars(range(max = 10_000))]
     #[serde(default, deserialize_with = "whole::optional")]
     capacity: Option<usize>,
-    /// How many milliseconds to wait for a message. Default: 10,000.
+    /// The number of milliseconds to wait for a message. Default: 10,000.
     #[schemars(range(max = 10_000))]
     #[serde(default, deserialize_with = "whole::optional")]
     wait_ms: Option<u64>,
@@ -90,7 +90,7 @@ impl SentReports {
     }
 }
 
-/// Waits until there is a message with more than answers to reports.
+/// Waits until there is a message with more than replies to reports.
 pub(super) async fn poll(engine: &Engine, session: &Session, poll: &Poll) -> Result<Vec<u8>, Problem> {
     engine.heard(session);
     if let Some(capacity) = poll.capacity {
@@ -125,7 +125,7 @@ async fn wait_for_news(session: &Session, carrier: u64, wait: Duration) -> Vec<A
             return overdue;
         }
     }
-    // After the timeout the response still contains answers to reports, if there are any.
+    // After the timeout the response still contains replies to reports, if there are any.
     let _ = timeout_at(until, session.turn_news(carrier)).await;
     Vec::new()
 }
@@ -138,7 +138,7 @@ pub(super) async fn reports(engine: &Engine, session: &Arc<Session>, sent: SentR
     wait_for_room(engine, session).await?;
     session.refuse(reports.refused);
     engine.report(session, reports.accepted);
-    // Reports that are unanswered after this time are answered in a later message.
+    // Reports without a reply after this time are answered in a later message.
     let _ = timeout(REPORTS_WAIT_MAX, session.all_answered()).await;
     if session.is_over() {
         return Err(gone());

@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::http::schema::{Id, Json};
 use crate::http::time::Time;
 
-/// A message to a worker: all that was gathered for it. Empty lists are omitted.
+/// A message to a worker: all parts that were collected for it. Empty lists are omitted.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 #[schemars(rename = "WorkerMessage")]
 pub(crate) struct NumberedMessage<'a> {

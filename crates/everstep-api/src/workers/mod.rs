@@ -1,7 +1,7 @@
-//! `/v1/worker`: sessions with workers, the processes of users that run workflows written as code.
+//! `/v1/worker`: sessions with workers, the processes of users that run code workflows.
 //!
-//! * `hello` opens a session, `report` is one report of a worker and `reports` a list of them, `messages` are what the
-//!   server sends.
+//! * `hello` opens a session, `report` is one report of a worker and `reports` a list of them, `messages` are the
+//!   messages of the server.
 //! * `http` and `websocket` are the two transports. `sessions` finds the node of a session; `local` serves a session of
 //!   this node, `forward` passes requests on to the node of a session and serves those of other nodes.
 //! * `list` shows the connected workers.

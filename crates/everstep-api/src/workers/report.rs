@@ -1,7 +1,7 @@
-//! One report of a worker: its wire form, and the checks on its way to the engine.
+//! One report of a worker: its wire form, and its checks.
 //!
 //! Log lines, error messages and stacks are texts for people: they are truncated and repaired. Every other value is
-//! accepted unchanged or refused.
+//! accepted unchanged or rejected.
 
 use std::borrow::Cow;
 
@@ -137,7 +137,7 @@ struct ReportedError {
 }
 
 impl WireReport<'_> {
-    /// The report for the engine, or the reason why it is refused.
+    /// The report for the engine, or the reason why it is rejected.
     pub(super) fn check(mut self) -> Result<Report, String> {
         let report = match self.kind {
             ReportKind::Completed => Report::Completed {
@@ -301,7 +301,7 @@ impl WireReport<'_> {
         if workflow::is_name(&name) {
             Ok(name)
         } else {
-            Err(format!("workflow: {name:?} is not the name of a workflow"))
+            Err(format!("workflow: {name:?} is not a valid name of a workflow"))
         }
     }
 
@@ -338,7 +338,7 @@ fn empty_object() -> Payload {
 /// Checks that a number fits the integer type of every SDK language and of the database.
 pub(super) fn check_number(name: &str, number: u64) -> Result<(), Problem> {
     if i64::try_from(number).is_err() {
-        return Err(Problem::invalid(format!("{name} is a whole number up to {}, not {number}", i64::MAX)));
+        return Err(Problem::invalid(format!("{name} must be a whole number up to {}, not {number}", i64::MAX)));
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! The reports of one request or frame of a worker.
 //!
-//! 1. Each report is checked by itself: a wrong one is refused, and the others are accepted.
+//! 1. Each report is checked separately: a wrong one is rejected, and the others are accepted.
 //! 2. Only a report without a number `n` fails the whole request, because it could not be answered.
 
 use std::borrow::Cow;
@@ -19,7 +19,7 @@ use super::report::{WireReport, check_number};
 use crate::http::problem::Problem;
 
 /// An element of a list of reports, for the OpenAPI document: a report of a known kind, or any object with a number,
-/// which is refused by itself.
+/// which is rejected separately.
 pub(crate) enum AnyReport {}
 
 impl JsonSchema for AnyReport {
@@ -37,12 +37,12 @@ impl JsonSchema for AnyReport {
     }
 }
 
-/// The reports that are accepted, and those that are refused before the engine sees them.
+/// The reports that are accepted, and those that are rejected before they reach the engine.
 #[derive(Debug, Default)]
 pub(super) struct Reports {
     pub(super) accepted: Vec<WorkerReport>,
     pub(super) refused: Vec<(u64, String)>,
-    /// The runs of refused reports.
+    /// The runs of rejected reports.
     refused_runs: BTreeSet<RunId>,
 }
 
@@ -82,7 +82,7 @@ impl Reports {
         Ok(reports.without_stale_blocks())
     }
 
-    /// A function continues when one of its reports is refused, so a `blocked` report in the same request is not true.
+    /// A function continues when one of its reports is rejected, so a `blocked` report in the same request is not true.
     /// With seq 0 the engine ignores it.
     fn without_stale_blocks(mut self) -> Self {
         if !self.refused_runs.is_empty() {
@@ -128,7 +128,7 @@ fn check_count(count: usize) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Decodes an object. An array with the values of its members in order is refused.
+/// Decodes an object. An array with the values of its members in order is rejected.
 fn read_object<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Result<T, String> {
     if !raw.get().starts_with('{') {
         return Err("a report is an object".to_owned());

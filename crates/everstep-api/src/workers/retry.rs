@@ -14,7 +14,7 @@ const ATTEMPTS_MAX: u32 = 1_000;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(rename = "WorkerRetry")]
 pub(super) struct WireRetry {
-    /// All attempts, the first included.
+    /// The maximum number of attempts, including the first.
     #[schemars(range(min = 1, max = 1_000))]
     #[serde(default, deserialize_with = "whole::optional")]
     attempts: Option<u32>,
@@ -48,16 +48,16 @@ impl WireRetry {
             None | Some("exp") => Backoff::Exp,
             Some("fixed") => Backoff::Fixed,
             Some("linear") => Backoff::Linear,
-            Some(kind) => return Err(format!("retry.backoff.kind is fixed, linear or exp, not {kind:?}")),
+            Some(kind) => return Err(format!("retry.backoff.kind must be fixed, linear or exp, not {kind:?}")),
         };
         let base_ms = base_ms.unwrap_or(1_000);
         let max_ms = max_ms.unwrap_or_else(|| base_ms.max(60_000));
         if base_ms > max_ms || max_ms > DURATION_MAX_MS {
-            return Err(format!("retry.backoff: baseMs is at most maxMs, and maxMs at most {DURATION_MAX_MS}"));
+            return Err(format!("retry.backoff: baseMs must be at most maxMs, and maxMs at most {DURATION_MAX_MS}"));
         }
         let jitter = jitter.unwrap_or(0.2);
         if !(0.0..=1.0).contains(&jitter) {
-            return Err(format!("retry.backoff.jitter is a number from 0 to 1, not {jitter}"));
+            return Err(format!("retry.backoff.jitter must be a number from 0 to 1, not {jitter}"));
         }
         let non_retryable = Vec::new();
         Ok(RetryPolicy { max_attempts: attempts, backoff, base_ms, max_ms, multiplier: 2.0, jitter, non_retryable })

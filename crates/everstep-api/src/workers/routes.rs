@@ -20,8 +20,8 @@ const SESSIONS: &str = "/v1/worker/sessions";
 const POLL: &str = "/v1/worker/poll";
 const REPORTS: &str = "/v1/worker/reports";
 
-/// Whether requests to this path do not count against the rate limit of a key: the session bounds how many polls and
-/// reports a worker may have under way.
+/// Whether requests to this path do not count against the rate limit of an API key: the session bounds the number of
+/// polls and reports in progress.
 pub(crate) fn is_uncounted(path: &str) -> bool {
     [POLL, REPORTS].contains(&path)
 }
@@ -41,11 +41,7 @@ pub(crate) fn add(table: Table) -> Table {
     table
         .path_parameter(
             "sessions",
-            Parameter::pattern(
-                "id",
-                "^[0-9a-f]{32}\\.[0-9a-f]{32}$",
-                "The session's id, as it was given when it was opened.",
-            ),
+            Parameter::pattern("id", "^[0-9a-f]{32}\\.[0-9a-f]{32}$", "The session's id, from the welcome."),
         )
         .guarded(
             Serve,
@@ -53,8 +49,8 @@ pub(crate) fn add(table: Table) -> Table {
             SESSIONS,
             doc("workers", "Open a worker session")
                 .about(
-                    "A worker names the workflows that it serves, and receives a session. A client with the id of the \
-                     session and a key of the workspace acts for the worker. A session without a request for \
+                    "A worker names the workflows that it serves, and receives a session. A client with the id of \
+                     the session and an API key of the workspace acts for the worker. A session without a request for \
                      `leaseSeconds` ends, and other workers get its runs.",
                 )
                 .takes::<Hello>()
@@ -85,9 +81,9 @@ pub(crate) fn add(table: Table) -> Table {
             POLL,
             session_doc("Poll for worker messages")
                 .about(
-                    "The server holds the request until there is a message with more than answers to reports, at most \
-                     10 s. Messages that `seen` does not include are sent again. A worker has one poll under way; a \
-                     second one ends the first. Polls and reports do not count against the rate limit.",
+                    "The server holds the request until there is a message with more than replies to reports, at \
+                     most 10 s. Messages that `seen` does not include are sent again. A worker has one poll in \
+                     progress; a second one ends the first. Polls and reports do not count against the rate limit.",
                 )
                 .takes::<Poll>()
                 .example(json!({"session": "…", "seen": 0, "capacity": 100, "waitMs": 10_000}))
@@ -101,7 +97,7 @@ pub(crate) fn add(table: Table) -> Table {
             session_doc("Send worker reports")
                 .about(
                     "At most 512 reports and 4 MiB, about any runs. The server responds when all are in the journal. \
-                     Each report is acknowledged, refused, or to be sent again later. Sending a report again is \
+                     Each report is acknowledged, rejected, or must be sent again later. Sending a report again is \
                      always safe.",
                 )
                 .takes::<ReportsRequest<Vec<AnyReport>>>()

@@ -20,7 +20,7 @@ impl HumanText {
         self.0.is_empty()
     }
 
-    /// The text, truncated to so many bytes. NUL is replaced, because databases do not store it in a text.
+    /// The text, truncated to this many bytes. NUL is replaced, because databases do not store it in a text.
     pub(super) fn truncate(self, bytes_max: usize) -> Self {
         let Self(mut text) = self;
         if text.contains('\0') {

@@ -1,4 +1,4 @@
-//! Keys, workspaces, tickets and limits, as those who manage them meet them.
+//! API keys, workspaces, tickets and limits, as administrators use them.
 
 use axum::http::Method;
 use everstep_api::auth::Permission;
@@ -33,7 +33,7 @@ async fn a_key_is_made_shown_once_and_revoked() {
 
     let revoked = server.delete(&format!("/v1/keys/{id}")).await.is(200);
     assert!(revoked["revokedAt"].is_string(), "{revoked}");
-    // On this node it is at once.
+    // On this node the revocation takes effect at once.
     look(&server, &key).await.refuses(401, "AUTH_ERROR");
     assert_eq!(server.delete(&format!("/v1/keys/{id}")).await.is(200)["revokedAt"], revoked["revokedAt"]);
     for missing in ["/v1/keys/none", "/v1/keys/00000000-0000-7000-8000-000000000000"] {
@@ -108,7 +108,7 @@ async fn the_last_key_of_an_admin_stays() {
     let problem = revoke(id).await.refuses(409, "LAST_ADMIN_KEY");
     assert!(problem["hint"].as_str().unwrap().contains("POST /v1/keys"), "{problem}");
 
-    // Neither another role, nor an admin's key that has expired, helps.
+    // Neither another role, nor an expired admin key, suffices.
     let post = async |new: Value| server.ask_as(admin, Method::POST, "/v1/keys", &new).await.is(201);
     post(json!({"name": "publisher", "role": "publisher"})).await;
     let soon = everstep_engine::NodeClock::system().now().plus(std::time::Duration::from_millis(50)).to_string();
@@ -116,7 +116,7 @@ async fn the_last_key_of_an_admin_stays() {
     while look(&server, short["secret"].as_str().unwrap()).await.status == 200 {}
     revoke(id).await.refuses(409, "LAST_ADMIN_KEY");
 
-    // With another one, also the own key may go.
+    // If another one exists, even the caller's own key may be revoked.
     let second = post(json!({"name": "second", "permissions": ["workflow:admin"]})).await;
     revoke(id).await.is(200);
     look(&server, admin).await.refuses(401, "AUTH_ERROR");
@@ -124,7 +124,7 @@ async fn the_last_key_of_an_admin_stays() {
 }
 
 #[tokio::test]
-async fn a_key_knows_what_it_is() {
+async fn a_key_shows_its_own_permissions() {
     let server = Server::start().await;
     let new = json!({"name": "dashboard", "role": "operator", "rateLimit": 50, "expiresAt": "2126-01-01T00:00:00Z"});
     let (key, id) = make_key(&server, &new).await;
@@ -151,7 +151,7 @@ async fn a_key_knows_what_it_is() {
 }
 
 #[tokio::test]
-async fn a_key_that_asks_too_often_is_told_when_to_come_back() {
+async fn a_key_beyond_its_rate_limit_learns_when_to_retry() {
     let server = Server::start().await;
     let (slow, _) = make_key(&server, &json!({"name": "slow", "role": "viewer", "rateLimit": 1})).await;
     let (free, _) = make_key(&server, &json!({"name": "free", "role": "viewer", "rateLimit": 0})).await;
@@ -167,7 +167,7 @@ async fn a_key_that_asks_too_often_is_told_when_to_come_back() {
     assert_eq!(answer.headers["retry-after"], "1");
     let problem = answer.refuses(429, "RATE_LIMITED");
     assert!(problem["hint"].as_str().unwrap().contains("EVERSTEP_RATE_LIMIT"), "{problem}");
-    // Others are not made to wait.
+    // Other keys are not limited.
     look(&server, &free).await.is(200);
     server.get("/v1/me").await.is(200);
 }
@@ -243,7 +243,7 @@ async fn options_of_a_workspace_are_changed_by_its_admins() {
     patch(&first, "shop", &json!({"options": {"fetch": 1}})).await.refuses(400, "VALIDATION_ERROR");
     patch(&first, "shop", &json!({"options": {"other": true}})).await.refuses(400, "VALIDATION_ERROR");
     patch(&first, "shop", &json!({"name": "store", "options": {}})).await.refuses(400, "VALIDATION_ERROR");
-    // An admin of another workspace sees and makes none.
+    // An admin of another workspace can neither see nor create any.
     server.ask_as(admin, Method::GET, "/v1/workspaces", &Value::Null).await.refuses(403, "PERMISSION_DENIED");
     server.ask_as(admin, Method::POST, "/v1/workspaces", &json!({"name": "x"})).await.refuses(403, "PERMISSION_DENIED");
 }

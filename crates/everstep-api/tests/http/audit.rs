@@ -1,4 +1,4 @@
-//! Who did what.
+//! The audit.
 
 use axum::http::Method;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ async fn entries(server: &Server, query: &str) -> Vec<Value> {
     server.get(&format!("/v1/audit{query}")).await.is(200)["entries"].as_array().unwrap().clone()
 }
 
-/// Waits until the audit has so many rows.
+/// Waits until the audit has this many rows.
 async fn wait_for(server: &Server, query: &str, count: usize) -> Vec<Value> {
     for _ in 0..1_000 {
         let found = entries(server, query).await;
@@ -134,7 +134,7 @@ async fn what_changes_nothing_leaves_no_row() {
     server.post("/v1/workflow-runs", &json!({"definitionId": "none"})).await.refuses(404, "WORKFLOW_NOT_FOUND");
     server.ask(Method::POST, "/v1/keys", &[], "").await.refuses(401, "AUTH_ERROR");
     server.post("/v1/nothing", &Value::Null).await.refuses(404, "NOT_FOUND");
-    // A look may need a body too.
+    // A read may have a body.
     server.post("/v1/workflows/validate", &chain(&[])).await.is(200);
     server.put("/v1/workflows/flow", &chain(&[])).await.is(201);
     assert_eq!(entries(&server, "").await.len(), 1);
@@ -183,7 +183,7 @@ async fn what_was_done_has_its_row_also_when_the_client_has_gone() {
             body.len()
         );
         tokio::io::AsyncWriteExt::write_all(&mut connection, request.as_bytes()).await.unwrap();
-        // Gone at once, a moment later, and so on: somewhere in between the key is made.
+        // The client disconnects at once, a moment later, and so on: the key is created somewhere in between.
         for _ in 0..number {
             tokio::task::yield_now().await;
         }

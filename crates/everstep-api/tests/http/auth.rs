@@ -1,4 +1,4 @@
-//! Nobody is let in without a key, and nobody further than their key goes.
+//! No request is accepted without an API key, or beyond its permissions.
 
 use axum::http::Method;
 use everstep_api::auth::Permission;

@@ -1,4 +1,4 @@
-//! The kinds of nodes, as editors learn of them.
+//! The kinds of nodes, for editors.
 
 use serde_json::{Value, json};
 
@@ -13,10 +13,11 @@ async fn every_kind_that_a_graph_may_hold_is_in_the_catalogue() {
     for name in ["start", "end", "javascript", "dataQuery", "condition", "delay", "loop", "http", "wait", "workflow"] {
         assert!(names.contains(&name), "{name} is missing in {names:?}");
     }
-    // An unknown kind is refused with the names of all: the catalogue has them.
+    // An unknown kind is rejected with the names of all kinds in the catalogue.
     let wrong = json!({"nodes": [{"id": "a", "type": "?"}]});
-    let told = server.post("/v1/workflows/validate", &wrong).await.is(200);
-    let hint = told["problems"].as_array().unwrap().iter().find(|problem| problem["path"] == "/nodes/0/type").unwrap();
+    let received = server.post("/v1/workflows/validate", &wrong).await.is(200);
+    let hint =
+        received["problems"].as_array().unwrap().iter().find(|problem| problem["path"] == "/nodes/0/type").unwrap();
     let hint = hint["hint"].as_str().unwrap();
     assert!(names.iter().filter(|name| **name != "noop").all(|name| hint.contains(name)), "{hint} and {names:?}");
     for kind in kinds {

@@ -1,4 +1,5 @@
-//! The way between nodes: only what a node of the cluster signed, for this node, now and once, is listened to.
+//! The channel between nodes: only requests that a node of the cluster signed, for this node, recently and once, are
+//! accepted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -85,7 +86,7 @@ fn rand() -> u64 {
     u64::from_ne_bytes(bytes)
 }
 
-/// All that is signed. The signature is made here anew, from its description.
+/// All signed parts. The signature is computed here again, from its description.
 #[derive(Clone)]
 struct Signed {
     key: String,
@@ -119,7 +120,7 @@ impl Signed {
         hex(&mac.finalize().into_bytes())
     }
 
-    /// Sends this with the signature of something that may be different.
+    /// Sends this request with the signature of a request that may be different.
     async fn send_as(&self, signature: &str) -> (u16, Value) {
         let request = Request::builder()
             .method(&*self.method)
@@ -200,7 +201,7 @@ async fn what_was_changed_on_its_way_is_refused() {
         assert_eq!(signed.send_as(wrong).await.0, 401, "{wrong}");
     }
     assert_eq!(listener.status().await, Status::Waiting);
-    // None of them used the nonce up.
+    // None of them consumed the nonce.
     assert_eq!(signed.send().await.0, 200);
 }
 
@@ -231,7 +232,7 @@ async fn a_request_for_another_node_is_not_taken() {
     let (channel, _folder) = channel(KEY).await;
     let before = Peer { id: node(5), ..listener.peer.clone() };
     assert_eq!(channel.send(&before, listener.input()).await, Err(Error::Unreachable(node(5))));
-    // What is asked for one workspace cannot be done in another.
+    // A request for one workspace cannot be applied in another.
     let (status, _) = Signed { caller: node(6).to_string(), ..listener.request() }.send().await;
     assert_eq!(status, 400);
     assert_eq!(listener.status().await, Status::Waiting);
@@ -305,7 +306,7 @@ async fn hints_are_gathered_while_one_request_is_on_its_way() {
     go.send(()).unwrap();
     channel.hint(&peer, Hint::Inbox);
     assert_eq!(next(&mut bodies).await, [Hint::Inbox]);
-    // Nothing more is to be said once the last request is answered.
+    // No hint is queued after the last request is answered.
     let flushed = channel.flush();
     go.send(()).unwrap();
     tokio::time::timeout(Duration::from_secs(5), flushed).await.unwrap();
@@ -336,7 +337,7 @@ async fn session(listener: &Listener) -> String {
     listener.engine.open_session(hello).await.unwrap().id.to_string()
 }
 
-/// Asks a node about workers, as another node would.
+/// Sends a question about workers to a node, as another node would.
 async fn ask(channel: &Channel, peer: &Peer, path: &'static str, body: &Value) -> (u16, Value) {
     let question = Question {
         path,
@@ -358,12 +359,12 @@ async fn what_is_said_to_a_worker_of_another_node_is_passed_on() {
     let session = session(&listener).await;
     let start = Start { allow_unserved: true, ..Start::new("greet", json!({})) };
     let run = listener.engine.start_run(start).await.unwrap().run;
-    let (status, told) = ask(&channel, &listener.peer, POLL, &json!({"session": session, "seen": 0})).await;
-    assert_eq!((status, &told["messages"][0]["turns"][0]["run"]), (200, &json!(run)), "{told}");
+    let (status, received) = ask(&channel, &listener.peer, POLL, &json!({"session": session, "seen": 0})).await;
+    assert_eq!((status, &received["messages"][0]["turns"][0]["run"]), (200, &json!(run)), "{received}");
     let report = json!({"n": 1, "run": run, "turn": 1, "kind": "returned", "output": "x".repeat(1024 * 1024 - 2)});
     let sent = json!({"session": session, "seen": 1, "reports": [report]});
-    let (status, told) = ask(&channel, &listener.peer, REPORTS, &sent).await;
-    assert_eq!((status, &told["messages"][0]["acks"][0][0]), (200, &json!(1)), "{told}");
+    let (status, received) = ask(&channel, &listener.peer, REPORTS, &sent).await;
+    assert_eq!((status, &received["messages"][0]["acks"][0][0]), (200, &json!(1)), "{received}");
     assert_eq!(listener.engine.wait(WorkspaceId::DEFAULT, run).await.unwrap().status, Status::Completed);
     let (status, listed) = ask(&channel, &listener.peer, "/cluster/v1/workers", &json!({})).await;
     assert_eq!((status, &listed[0]["worker"], &listed[0]["running"]), (200, &json!("host:1"), &json!(0)), "{listed}");
@@ -391,9 +392,9 @@ async fn a_held_poll_of_another_node_is_answered_when_there_is_something() {
         let start = Start { allow_unserved: true, ..Start::new("greet", json!({})) };
         listener.engine.start_run(start).await.unwrap()
     };
-    let ((status, told), started) = tokio::join!(polled, started);
-    assert_eq!((status, &told["messages"][0]["turns"][0]["run"]), (200, &json!(started.run)), "{told}");
-    // It is asked for one workspace, and by nobody of another.
+    let ((status, received), started) = tokio::join!(polled, started);
+    assert_eq!((status, &received["messages"][0]["turns"][0]["run"]), (200, &json!(started.run)), "{received}");
+    // The question is for one workspace, and other workspaces get nothing.
     let foreign = Signed {
         path: "/cluster/v1/worker/poll".to_owned(),
         caller: node(6).to_string(),

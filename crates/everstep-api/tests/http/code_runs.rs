@@ -1,4 +1,4 @@
-//! Runs of workflows that are written as code, as everybody else meets them.
+//! Runs of code workflows in the API.
 
 use axum::http::Method;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ async fn a_run_of_a_name_that_no_worker_has_registered_waits_for_one_if_that_is_
     let run = format!("/v1/runs/{}", started["run"]["id"].as_str().unwrap());
     let shown = server.get(&run).await.is(200);
     assert_eq!(shown["waitingFor"], "waits for a worker that serves onboard-user version 2: none is connected");
-    // Without a version: the newest that a worker has brought, else the first, whatever was asked for before.
+    // Without a version: the newest that a worker has registered, else the first, whatever was requested before.
     let newest = server.post("/v1/workflows/onboard-user/runs", &unserved).await.is(201);
     assert_eq!(newest["run"]["workflowVersion"], 1, "{newest}");
     let first = server.post("/v1/workflows/another/runs", &unserved).await.is(201);
@@ -163,7 +163,7 @@ async fn the_steps_of_a_run_of_code_are_shown_with_their_times() {
     assert_eq!(server.post(&signal, &json!({"ok": true, "by": "x"})).await.is(200), json!({"outcome": "accepted"}));
     let steps = server.get(&format!("{run}/steps")).await.is(200);
     let rows: Vec<_> = steps["steps"].as_array().unwrap().clone();
-    let told: Vec<_> =
+    let received: Vec<_> =
         rows.iter().map(|row| (row["key"].clone(), row["type"].clone(), row["status"].clone())).collect();
     let row = |key: &str, kind: &str, status: &str| (json!(key), json!(kind), json!(status));
     let expected = [
@@ -172,7 +172,7 @@ async fn the_steps_of_a_run_of_code_are_shown_with_their_times() {
         row("nap", "sleep", "waiting"),
         row("verified", "wait", "completed"),
     ];
-    assert_eq!(told, expected, "{steps}");
+    assert_eq!(received, expected, "{steps}");
     assert_eq!((&rows[0]["output"], &rows[0]["durationMs"]), (&json!({"id": 17}), &json!(1.5)));
     assert_eq!((&rows[1]["error"]["code"], &rows[1]["attempts"][0]["logs"]), (&json!("SMTP"), &json!(["trying"])));
     assert_eq!(rows[3]["output"], json!({"ok": true, "by": "x"}));
@@ -228,7 +228,7 @@ async fn a_signal_may_be_kept_until_something_waits_for_it() {
     let kept = journal["entries"].as_array().unwrap().iter().find(|entry| entry["event"] == "SignalBuffered");
     let kept = kept.unwrap_or_else(|| panic!("{journal}"));
     assert_eq!((&kept["data"]["event"], kept["data"]["until"].is_string()), (&json!("paid"), true));
-    // A graph keeps nothing.
+    // A graph buffers nothing.
     let graph = server.start_chain("graph", &[crate::support::wait_for_go()]).await;
     server.post(&format!("{graph}/signals/go?buffer=true"), &json!(1)).await.refuses(422, "VALIDATION_ERROR");
 }
@@ -251,7 +251,7 @@ async fn a_workflow_of_code_has_no_definition() {
     let new = json!({"name": "flow", "definition": chain(&[])});
     let status = server.post("/v1/workflows", &new).await.status;
     assert_eq!(status, 409);
-    // A version that new runs take may be chosen, and all of it be deleted.
+    // The version for new runs may be selected, and the whole workflow may be deleted.
     server.post("/v1/workflows/flow/activate", &json!({"version": 1})).await.is(200);
     let started = server.post("/v1/workflows/flow/runs", &Value::Null).await.is(201);
     assert_eq!(started["run"]["workflowVersion"], 1);
@@ -283,15 +283,15 @@ async fn the_version_that_starts_take_is_chosen_by_workers_and_operators() {
 }
 
 #[tokio::test]
-async fn a_worker_is_told_that_a_run_was_cancelled() {
+async fn a_worker_is_notified_that_a_run_was_cancelled() {
     let server = Server::start().await;
     let mut worker = Worker::open(&server, &[("flow", 1)]).await;
     let run = start(&server, "flow", &Value::Null).await;
     let turn = worker.turn().await;
     server.post(&format!("{run}/cancel"), &json!({"reason": "enough"})).await.is(200);
-    let told = worker.poll().await;
+    let received = worker.poll().await;
     let cancelled = json!({"run": turn["run"], "turn": 1, "reason": "cancelled", "detail": "enough"});
-    assert_eq!(told[0]["cancels"], json!([cancelled]), "{told:?}");
+    assert_eq!(received[0]["cancels"], json!([cancelled]), "{received:?}");
     let answers = worker.send(&turn, &[completed("late", &json!(1))]).await;
     assert_eq!(answers[0]["refused"][0]["code"], "RUN_ENDED", "{answers:?}");
 }
@@ -308,7 +308,7 @@ async fn many_runs_are_started_at_once() {
         let run = server.get(&format!("/v1/runs/{}", started[n]["id"].as_str().unwrap())).await.is(200);
         assert_eq!(run["input"], json!({"n": n}));
     }
-    // Each by itself: what is wrong with one is told in its place.
+    // Each separately: the error of one is in its position.
     let mixed = json!({"runs": [
         {"idempotencyKey": "k"},
         {"idempotencyKey": "k"},
@@ -347,7 +347,7 @@ async fn a_key_of_a_batch_is_a_run_s_own() {
     let is_started: Vec<_> = answer["runs"].as_array().unwrap().iter().map(|one| one["id"].is_string()).collect();
     assert_eq!(is_started, [true, false, false, true], "{answer}");
     assert_eq!(answer["runs"][1]["error"]["code"], "VALIDATION_ERROR");
-    // A header would name them all.
+    // A header would apply to all of them.
     let headed = server.post_with(path, &[("idempotency-key", "once")], &json!({"runs": [{}]})).await;
     let problem = headed.refuses(400, "VALIDATION_ERROR");
     assert!(problem["hint"].as_str().unwrap().contains("idempotencyKey"), "{problem}");
@@ -373,7 +373,7 @@ async fn a_start_names_a_version_that_a_worker_could_serve() {
 }
 
 #[tokio::test]
-async fn a_payload_that_nobody_could_read_is_refused_where_it_enters() {
+async fn an_unreadable_payload_is_rejected_where_it_enters() {
     let server = Server::start().await;
     let mut worker = Worker::open(&server, &[("flow", 1)]).await;
     let half = r#"{"order": 7, "note": "\ud83d"}"#;
@@ -392,7 +392,7 @@ async fn a_payload_that_nobody_could_read_is_refused_where_it_enters() {
 }
 
 #[tokio::test]
-async fn a_run_that_nobody_serves_says_so_whatever_is_open() {
+async fn a_run_without_a_worker_reports_it_whatever_is_open() {
     let server = Server::start().await;
     let mut worker = Worker::open(&server, &[("flow", 1)]).await;
     let unserved = "waits for a worker that serves flow version 1: none is connected";
@@ -404,19 +404,19 @@ async fn a_run_that_nobody_serves_says_so_whatever_is_open() {
         let wait = json!({"kind": "wait", "step": "paid"});
         worker.send(&turn, &[if is_nap { nap } else { wait }]).await;
     }
-    // One sleeps, and is due after its worker has gone; the other has a step under way beside its wait.
+    // One sleeps, and is due after its worker has disconnected; the other has a step in progress beside its wait.
     worker.close().await;
     let says = async |run: &str| server.get(run).await.is(200)["waitingFor"].clone();
     for run in [&naps, &waits] {
         until(unserved, async || (says(run).await == unserved).then_some(())).await;
     }
-    // One that is not due waits for what is open, whoever is there; a paused one is paused.
+    // A run that is not due waits for its open steps, whichever workers are connected; a paused one is paused.
     server.post(&format!("{waits}/pause"), &Value::Null).await.is(200);
     assert!(says(&waits).await.as_str().unwrap().starts_with("is paused"));
 }
 
 #[tokio::test]
-async fn a_fork_tells_which_steps_workers_perform_again() {
+async fn a_fork_lists_the_steps_that_workers_perform_again() {
     let server = Server::start().await;
     let mut worker = Worker::open(&server, &[("flow", 1)]).await;
     let run = start(&server, "flow", &Value::Null).await;

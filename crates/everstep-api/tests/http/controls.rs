@@ -1,4 +1,4 @@
-//! What a run is told from outside, and what it answers.
+//! Inputs of a run from clients, and the replies.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ async fn a_signal_is_accepted_once_per_key() {
 }
 
 #[tokio::test]
-async fn a_signal_that_nobody_waits_for_is_told_so() {
+async fn a_signal_without_a_wait_is_reported_as_ignored() {
     let server = Server::start().await;
     let run = server.start_chain("other", &[wait_for_go()]).await;
     let answer = server.post(&format!("{run}/signals/stop"), &json!({})).await.is(200);
@@ -53,7 +53,7 @@ async fn an_ignored_signal_is_answered_with_the_match_or_the_names_that_are_awai
     let reason = r#"a wait for this signal exists, but its match differs: step "ask" expects {"order":7}"#;
     assert_eq!(other, json!({"outcome": "ignored", "reason": reason}));
     let unknown = server.post(&format!("{run}/signals/payed"), &json!({"order": 7})).await.is(200);
-    let reason = r#"nothing waits for this signal; the run waits for "paid""#;
+    let reason = r#"no wait for this signal is open; the run waits for "paid""#;
     assert_eq!(unknown, json!({"outcome": "ignored", "reason": reason}));
     assert_eq!(server.post(&format!("{run}/signals/paid"), &json!({"order": 7})).await.is(200)["outcome"], "accepted");
 }

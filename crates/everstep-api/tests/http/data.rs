@@ -1,4 +1,4 @@
-//! Data sources and saved queries, and a run that asks them.
+//! Data sources and saved queries, and a run that uses them.
 
 use axum::http::Method;
 use everstep_api::auth::Permission;
@@ -96,7 +96,7 @@ async fn sources_and_queries_are_saved_shown_listed_and_deleted() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_told_with_its_place_and_nothing_is_saved() {
+async fn errors_are_reported_with_their_place_and_nothing_is_saved() {
     let server = shop().await;
     let secret = json!({"type": "postgres", "host": "db", "database": "shop", "user": "me", "password": "hunter2"});
     let answer = server.put("/v1/data-sources/wrong", &secret).await.refuses(422, "VALIDATION_ERROR");
@@ -130,7 +130,7 @@ async fn a_data_source_with_an_unknown_field_names_that_field() {
     let source = json!({"type": "sqlite", "path": "shop.db"});
     let answer = server.put("/v1/data-sources/wrong", &source).await.refuses(422, "VALIDATION_ERROR");
     let detail = answer["detail"].as_str().unwrap();
-    assert!(detail.contains("no field `path`; there are file, readOnly"), "{detail}");
+    assert!(detail.contains("the field `path` does not exist; the fields are file, readOnly"), "{detail}");
     assert!(detail.contains("`file` is missing"), "{detail}");
 }
 
@@ -158,7 +158,7 @@ async fn a_query_is_tried_as_a_step_would_ask() {
 }
 
 #[tokio::test]
-async fn a_source_is_tested_saved_or_not_and_no_secret_is_told() {
+async fn a_source_is_tested_saved_or_not_and_no_secret_is_shown() {
     let server = shop().await;
     let answer = server.post("/v1/data-sources/shop/test", &Value::Null).await.is(200);
     assert_eq!(answer["ok"], true, "{answer}");
@@ -178,7 +178,7 @@ async fn a_source_is_tested_saved_or_not_and_no_secret_is_told() {
 }
 
 #[tokio::test]
-async fn whoever_may_only_manage_cannot_send_a_secret_anywhere() {
+async fn an_operator_cannot_send_a_secret_to_a_host() {
     let server = shop().await;
     let manager = server.key_with(&[Permission::Manage, Permission::Read]).await;
     let ask =

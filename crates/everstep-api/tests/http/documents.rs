@@ -1,4 +1,4 @@
-//! What the API says about itself.
+//! The documents of the API about itself.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use crate::support::Server;
 
-/// Compares a page of the reference with what it should be.
-/// `BLESS=1 cargo test -p everstep-api --test http documents` writes it anew.
+/// Compares a page of the reference with its expected content. `BLESS=1 cargo test -p everstep-api --test http
+/// documents` writes it again.
 fn check(page: &str, make: impl Fn(&str) -> String) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference").join(page);
     let written = std::fs::read_to_string(&path).unwrap_or_default();
@@ -18,7 +18,7 @@ fn check(page: &str, make: impl Fn(&str) -> String) {
     if std::env::var_os("BLESS").is_some() {
         std::fs::write(&path, expected).unwrap();
     } else {
-        assert!(written == expected, "docs/reference/{page} is old: write it anew with BLESS=1");
+        assert!(written == expected, "docs/reference/{page} is out of date: write it again with BLESS=1");
     }
 }
 
@@ -28,8 +28,8 @@ fn the_committed_document_is_the_one_that_is_served() {
 }
 
 #[test]
-fn every_route_stands_in_the_reference() {
-    const BEGIN: &str = "<!-- routes: made from the table of routes; BLESS=1 writes them anew -->\n";
+fn every_route_is_in_the_reference() {
+    const BEGIN: &str = "<!-- routes: generated from the table of routes by BLESS=1 -->\n";
     const END: &str = "<!-- end of routes -->\n";
     check("http.md", |page| {
         let (before, rest) = page.split_once(BEGIN).expect("the page has a place for routes");
@@ -38,7 +38,7 @@ fn every_route_stands_in_the_reference() {
     });
 }
 
-/// The routes by group, each with what it needs and does.
+/// The routes by group, each with its access and its summary.
 fn list_of_routes() -> String {
     let (document, routes) = (openapi(), routes());
     let mut list = String::new();
@@ -59,7 +59,7 @@ fn list_of_routes() -> String {
 
 fn what_it_does(document: &Value, operation: &Value) -> String {
     let mut does = format!("{}.", operation["summary"].as_str().unwrap());
-    // What it needs stands in a column of its own.
+    // The access is in a separate column.
     let about = operation["description"]
         .as_str()
         .unwrap()
@@ -96,7 +96,7 @@ fn list_fields(schema: &Value) -> Option<String> {
 }
 
 #[tokio::test]
-async fn the_document_is_open_to_everybody_and_has_every_route() {
+async fn the_document_needs_no_key_and_has_every_route() {
     let server = Server::start().await;
     let document = server.ask(Method::GET, "/v1/openapi.json", &[], "").await.is(200);
     assert_eq!(document, openapi());
@@ -119,7 +119,7 @@ async fn the_document_is_open_to_everybody_and_has_every_route() {
     }
 }
 
-/// Everything that is referred to is there, and everything that is there is referred to.
+/// Every reference has a target, and every definition is referenced.
 #[test]
 fn the_document_refers_to_what_it_has() {
     let document = openapi();
@@ -154,7 +154,7 @@ async fn the_docs_page_asks_this_server_alone() {
     assert!(policy.contains("connect-src 'self'") && !policy.contains("unsafe"), "{policy}");
     let page = answer.is(200);
     let page = page.as_str().unwrap();
-    // No address of anybody else, in any of the ways in which a page can name one.
+    // No address of another host, in any form in which a page can contain one.
     for outside in
         ["http:", "https:", "\"//", "'//", "`//", "(//", "@import", " url(", "<link", "<img", "src=", "import("]
     {
@@ -168,8 +168,8 @@ async fn the_docs_page_asks_this_server_alone() {
 #[tokio::test]
 async fn the_root_leads_to_the_docs() {
     let server = Server::start().await;
-    let told = server.ask(Method::GET, "/", &[], "").await.is(200);
-    assert_eq!((&told["name"], &told["docs"]), (&"everstep".into(), &"/docs".into()));
+    let received = server.ask(Method::GET, "/", &[], "").await.is(200);
+    assert_eq!((&received["name"], &received["docs"]), (&"everstep".into(), &"/docs".into()));
     let answer = server.ask(Method::GET, "/", &[("accept", "text/html,*/*")], "").await;
     assert_eq!(answer.headers["location"], "/docs");
     assert_eq!(answer.is(303), Value::Null);

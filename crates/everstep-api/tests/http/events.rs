@@ -1,4 +1,4 @@
-//! Runs as server-sent events: a snapshot, then everything, once, up to the end.
+//! Runs as server-sent events: a snapshot, then every update, once, up to the end.
 
 use std::time::{Duration, Instant};
 
@@ -46,60 +46,60 @@ async fn a_run_is_followed_from_its_snapshot_to_its_end() {
 }
 
 #[tokio::test]
-async fn whoever_comes_again_misses_nothing_and_gets_nothing_twice() {
+async fn a_client_that_reconnects_misses_nothing_and_gets_nothing_twice() {
     let server = Server::start().await;
     let noop = |id: &str| json!({"id": id, "type": "noop"});
     let run = server.start_chain("steps", &[noop("a"), wait_for_go(), noop("b")]).await;
     server.wait_for(&run, "waiting").await;
     let path = format!("{run}/events");
-    // Read a little, leave, come again with the last id: before and after the run has gone on.
+    // Read a little, disconnect, reconnect with the last id: before and after the run has continued.
     let mut first = Stream::open(&server, &format!("{path}?after=0"), &[]).await;
-    let mut told = vec![first.next().await.unwrap(), first.next().await.unwrap()];
+    let mut received = vec![first.next().await.unwrap(), first.next().await.unwrap()];
     drop(first);
-    let id = told[1].id.unwrap().to_string();
-    // The header wins: a browser sends it beside the address that it began with.
+    let id = received[1].id.unwrap().to_string();
+    // The header takes precedence: a browser sends it with its original address.
     let mut second = Stream::open(&server, &format!("{path}?after=0"), &[("last-event-id", &id)]).await;
-    told.extend(second.until(|event| event.name == "status").await);
+    received.extend(second.until(|event| event.name == "status").await);
     server.post(&format!("{run}/signals/go"), &json!({})).await.is(200);
     server.wait_for(&run, "completed").await;
     drop(second);
-    let id = told.iter().filter_map(|event| event.id).next_back().unwrap().to_string();
-    told.extend(Stream::open(&server, &path, &[("last-event-id", &id)]).await.rest().await);
+    let id = received.iter().filter_map(|event| event.id).next_back().unwrap().to_string();
+    received.extend(Stream::open(&server, &path, &[("last-event-id", &id)]).await.rest().await);
     let journal = journal(&server, &run).await;
-    assert_eq!(entries(&told), journal);
-    assert_eq!(statuses(&told), ["waiting", "completed"]);
-    // From every place.
+    assert_eq!(entries(&received), journal);
+    assert_eq!(statuses(&received), ["waiting", "completed"]);
+    // From every entry.
     for after in 0..journal.len() {
         let events = Stream::open(&server, &format!("{path}?after={after}"), &[]).await.rest().await;
         assert_eq!(entries(&events), journal[after..], "after {after}");
         assert_eq!(statuses(&events), ["completed"]);
         assert_eq!(events.last().unwrap().name, "end");
     }
-    // Nothing will ever follow: a browser is told to stay away.
+    // Nothing will ever follow: a browser must not reconnect.
     let last = journal.len().to_string();
     let headers = [("x-api-key", server.key()), ("last-event-id", &last)];
     assert_eq!(server.ask(Method::GET, &path, &headers, "").await.status, 204);
-    // Whoever begins with an ended run is shown it, and its end.
+    // A client that begins with an ended run receives the run, and its end.
     let events = Stream::open(&server, &path, &[]).await.rest().await;
     assert_eq!(events.iter().map(|event| &*event.name).collect::<Vec<_>>(), ["snapshot", "end"]);
     assert_eq!(events[0].data["run"]["status"], "completed");
 }
 
 #[tokio::test]
-async fn pauses_failures_and_retries_are_told() {
+async fn pauses_failures_and_retries_are_sent() {
     let server = Server::start().await;
     let run = server.start_chain("waits", &[wait_for_go()]).await;
     server.wait_for(&run, "waiting").await;
     let mut stream = Stream::open(&server, &format!("{run}/events"), &[]).await;
-    let mut told = Vec::new();
+    let mut received = Vec::new();
     for (control, status) in [("pause", "paused"), ("resume", "waiting"), ("cancel", "cancelled")] {
         server.post(&format!("{run}/{control}"), &Value::Null).await.is(200);
-        told.extend(stream.until(|event| event.name == "status").await);
-        assert_eq!(told.last().unwrap().data["status"], status);
+        received.extend(stream.until(|event| event.name == "status").await);
+        assert_eq!(received.last().unwrap().data["status"], status);
     }
     assert_eq!(stream.next().await.unwrap().data, json!({"status": "cancelled"}));
     assert!(stream.next().await.is_none());
-    assert_eq!(entries(&told).len(), 3);
+    assert_eq!(entries(&received).len(), 3);
 
     let fails = json!({"id": "js", "type": "javascript", "retry": {"maxAttempts": 1},
         "config": {"code": "if (ctx.fixed) return 1; throw new Error('no')"}});
@@ -107,13 +107,13 @@ async fn pauses_failures_and_retries_are_told() {
     server.wait_for(&run, "waiting").await;
     let mut stream = Stream::open(&server, &format!("{run}/events?after=0"), &[]).await;
     server.post(&format!("{run}/signals/go"), &json!({})).await.is(200);
-    let mut told = stream.rest().await;
-    assert_eq!(told.last().unwrap().data, json!({"status": "failed"}));
-    // A failed run may be tried again: whoever comes then is told how it went on.
-    let id = told.iter().filter_map(|event| event.id).next_back().unwrap();
+    let mut received = stream.rest().await;
+    assert_eq!(received.last().unwrap().data, json!({"status": "failed"}));
+    // A failed run may be retried: a client that connects then receives its continuation.
+    let id = received.iter().filter_map(|event| event.id).next_back().unwrap();
     server.post(&format!("{run}/retry"), &Value::Null).await.is(200);
-    told.extend(Stream::open(&server, &format!("{run}/events?after={id}"), &[]).await.rest().await);
-    assert_eq!(entries(&told), journal(&server, &run).await);
+    received.extend(Stream::open(&server, &format!("{run}/events?after={id}"), &[]).await.rest().await);
+    assert_eq!(entries(&received), journal(&server, &run).await);
 }
 
 #[tokio::test]
@@ -127,7 +127,7 @@ async fn a_stream_shows_that_it_lives() {
 }
 
 #[tokio::test]
-async fn who_may_not_see_a_run_may_not_follow_it() {
+async fn a_caller_without_permission_cannot_follow_a_run() {
     let server = Server::start().await;
     let run = server.start_chain("waits", &[wait_for_go()]).await;
     let path = format!("{run}/events");
@@ -185,21 +185,21 @@ async fn a_server_that_stops_ends_its_streams_at_once() {
 }
 
 #[tokio::test]
-async fn a_reader_that_does_not_read_holds_nobody_up() {
+async fn a_reader_that_does_not_read_delays_no_other() {
     let server = Server::start().await;
     let code = "return 'x'.repeat(200000)";
     let big = (0..60).map(|n| json!({"id": format!("big{n}"), "type": "javascript", "config": {"code": code}}));
     let steps: Vec<_> = std::iter::once(wait_for_go()).chain(big).collect();
     let run = server.start_chain("big", &steps).await;
     server.wait_for(&run, "waiting").await;
-    // Twelve megabytes are written while this reader stands still.
+    // Twelve megabytes are written while this reader does not read.
     let mut slow = Stream::open(&server, &format!("{run}/events?after=0"), &[]).await;
     server.post(&format!("{run}/signals/go"), &json!({})).await.is(200);
     assert_eq!(server.get(&format!("{run}?waitSeconds=30")).await.is(200)["status"], "completed");
     let events = slow.rest().await;
-    let told: Vec<_> = entries(&events).iter().map(|entry| entry["seq"].as_u64().unwrap()).collect();
+    let received: Vec<_> = entries(&events).iter().map(|entry| entry["seq"].as_u64().unwrap()).collect();
     let version = server.get(&run).await.is(200)["version"].as_u64().unwrap();
-    assert_eq!(told, (1..=version).collect::<Vec<_>>());
+    assert_eq!(received, (1..=version).collect::<Vec<_>>());
 }
 
 #[tokio::test]
@@ -215,7 +215,7 @@ async fn a_ticket_opens_a_stream_that_outlives_it() {
     let path = format!("{run}/events?ticket={}", ticket(server.key()).await);
     let mut stream = Stream::open_with(&server, &path, &[]).await;
     assert_eq!(stream.next().await.unwrap().name, "snapshot");
-    // A browser comes again with the same address and the id that it saw last.
+    // A browser reconnects with the same address and the id that it received last.
     let mut again = Stream::open_with(&server, &path, &[("last-event-id", "1")]).await;
     assert_eq!(again.next().await.unwrap().id, Some(2));
     let path = format!("{run}/events?ticket={}", ticket(&weak).await);
@@ -249,7 +249,7 @@ async fn a_test_run_is_followed_until_it_is_deleted() {
     assert_eq!(snapshot.data["context"]["input"], json!({"n": 1}));
     let key = [("x-api-key", server.key())];
     assert_eq!(server.ask(Method::DELETE, &format!("/v1/test-runs/{id}"), &key, "").await.status, 204);
-    // Its last entry may be gone before it was told.
+    // Its last entry may be deleted before it was sent.
     let last = stream.rest().await.pop().unwrap();
     assert_eq!(last.name, "end");
     assert!([json!("cancelled"), Value::Null].contains(&last.data["status"]), "{}", last.data);

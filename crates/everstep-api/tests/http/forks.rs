@@ -1,4 +1,4 @@
-//! Runs that go on from others, and runs that leave nothing behind.
+//! Runs that continue from others, and test runs.
 
 use axum::http::Method;
 use everstep_api::auth::Permission;
@@ -35,7 +35,7 @@ async fn a_fork_goes_on_from_where_its_original_was() {
     assert_eq!(listed["runs"][0]["origin"], ended["id"]);
     assert_eq!(listed["runs"].as_array().unwrap().len(), 2);
 
-    // Earlier, what was performed is performed again.
+    // Earlier steps are performed again.
     let early = server.post(&format!("{run}/fork"), &json!({"at": 1})).await.is(201);
     assert_eq!(early["notUndone"]["steps"], json!(["work"]));
     let place = format!("/v1/runs/{}", early["run"]["id"].as_str().unwrap());
@@ -52,11 +52,11 @@ async fn a_run_that_was_over_is_not_forked_there() {
     let at = server.wait_for(&run, "waiting").await["version"].as_u64().unwrap();
     server.post(&format!("{run}/cancel"), &Value::Null).await.is(200);
     let refused = server.post(&format!("{run}/fork"), &json!({"at": at + 1})).await.refuses(409, "RUN_ENDED");
-    assert_eq!(refused["hint"], format!("the last entry that it can be forked at is {at}"));
+    assert_eq!(refused["hint"], format!("the last entry at which it can be forked is {at}"));
     let missing = server.post(&format!("{run}/fork"), &json!({"at": 99})).await.refuses(400, "VALIDATION_ERROR");
     assert_eq!(missing["hint"], format!("its last entry is {}", at + 1));
     server.post(&format!("{run}/fork"), &json!({"input": {}})).await.refuses(400, "VALIDATION_ERROR");
-    // Without a place it is the last that can be.
+    // Without `at` it is the last possible entry.
     let forked = server.post(&format!("{run}/fork"), &Value::Null).await.is(201);
     assert_eq!(forked["forkedAt"], at);
     let short = server.start_chain("short", &[]).await;
@@ -96,7 +96,7 @@ async fn a_test_run_leaves_nothing_behind() {
     let ended = server.get(&format!("{run}?waitSeconds=30")).await.is(200);
     assert_eq!((&ended["status"], &ended["output"]), (&json!("completed"), &json!({"n": 3})));
     let steps = server.get(&format!("{run}/steps")).await.is(200);
-    assert_eq!(steps["steps"][1]["type"], "wait", "its workflow stands in its journal");
+    assert_eq!(steps["steps"][1]["type"], "wait", "its workflow is in its journal");
     let id = run.strip_prefix("/v1/runs/").unwrap();
     assert_eq!(delete(&server, &format!("/v1/test-runs/{id}")).await.status, 204);
     server.get(&run).await.refuses(404, "NOT_FOUND");
@@ -111,13 +111,13 @@ async fn a_test_run_that_goes_on_is_stopped_and_deleted() {
     let id = started["run"]["id"].as_str().unwrap();
     assert_eq!(delete(&server, &format!("/v1/test-runs/{id}")).await.status, 204);
     server.get(&format!("/v1/runs/{id}")).await.refuses(404, "NOT_FOUND");
-    // A run of a saved workflow is no test.
+    // A run of a saved workflow is not a test.
     let run = server.start_chain("real", &[wait_for_go()]).await;
     let path = run.replace("/v1/runs/", "/v1/test-runs/");
     let refused = delete(&server, &path).await.refuses(409, "NOT_A_TEST_RUN");
     assert!(refused["detail"].as_str().unwrap().ends_with("is not a test run"), "{refused}");
     server.get(&run).await.is(200);
-    // What could not be saved cannot be tested.
+    // An invalid definition cannot be tested.
     let wrong = server.post("/v1/test-runs", &json!({"definition": {"nodes": [], "edges": []}})).await;
     assert!(!wrong.refuses(422, "VALIDATION_ERROR")["problems"].as_array().unwrap().is_empty());
     server.post("/v1/test-runs", &json!({"input": {}})).await.refuses(400, "VALIDATION_ERROR");

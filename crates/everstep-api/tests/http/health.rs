@@ -1,4 +1,4 @@
-//! What probes are shown.
+//! The responses to probes.
 
 use std::pin::Pin;
 use std::sync::Arc;

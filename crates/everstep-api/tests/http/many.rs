@@ -1,4 +1,4 @@
-//! Many runs: found by what they were given, by way of their workflow, and steered together.
+//! Many runs: found by their input, by their workflow, and controlled together.
 
 use axum::http::Method;
 use everstep_api::auth::Permission;
@@ -11,7 +11,7 @@ fn ids(page: &Value) -> Vec<String> {
     runs.iter().map(|run| run["id"].as_str().unwrap().to_owned()).collect()
 }
 
-/// A server with a workflow that waits, and so many runs of it, oldest first.
+/// A server with a workflow that waits, and this many runs of it, oldest first.
 async fn with_runs(count: u32) -> (Server, Vec<String>) {
     let server = Server::start().await;
     server.put("/v1/workflows/waits", &chain(&[wait_for_go()])).await.is(201);
@@ -67,9 +67,9 @@ async fn runs_are_reached_by_way_of_their_workflow() {
     let wrong = format!("/v1/workflows/other/runs/{}", runs[0]);
     server.get(&wrong).await.refuses(404, "NOT_FOUND");
     server.post(&format!("{wrong}/signals/go"), &json!({})).await.refuses(404, "NOT_FOUND");
-    // A signal says whether something waited for it.
+    // The response to a signal shows whether a wait was open for it.
     let none = server.post(&format!("{run}/signals/stop"), &json!({})).await.is(200);
-    let reason = r#"nothing waits for this signal; the run waits for "go""#;
+    let reason = r#"no wait for this signal is open; the run waits for "go""#;
     assert_eq!((&none["outcome"], &none["reason"]), (&json!("ignored"), &json!(reason)));
     assert_eq!(server.post(&format!("{run}/signals/go"), &json!({})).await.is(200)["outcome"], "accepted");
     assert_eq!(server.get(&format!("{run}?waitSeconds=30")).await.is(200)["status"], "completed");
@@ -104,7 +104,7 @@ async fn many_runs_are_controlled_at_once() {
         let status = if n % 2 == 0 { "cancelled" } else { "waiting" };
         assert_eq!(server.get(&format!("/v1/runs/{run}")).await.is(200)["status"], status);
     }
-    // What cannot be done to a run is told, and done to the others.
+    // A rejected control is reported, and applied to the others.
     let all = json!({"action": "pause", "all": true});
     let paused = server.post("/v1/runs/bulk", &all).await.is(200);
     assert_eq!((&paused["accepted"], &paused["refused"]), (&json!(2), &json!(3)), "{paused}");

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Answer, Server, Setup, until, wait_for_go};
 
-pub(crate) const SECRET: &str = "thirty-two bytes that nobody has";
+pub(crate) const SECRET: &str = "thirty-two bytes that unknown has";
 const AUDIENCE: &str = "everstep";
 const ISSUER: &str = "https://issuer.example";
 
@@ -212,11 +212,11 @@ async fn a_bad_token_is_refused_counted_and_not_logged() {
     let forged = {
         let token = rsa.token(&good);
         let (message, signature) = token.rsplit_once('.').unwrap();
-        let other = SigningKey::rsa("rsa", 0).token(&with("sub", json!("somebody-else")));
+        let other = SigningKey::rsa("rsa", 0).token(&with("sub", json!("another-person")));
         assert_ne!(message, other.rsplit_once('.').unwrap().0);
         format!("{}.{signature}", other.rsplit_once('.').unwrap().0)
     };
-    // The public keys are known to everybody, in more than one encoding.
+    // The public keys are known to every client, in more than one encoding.
     let public = SigningKey::secret(&rsa.public_bytes());
     let modulus = SigningKey::secret(rsa.jwk()["n"].as_str().unwrap().as_bytes());
     let time = now(&server);
@@ -236,8 +236,8 @@ async fn a_bad_token_is_refused_counted_and_not_logged() {
         ("critical_header", rsa.token_with(&json!({"alg": "RS256", "kid": "rsa", "crit": []}), &good)),
         ("issuer", rsa.token(&with("iss", json!("https://other.example")))),
         ("issuer", rsa.token(&with("iss", json!([issuer.url()])))),
-        ("audience", rsa.token(&with("aud", json!("somebody")))),
-        ("audience", rsa.token(&with("aud", json!(["somebody", "else"])))),
+        ("audience", rsa.token(&with("aud", json!("other")))),
+        ("audience", rsa.token(&with("aud", json!(["other", "else"])))),
         ("expired", rsa.token(&with("exp", json!(time - 31)))),
         ("not_yet_valid", rsa.token(&with("nbf", json!(time + 60)))),
         ("claims", rsa.token(&without("iss"))),
@@ -370,25 +370,25 @@ async fn the_issuer_rotates_its_keys_without_a_restart() {
 async fn the_last_keys_are_used_for_a_day_while_the_issuer_is_down() {
     let key = SigningKey::ed25519("key");
     let (server, issuer, machine) = start_with(&[&key]).await;
-    let ask_anew =
+    let ask_again =
         async |person: &str| get(&server, &key.token(&claims(&server, issuer.url(), person)), "/v1/me").await;
     // There has never been a key: the token may be good.
     issuer.set_mode(IssuerMode::Fail);
-    let answer = ask_anew("ann").await;
+    let answer = ask_again("ann").await;
     assert!(answer.headers.contains_key("retry-after"));
     answer.refuses(503, "UNAVAILABLE");
     issuer.set_mode(IssuerMode::Serve);
     machine.advance(2);
-    ask_anew("ann").await.is(200);
+    ask_again("ann").await.is(200);
     // An API key needs no issuer.
     issuer.set_mode(IssuerMode::Fail);
     machine.advance(301);
-    ask_anew("bob").await.is(200);
+    ask_again("bob").await.is(200);
     server.get("/v1/me").await.is(200);
     let asked = issuer.requests();
-    ask_anew("mia").await.is(200);
+    ask_again("mia").await.is(200);
     assert_eq!(issuer.requests(), asked, "a failed reading is not repeated at once");
-    // It hangs: whoever names a known key does not wait for it.
+    // It hangs: a token that names a known key does not wait for it.
     issuer.set_mode(IssuerMode::Hang);
     let unknown = SigningKey::ed25519("unknown").token(&claims(&server, issuer.url(), "eve"));
     machine.advance(31);
@@ -396,15 +396,15 @@ async fn the_last_keys_are_used_for_a_day_while_the_issuer_is_down() {
         answer = get(&server, &unknown, "/v1/me") => panic!("the issuer hangs: {}", answer.status),
         answer = async {
             until("a request to the issuer", async || (issuer.requests() > asked).then_some(())).await;
-            ask_anew("joe").await
+            ask_again("joe").await
         } => drop(answer.is(200)),
     }
     // It is gone, and the day ends.
     issuer.stop();
     machine.advance(23 * 3_600);
-    ask_anew("ann").await.is(200);
+    ask_again("ann").await.is(200);
     machine.advance(3_600);
-    ask_anew("ann").await.refuses(503, "UNAVAILABLE");
+    ask_again("ann").await.refuses(503, "UNAVAILABLE");
     server.get("/v1/me").await.is(200);
 }
 
@@ -455,7 +455,7 @@ async fn a_ticket_of_a_person_ends_with_the_token() {
     let long = ticket(600, &["workflow:view"]).await;
     assert_eq!((open(&short).await, open(&long).await), (200, 200));
     assert_eq!(open(&ticket(600, &["workflow:act"]).await).await, 403);
-    // A ticket opens live routes alone.
+    // A ticket opens only by live routes.
     server
         .ask(Method::GET, "/v1/runs", &[("authorization", &format!("Bearer {long}"))], "")
         .await

@@ -1,4 +1,4 @@
-//! Runs: started once per key, shown, waited for, listed, and told step by step.
+//! Runs: started once per idempotency key, shown, waited for, listed, and read step by step.
 
 use std::time::{Duration, Instant};
 
@@ -157,7 +157,7 @@ async fn every_start_refuses_a_nul_character_in_the_input_alike() {
     assert_eq!(started["runs"][0]["error"]["code"], "VALIDATION_ERROR", "{started}");
     assert_eq!(started["runs"][0]["error"]["status"], 422, "{started}");
     assert!(started["runs"][1]["id"].is_string(), "{started}");
-    // An escaped backslash before the same letters is no NUL.
+    // An escaped backslash before the same letters is not a NUL.
     server.post("/v1/workflows/plain/runs", &json!({"input": {"text": "a\\u0000"}})).await.is(201);
 }
 
@@ -209,9 +209,10 @@ async fn runs_are_listed_page_by_page() {
 }
 
 #[tokio::test]
-async fn a_journal_is_told_in_pages() {
+async fn a_journal_is_read_in_pages() {
     let server = Server::start().await;
-    let run = server.start_chain("told", &[json!({"id": "a", "type": "noop", "config": {"output": {"n": 1}}})]).await;
+    let run =
+        server.start_chain("received", &[json!({"id": "a", "type": "noop", "config": {"output": {"n": 1}}})]).await;
     server.get(&format!("{run}?waitSeconds=30")).await.is(200);
     let whole = server.get(&format!("{run}/journal")).await.is(200);
     let entries = whole["entries"].as_array().unwrap();
@@ -248,7 +249,7 @@ async fn nodes_are_listed_for_admins() {
     let [node] = &listed["nodes"].as_array().unwrap()[..] else { panic!("one node: {listed}") };
     assert_eq!(node["id"], server.get(&run).await.is(200)["owner"]);
     assert_eq!((&node["isSelf"], &node["isFenced"], &node["runs"]), (&json!(true), &json!(false), &json!(1)));
-    // Nobody else may use the database, so there is no lease that could end.
+    // No other node can use the database, so there is no lease that could end.
     assert_eq!((&node["leaseUntil"], &node["isExpired"]), (&Value::Null, &json!(false)));
     let key = server.key_with(&[Permission::View]).await;
     server.ask(Method::GET, "/v1/nodes", &[("x-api-key", &key)], "").await.refuses(403, "PERMISSION_DENIED");

@@ -144,8 +144,11 @@ async fn a_definition_that_names_an_unknown_secret_is_saved_with_a_warning() {
         "message": "the workspace has no secret \"shop-token\"",
         "hint": "create it before a run reaches this node: everstep secrets set, or PUT /v1/secrets/{name}",
     }]);
-    let told = server.post("/v1/workflows/validate", &definition).await.is(200);
-    assert_eq!((&told["valid"], &told["problems"], &told["warnings"]), (&json!(true), &json!([]), &expected));
+    let received = server.post("/v1/workflows/validate", &definition).await.is(200);
+    assert_eq!(
+        (&received["valid"], &received["problems"], &received["warnings"]),
+        (&json!(true), &json!([]), &expected)
+    );
     let saved = server.put("/v1/workflows/shop", &definition).await.is(201);
     assert_eq!(saved["warnings"], expected);
     let created = server.post("/v1/workflows", &json!({"name": "shop-2", "definition": definition})).await.is(201);
@@ -163,8 +166,8 @@ async fn one_round_reports_every_problem() {
         json!({"id": "script", "type": "javascript", "config": {"code": "const a = 1;\nreturn a +* 2;"}}),
         json!({"id": "sum", "type": "transform", "config": {"value": "{{ctx.totl}}"}}),
     ]);
-    let told = server.post("/v1/workflows/validate", &definition).await.is(200);
-    let found = told["problems"].as_array().unwrap();
+    let received = server.post("/v1/workflows/validate", &definition).await.is(200);
+    let found = received["problems"].as_array().unwrap();
     let places: Vec<_> = found.iter().map(|problem| (&problem["path"], &problem["code"])).collect();
     assert_eq!(
         places,
@@ -177,5 +180,5 @@ async fn one_round_reports_every_problem() {
     let message = found[1]["message"].as_str().unwrap();
     assert!(message.starts_with("SyntaxError: ") && message.ends_with(" at line 2, column 11"), "{message}");
     let refused = server.put("/v1/workflows/odd", &definition).await.refuses(422, "VALIDATION_ERROR");
-    assert_eq!(refused["problems"], told["problems"]);
+    assert_eq!(refused["problems"], received["problems"]);
 }

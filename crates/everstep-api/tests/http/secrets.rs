@@ -1,4 +1,4 @@
-//! Secrets: they go in, and never come out.
+//! Secrets: they can be written, and never read.
 
 use everstep_core::ids::WorkspaceId;
 use serde_json::{Value, json};
@@ -27,12 +27,12 @@ async fn a_secret_is_set_listed_by_name_and_deleted() {
     let gone = server.delete("/v1/secrets/stripe-key").await;
     assert_eq!((gone.status, gone.body), (204, Value::Null));
     server.delete("/v1/secrets/stripe-key").await.refuses(404, "NOT_FOUND");
-    // There is no way to read one.
+    // There is no route to read one.
     server.get("/v1/secrets/a.first").await.refuses(405, "METHOD_NOT_ALLOWED");
 }
 
 #[tokio::test]
-async fn a_secret_that_cannot_be_kept_is_refused_and_not_told_again() {
+async fn an_invalid_secret_is_rejected_and_not_repeated() {
     let server = Server::start().await;
     for (name, value) in [
         ("-x", json!({"value": "sesame"})),
@@ -50,7 +50,7 @@ async fn a_secret_that_cannot_be_kept_is_refused_and_not_told_again() {
     }
     let large = json!({"value": "x".repeat(500_000)});
     server.put("/v1/secrets/x", &large).await.refuses(413, "PAYLOAD_TOO_LARGE");
-    // As large as it may be, each character written as six.
+    // The maximum size, with each character written as six.
     let wide = format!("{{\"value\": \"{}\"}}", "\\u0001".repeat(65_536));
     let value: Value = serde_json::from_str(&wide).unwrap();
     server.put("/v1/secrets/wide", &value).await.is(201);
@@ -58,7 +58,7 @@ async fn a_secret_that_cannot_be_kept_is_refused_and_not_told_again() {
 }
 
 #[tokio::test]
-async fn without_a_key_nothing_is_stored_and_the_command_that_makes_one_is_told() {
+async fn without_a_key_nothing_is_stored_and_the_remedy_is_shown() {
     let server = Server::without_secrets_key().await;
     let problem = server.put("/v1/secrets/x", &json!({"value": "sesame"})).await.refuses(409, "SECRETS_KEY_MISSING");
     let hint = problem["hint"].as_str().unwrap();

@@ -29,7 +29,7 @@ struct Client {
 }
 
 impl Client {
-    /// A connection that has not yet said who it is.
+    /// A connection that has not sent its credentials yet.
     async fn open(server: &Server, headers: &[(&'static str, &str)]) -> Self {
         let mut request = format!("ws://{}{PLACE}", server.address()).into_client_request().unwrap();
         for (name, value) in headers {
@@ -49,7 +49,7 @@ impl Client {
         client
     }
 
-    /// Says who it is; an error is what the stock client finds in `error.data`.
+    /// Sends its credentials; an error is `error.data` of the stock client.
     async fn introduce(&mut self, auth: &Value) -> Result<(), Value> {
         let auth = if auth.is_null() { String::new() } else { auth.to_string() };
         self.send(&format!("40{auth}")).await;
@@ -63,7 +63,7 @@ impl Client {
         }
     }
 
-    /// Asks and returns the answer; what comes before it is kept.
+    /// Sends a request and returns the response; earlier events are kept.
     async fn ask(&mut self, name: &str, argument: &Value) -> Value {
         self.asked += 1;
         self.send(&format!("42{}{}", self.asked, json!([name, argument]))).await;
@@ -81,7 +81,7 @@ impl Client {
         self.ask("workflow_run_join", &json!({"runId": id(run)})).await
     }
 
-    /// Events up to one that is meant.
+    /// Events up to the one that matches.
     async fn until(&mut self, is_meant: impl Fn(&str, &Value) -> bool) -> Vec<(String, Value)> {
         let mut events = Vec::new();
         loop {
@@ -128,12 +128,12 @@ fn id(run: &str) -> &str {
     run.trim_start_matches("/v1/runs/")
 }
 
-/// What a run's journal should have been told as: seq, step and status of every step entry.
+/// The expected events of a run's journal: seq, step and status of every step entry.
 async fn expected(server: &Server, run: &str) -> Vec<(u64, String, String)> {
     let page = server.get(&format!("{run}/journal?limit=1000")).await.is(200);
     assert!(page["nextAfter"].is_null());
     let entries = page["entries"].as_array().unwrap().clone();
-    let told = entries.iter().filter_map(|entry| {
+    let received = entries.iter().filter_map(|entry| {
         let is_slow = ["delay", "wait", "child"].iter().any(|kind| entry["data"]["kind"] == *kind);
         let status = match entry["event"].as_str().unwrap() {
             "StepDispatched" if is_slow => "waiting",
@@ -146,7 +146,7 @@ async fn expected(server: &Server, run: &str) -> Vec<(u64, String, String)> {
         let step = entry["step"].as_str().unwrap().to_owned();
         Some((entry["seq"].as_u64().unwrap(), step, status.to_owned()))
     });
-    told.collect()
+    received.collect()
 }
 
 fn steps(events: &[(String, Value)]) -> Vec<(u64, String, String)> {
@@ -161,40 +161,40 @@ fn statuses(events: &[(String, Value)]) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn a_run_is_told_alike_whenever_it_is_joined() {
+async fn a_run_has_the_same_messages_whenever_it_is_joined() {
     let server = Server::start().await;
     let js = json!({"id": "js", "type": "javascript", "config": {"code": "return {n: 1}"}});
-    let run = server.start_chain("told", &[wait_for_go(), js]).await;
+    let run = server.start_chain("received", &[wait_for_go(), js]).await;
     server.wait_for(&run, "waiting").await;
     let mut during = Client::connect(&server, server.key()).await;
     let answer = during.join(&run).await;
     assert_eq!((&answer["ok"], &answer["status"]), (&json!(true), &json!("WAITING")));
-    let mut told = during.until_status("WAITING").await;
-    assert_eq!(told.last().unwrap().1["seq"], answer["seq"]);
-    assert_eq!(told.last().unwrap().1["contextData"]["input"], json!({}));
+    let mut received = during.until_status("WAITING").await;
+    assert_eq!(received.last().unwrap().1["seq"], answer["seq"]);
+    assert_eq!(received.last().unwrap().1["contextData"]["input"], json!({}));
     assert_eq!(during.join(&run).await, json!({"ok": true, "repeated": true}));
     server.post(&format!("{run}/signals/go"), &json!({"from": "me"})).await.is(200);
-    told.extend(during.until_status("COMPLETED").await);
+    received.extend(during.until_status("COMPLETED").await);
     let expected = expected(&server, &run).await;
-    assert_eq!(steps(&told), expected);
-    assert_eq!(statuses(&told), ["WAITING", "RUNNING", "COMPLETED"]);
-    let last = &told.last().unwrap().1;
+    assert_eq!(steps(&received), expected);
+    assert_eq!(statuses(&received), ["WAITING", "RUNNING", "COMPLETED"]);
+    let last = &received.last().unwrap().1;
     assert_eq!(last["instanceID"], id(&run));
     assert_eq!(last["contextData"]["jsResult"], json!({"n": 1}));
     assert!(last["contextData"].as_object().unwrap().keys().all(|name| !name.starts_with("__")));
-    let done = told.iter().find(|(_, data)| data["nodeID"] == "js" && data["status"] == "success").unwrap();
+    let done = received.iter().find(|(_, data)| data["nodeID"] == "js" && data["status"] == "success").unwrap();
     assert_eq!((&done.1["output"], &done.1["error"]), (&json!({"n": 1}), &Value::Null));
     assert_eq!((&done.1["instanceID"], &done.1["attempt"]), (&json!(id(&run)), &json!(1)));
 
-    // Afterwards the same is told, by the same connection too: it has left with the end.
+    // Afterwards the same is sent, also on the same connection: it has left with the end.
     let mut after = Client::connect(&server, server.key()).await;
     for client in [&mut after, &mut during] {
         assert_eq!(client.join(&run).await["status"], "COMPLETED");
-        let told = client.until_status("COMPLETED").await;
-        assert_eq!(steps(&told), expected);
-        assert_eq!(statuses(&told), ["COMPLETED"]);
+        let received = client.until_status("COMPLETED").await;
+        assert_eq!(steps(&received), expected);
+        assert_eq!(statuses(&received), ["COMPLETED"]);
     }
-    // Whoever knows a part is told the rest.
+    // A client that knows a part receives the rest.
     let middle = expected[2].0;
     let answer = after.ask("workflow_run_join", &json!({"runId": id(&run), "after": middle})).await;
     assert_eq!(answer["ok"], true);
@@ -218,14 +218,14 @@ async fn a_node_in_a_loop_keeps_its_id_in_every_iteration() {
     let run = format!("/v1/runs/{}", started["run"]["id"].as_str().unwrap());
     let mut client = Client::connect(&server, server.key()).await;
     assert_eq!(client.join(&run).await["ok"], true);
-    let told = client.until_status("FAILED").await;
-    assert_eq!(steps(&told), expected(&server, &run).await);
-    let bodies: Vec<_> = told.iter().filter(|(_, data)| data["nodeID"] == "body").map(|(_, data)| data).collect();
+    let received = client.until_status("FAILED").await;
+    assert_eq!(steps(&received), expected(&server, &run).await);
+    let bodies: Vec<_> = received.iter().filter(|(_, data)| data["nodeID"] == "body").map(|(_, data)| data).collect();
     let seen: Vec<_> = bodies.iter().map(|data| (&data["stepKey"], &data["status"])).collect();
     assert_eq!(seen[1], (&json!("each[0].body"), &json!("success")));
     assert_eq!(seen[3], (&json!("each[1].body"), &json!("error")));
     assert!(bodies[3]["error"].as_str().unwrap().contains("no"), "{}", bodies[3]);
-    let last = &told.last().unwrap().1;
+    let last = &received.last().unwrap().1;
     assert!(last["error"].is_string() && last["errorCode"].is_string(), "{last}");
 }
 
@@ -240,22 +240,22 @@ async fn followers_receive_the_sleeps_of_a_code_workflow() {
     let failed = json!({"kind": "failed", "step": "pay", "attempt": 1, "error": {"message": "no"},
         "retry": {"attempts": 2, "backoff": {"kind": "fixed", "baseMs": 10}}, "tookMs": 1});
     worker.send(&turn, &[failed, json!({"kind": "sleep", "step": "nap", "forMs": 200})]).await;
-    let told = client.until(|_, data| data["stepKey"] == "nap" && data["status"] == "success").await;
-    let told: Vec<_> = steps(&told).into_iter().map(|(_, step, status)| (step, status)).collect();
+    let received = client.until(|_, data| data["stepKey"] == "nap" && data["status"] == "success").await;
+    let received: Vec<_> = steps(&received).into_iter().map(|(_, step, status)| (step, status)).collect();
     let expected = [("pay", "error"), ("nap", "waiting"), ("nap", "success")];
     // A retry timer is not a sleep: followers receive the next result of the step instead.
-    assert_eq!(told, expected.map(|(step, status)| (step.to_owned(), status.to_owned())));
+    assert_eq!(received, expected.map(|(step, status)| (step.to_owned(), status.to_owned())));
     let shown = server.get(&format!("{run}/steps")).await.is(200);
     let nap = shown["steps"].as_array().unwrap().iter().find(|step| step["key"] == "nap").unwrap().clone();
     assert_eq!((&nap["status"], &nap["type"]), (&json!("completed"), &json!("sleep")));
     let mut late = Client::connect(&server, server.key()).await;
     assert_eq!(late.join(&run).await["ok"], true);
-    let told = late.until(|_, data| data["stepKey"] == "nap" && data["status"] == "success").await;
-    assert_eq!(told.last().unwrap().1["output"], nap["output"], "streams and /steps show the same output");
+    let received = late.until(|_, data| data["stepKey"] == "nap" && data["status"] == "success").await;
+    assert_eq!(received.last().unwrap().1["output"], nap["output"], "streams and /steps show the same output");
 }
 
 #[tokio::test]
-async fn a_client_shows_who_it_is_or_is_refused_with_a_code() {
+async fn a_client_authenticates_or_is_rejected_with_a_code() {
     let server = Server::start().await;
     let unknown = format!("es_{}", "a".repeat(43));
     let wrong = [
@@ -281,7 +281,7 @@ async fn a_client_shows_who_it_is_or_is_refused_with_a_code() {
     assert_eq!(client.introduce(&Value::Null).await.unwrap_err()["code"], "AUTH_ERROR");
     let mut client = Client::open(&server, &[("x-api-key", server.key())]).await;
     assert_eq!(client.introduce(&json!({"key": unknown})).await.unwrap_err()["code"], "AUTH_ERROR");
-    // Whoever asks before it has said who it is, is not answered.
+    // A request before the credentials is not answered.
     let run = server.start_chain("waits", &[wait_for_go()]).await;
     let mut client = Client::open(&server, &[]).await;
     client.send(&format!("421[\"workflow_run_join\",{{\"runId\":\"{}\"}}]", id(&run))).await;
@@ -333,7 +333,7 @@ async fn a_client_may_poll_where_there_is_one_node() {
     let open = text(Method::GET, place, "").await;
     let open: Value = serde_json::from_str(open.strip_prefix('0').unwrap()).unwrap();
     let place = format!("{place}&sid={}", open["sid"].as_str().unwrap());
-    // Without a key it is told why not, and that this is the end.
+    // Without an API key the client receives the reason, and the connection ends.
     assert_eq!(text(Method::POST, &place, "40").await, "ok");
     let refused = text(Method::GET, &place, "").await;
     assert!(refused.starts_with("44{") && refused.contains("AUTH_ERROR"), "{refused}");
@@ -384,10 +384,10 @@ async fn two_polls_at_once_close_the_connection() {
     client.connect().await;
     let (one, two) = tokio::join!(client.get(), client.get());
     let (first, second) = if one.0 == 200 { (one, two) } else { (two, one) };
-    assert_eq!(first, (200, "1".to_owned()), "the poll that came first is told of the end");
+    assert_eq!(first, (200, "1".to_owned()), "the poll that came first is received of the end");
     assert!(second.0 == 400 && second.1.contains("polled twice"), "{second:?}");
     for (status, answer) in [client.get().await, client.send(Method::POST, "3").await] {
-        assert!(status == 400 && answer.contains("no such connection"), "{status} {answer}");
+        assert!(status == 400 && answer.contains("this connection does not exist"), "{status} {answer}");
     }
 }
 
@@ -400,7 +400,7 @@ async fn a_packet_that_cannot_be_read_is_answered_400_and_closes_the_connection(
         let (status, answer) = client.send(Method::POST, wrong).await;
         assert!(status == 400 && answer.contains("VALIDATION_ERROR"), "{wrong:?}: {status} {answer}");
         let (status, answer) = client.get().await;
-        assert!(status == 400 && answer.contains("no such connection"), "{wrong:?}: {status} {answer}");
+        assert!(status == 400 && answer.contains("this connection does not exist"), "{wrong:?}: {status} {answer}");
     }
 }
 
@@ -420,7 +420,7 @@ async fn a_poll_after_a_ping_timed_out_is_answered_400() {
         }
         assert!(answer.split('\u{1e}').all(|packet| packet == "2") || answer == "1", "{answer}");
     };
-    assert!(status == 400 && answer.contains("no such connection"), "{status} {answer}");
+    assert!(status == 400 && answer.contains("this connection does not exist"), "{status} {answer}");
 }
 
 static LOGGED: Mutex<String> = Mutex::new(String::new());
@@ -467,7 +467,7 @@ async fn unknown_fields_beside_the_key_are_ignored_with_a_log_line() {
 }
 
 #[tokio::test]
-async fn who_may_not_see_a_run_may_not_join_it() {
+async fn a_caller_without_permission_cannot_join_a_run() {
     let server = Server::start().await;
     let run = server.start_chain("waits", &[wait_for_go()]).await;
     let weak = server.key_with(&[Permission::Read, Permission::Manage, Permission::Publish]).await;
@@ -476,7 +476,7 @@ async fn who_may_not_see_a_run_may_not_join_it() {
         let mut client = Client::connect(&server, &key).await;
         let answer = client.join(&run).await;
         assert_eq!((&answer["error"]["code"], &answer["error"]["status"]), (&json!(code), &json!(status)));
-        // Nothing is sent, also when the run goes on.
+        // Nothing is sent, even if the run continues.
         server.post(&format!("{run}/pause"), &Value::Null).await.is(200);
         server.post(&format!("{run}/resume"), &Value::Null).await.is(200);
         assert_eq!(client.ask("workflow_run_leave", &json!({"runId": id(&run)})).await, json!({"ok": true}));
@@ -503,16 +503,16 @@ async fn a_request_that_makes_no_sense_is_refused() {
         let answer = client.ask(name, &argument).await;
         assert_eq!(answer["error"]["code"], code, "{name} {argument}: {answer}");
     }
-    // Who asks for no answer is told by an event.
+    // A request without an acknowledgement is answered by an event.
     client.send("42[\"workflow_run_join\",{\"runId\":\"x\"}]").await;
-    let told = client.until(|name, _| name == "workflow_error").await;
-    assert_eq!(told[0].1["error"]["code"], "NOT_FOUND");
+    let received = client.until(|name, _| name == "workflow_error").await;
+    assert_eq!(received[0].1["error"]["code"], "NOT_FOUND");
     client.send("5").await;
-    assert!(client.packet().await.is_none(), "what no client sends ends the connection");
+    assert!(client.packet().await.is_none(), "a packet that no client sends ends the connection");
 }
 
 #[tokio::test]
-async fn who_has_left_is_told_nothing_more() {
+async fn a_client_that_has_left_receives_nothing_more() {
     let server = Server::start().await;
     let (one, two) =
         (server.start_chain("one", &[wait_for_go()]).await, server.start_chain("two", &[wait_for_go()]).await);
@@ -528,8 +528,8 @@ async fn who_has_left_is_told_nothing_more() {
         server.post(&format!("{run}/signals/go"), &json!({})).await.is(200);
         server.wait_for(run, "completed").await;
     }
-    let told = client.until_status("COMPLETED").await;
-    assert!(told.iter().all(|(_, data)| data["instanceID"] == id(&two)), "{told:?}");
+    let received = client.until_status("COMPLETED").await;
+    assert!(received.iter().all(|(_, data)| data["instanceID"] == id(&two)), "{received:?}");
 }
 
 #[tokio::test]
@@ -542,7 +542,7 @@ async fn connections_and_joins_are_limited() {
     assert_eq!(client.join(&two).await["error"]["code"], "TOO_MANY_STREAMS");
     let mut second = Client::open(&server, &[]).await;
     assert_eq!(second.introduce(&json!({"key": server.key()})).await.unwrap_err()["code"], "TOO_MANY_STREAMS");
-    // What was left makes room.
+    // A left room frees its slot.
     client.ask("workflow_run_leave", &json!({"runId": id(&one)})).await;
     assert_eq!(client.join(&two).await["ok"], true);
 }
@@ -587,7 +587,7 @@ async fn a_key_that_is_revoked_ends_its_connections_within_seconds() {
     while let Some(packet) = client.packet().await {
         last = packet;
     }
-    assert_eq!(last, "41", "a client that is told so does not come again by itself");
+    assert_eq!(last, "41", "a client that receives this does not reconnect");
     assert!(began.elapsed() < Duration::from_secs(6), "{:?}", began.elapsed());
 }
 

@@ -1,4 +1,4 @@
-//! What a run is about and was about: steps, contexts, logs, and what it waits for.
+//! The details of a run: steps, contexts, logs, and what it waits for.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 #[tokio::test]
-async fn a_run_says_what_it_waits_for() {
+async fn a_run_shows_what_it_waits_for() {
     let server = Server::start().await;
     let ask = json!({"id": "ask", "type": "wait", "config": {"event": "approve"}, "timeoutSeconds": 3600});
     let mut graph = chain(&[ask]);
@@ -37,7 +37,7 @@ async fn a_run_says_what_it_waits_for() {
 }
 
 #[tokio::test]
-async fn a_run_in_memory_says_what_it_performs() {
+async fn a_run_in_memory_shows_what_it_performs() {
     let server = Server::start().await;
     let run = server.start_chain("busy", &[json!({"id": "a", "type": "noop", "config": {"delayMs": 60_000}})]).await;
     let shown = server.get(&run).await.is(200);
@@ -50,7 +50,7 @@ async fn a_run_in_memory_says_what_it_performs() {
 }
 
 #[tokio::test]
-async fn steps_are_told_with_their_attempts_and_times() {
+async fn steps_are_shown_with_their_attempts_and_times() {
     let server = Server::start().await;
     let code = "console.log('one'); console.log('two'); if (ctx.input.n === 1) { throw new Error('no luck') } return 7";
     let a =
@@ -59,7 +59,7 @@ async fn steps_are_told_with_their_attempts_and_times() {
     graph["nodes"].as_array_mut().unwrap().push(json!({"id": "b", "type": "noop"}));
     graph["edges"].as_array_mut().unwrap().push(json!({"source": "a", "target": "b", "sourceHandle": "error"}));
     graph["edges"].as_array_mut().unwrap().push(json!({"source": "b", "target": "end"}));
-    // An end that is reached by one of two ways.
+    // An end that is reached on one of two paths.
     graph["nodes"][2]["joinMode"] = "any".into();
     let saved = server.put("/v1/workflows/tries", &graph).await;
     assert_eq!(saved.status, 201, "{}", saved.body);
@@ -91,7 +91,7 @@ async fn steps_are_told_with_their_attempts_and_times() {
     let cursor = page["nextCursor"].as_str().unwrap();
     let page = server.get(&format!("{run}/steps?limit=2&cursor={cursor}")).await.is(200);
     assert_eq!(keys(&page, "type"), pairs(&[("b", "noop"), ("end", "end")]));
-    // The same by way of the workflow.
+    // The same under the path of the workflow.
     let id = run.strip_prefix("/v1/runs/").unwrap();
     let same = server.get(&format!("/v1/workflows/tries/runs/{id}/steps")).await.is(200);
     assert_eq!(same["steps"].as_array().unwrap().len(), 4);
@@ -111,7 +111,7 @@ async fn steps_are_told_with_their_attempts_and_times() {
 }
 
 #[tokio::test]
-async fn a_context_is_told_as_it_was() {
+async fn a_context_is_shown_as_it_was() {
     let server = Server::start().await;
     let work = json!({"id": "work", "type": "noop", "config": {"output": {"n": 1}}, "outputVariable": "first"});
     let run = server.start_chain("keeps", &[work, wait_for_go()]).await;
@@ -147,12 +147,12 @@ async fn iterations_under_way_have_a_context_of_their_own() {
     let run = format!("/v1/runs/{}", started["run"]["id"].as_str().unwrap());
     let shown = server.wait_for(&run, "waiting").await;
     assert_eq!(shown["waitingFor"], "waits for the signal \"go\" at step each[0].ask and 1 more");
-    let told = server.get(&format!("{run}/context")).await.is(200);
+    let received = server.get(&format!("{run}/context")).await.is(200);
     let scopes: Vec<_> =
-        told["scopes"].as_array().unwrap().iter().map(|scope| scope["scope"].as_str().unwrap()).collect();
+        received["scopes"].as_array().unwrap().iter().map(|scope| scope["scope"].as_str().unwrap()).collect();
     assert_eq!(scopes, ["each[0]", "each[1]"]);
-    let values: Vec<_> = told["scopes"][1]["context"].as_object().unwrap().values().cloned().collect();
-    assert!(values.contains(&json!("y")) && values.contains(&json!(1)), "{told}");
+    let values: Vec<_> = received["scopes"][1]["context"].as_object().unwrap().values().cloned().collect();
+    assert!(values.contains(&json!("y")) && values.contains(&json!(1)), "{received}");
     let steps = server.get(&format!("{run}/steps")).await.is(200);
     let ask = [("each", "running"), ("each[0].ask", "waiting"), ("each[1].ask", "waiting")];
     assert_eq!(keys(&steps, "status")[1..], pairs(&ask));

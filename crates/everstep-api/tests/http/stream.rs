@@ -1,4 +1,4 @@
-//! Somebody who follows a run by server-sent events.
+//! A client that follows a run by server-sent events.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::support::Server;
 
-/// Longer than any event may take to come.
+/// Longer than any event may take to arrive.
 const EVENT_TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(crate) struct Stream {
@@ -26,7 +26,7 @@ pub(crate) struct Event {
 }
 
 impl Stream {
-    /// Follows a run, from its snapshot or with headers that say from where.
+    /// Follows a run, from its snapshot or with headers that set the beginning.
     pub(crate) async fn open(server: &Server, path: &str, headers: &[(&str, &str)]) -> Self {
         let headers = [headers, &[("x-api-key", server.key())]].concat();
         Self::open_with(server, path, &headers).await
@@ -49,7 +49,7 @@ impl Stream {
         }
     }
 
-    /// The next event, a comment or another line that stands alone.
+    /// The next event, a comment or another separate line.
     pub(crate) async fn block(&mut self) -> Option<String> {
         loop {
             if let Some(end) = self.text.find("\n\n") {
@@ -62,7 +62,7 @@ impl Stream {
         }
     }
 
-    /// Reads on until an event comes that is meant.
+    /// Reads until an event matches.
     pub(crate) async fn until(&mut self, is_meant: impl Fn(&Event) -> bool) -> Vec<Event> {
         let mut events = Vec::new();
         loop {

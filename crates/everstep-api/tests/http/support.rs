@@ -1,4 +1,4 @@
-//! A server in this process, and somebody who asks it.
+//! A server in this process, and a client.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,12 +30,12 @@ pub(crate) struct Server {
     pub(crate) vault: Arc<Vault>,
     pub(crate) engine: Engine,
     url: String,
-    /// An admin's key.
+    /// An admin API key.
     key: String,
     client: Client<HttpConnector, Full<Bytes>>,
     /// Stops the server when it is dropped.
     pub(crate) running: Option<oneshot::Sender<()>>,
-    /// Where its database is, and the SQLite files that data sources may read.
+    /// The folder of its database, and of the SQLite files that data sources may read.
     pub(crate) folder: TempDir,
 }
 
@@ -99,7 +99,7 @@ impl Server {
         Self::launch(Setup { clock, ..Setup::default() }).await
     }
 
-    /// A server with nothing to seal secrets with.
+    /// A server without a key for secrets.
     pub(crate) async fn without_secrets_key() -> Self {
         Self::launch(Setup::default()).await
     }
@@ -110,7 +110,7 @@ impl Server {
         let stores = open(&folder);
         let vault = Arc::new(Vault::new(Arc::clone(&stores.resources), keyring));
         let sources = Arc::new(DataSources::new(Arc::clone(&stores.resources)));
-        // What is asked for data here is on this machine.
+        // The data sources of these tests are on this machine.
         let secrets: Arc<dyn Secrets> = Arc::<Vault>::clone(&vault);
         let drivers = Drivers::new(everstep_net::Client::new(Guard::open()), secrets, Some(folder.path().to_owned()));
         let ports = Ports { sources: Arc::<DataSources>::clone(&sources), drivers: drivers.clone(), ..Ports::none() };
@@ -152,33 +152,33 @@ impl Server {
         Self { access, vault, engine, url, key, client, running: Some(running), folder }
     }
 
-    /// Makes a key of the usual workspace.
+    /// Creates an API key of the default workspace.
     pub(crate) async fn key_with(&self, permissions: &[Permission]) -> String {
         add_key(&*self.access, WorkspaceId::DEFAULT, permissions).await
     }
 
-    /// Where it listens: `127.0.0.1:…`.
+    /// Its address: `127.0.0.1:…`.
     pub(crate) fn address(&self) -> &str {
         self.url.trim_start_matches("http://")
     }
 
-    /// An admin's key.
+    /// An admin API key.
     pub(crate) fn key(&self) -> &str {
         &self.key
     }
 
-    /// Asks with a key.
+    /// Sends a request with an API key.
     pub(crate) async fn ask_as(&self, key: &str, method: Method, path: &str, body: &Value) -> Answer {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         self.ask(method, path, &[("x-api-key", key)], &body).await
     }
 
-    /// Asks, and reads no more than the status of the answer: that of a live route never ends.
+    /// Sends a request, and reads only the status of the response: that of a live route never ends.
     pub(crate) async fn knock(&self, method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> u16 {
         self.send(method, path, headers, body).await.status().as_u16()
     }
 
-    /// Asks without any header but these.
+    /// Sends a request with only these headers.
     pub(crate) async fn ask(&self, method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
         let response = self.send(method, path, headers, body).await;
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
@@ -187,7 +187,7 @@ impl Server {
         Answer { status, headers, body }
     }
 
-    /// Asks, and returns as soon as an answer begins.
+    /// Sends a request, and returns as soon as the response begins.
     pub(crate) async fn send(
         &self,
         method: Method,
@@ -244,7 +244,7 @@ impl Server {
         answer.body
     }
 
-    /// Saves a workflow whose nodes stand in a row, starts a run of it and returns the run's path.
+    /// Saves a workflow whose nodes are in sequence, starts a run of it and returns the run's path.
     pub(crate) async fn start_chain(&self, name: &str, middle: &[Value]) -> String {
         self.publish(name, &chain(middle)).await;
         let started = self.post(&format!("/v1/workflows/{name}/runs"), &Value::Null).await.is(201);
@@ -264,7 +264,7 @@ impl Server {
     }
 }
 
-/// Waits until something is there.
+/// Waits until a value exists.
 pub(crate) async fn until<T>(what: &str, mut there: impl AsyncFnMut() -> Option<T>) -> T {
     for _ in 0..1_000 {
         if let Some(there) = there().await {
@@ -272,26 +272,26 @@ pub(crate) async fn until<T>(what: &str, mut there: impl AsyncFnMut() -> Option<
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    panic!("waited in vain for {what}");
+    panic!("timed out waiting for {what}");
 }
 
-/// How many polls and sockets have come to a session.
+/// The number of polls and sockets that a session has had.
 pub(crate) fn carriers(engine: &Engine, session: &str) -> u64 {
     let session = engine.session(WorkspaceId::DEFAULT, session.parse().unwrap()).unwrap();
     (0..1_000).find(|carrier| session.is_carried_by(*carrier)).expect("the session goes on")
 }
 
-/// Waits until so many have come.
+/// Waits until there were this many.
 pub(crate) async fn until_carriers(engine: &Engine, session: &str, count: u64) {
     until("a poll", async || (carriers(engine, session) == count).then_some(())).await;
 }
 
-/// JSON, or the text of what is none.
+/// JSON, or the text if it is not JSON.
 fn read(body: &[u8]) -> Value {
     serde_json::from_slice(body).unwrap_or_else(|_| String::from_utf8_lossy(body).into_owned().into())
 }
 
-/// An engine on a database of its own.
+/// An engine on a separate database.
 pub(crate) async fn engine(folder: &TempDir, peers: Arc<dyn Peers>) -> Engine {
     engine_on(&open(folder), Ports::none(), peers, NodeClock::system()).await
 }
@@ -322,7 +322,7 @@ pub(crate) async fn add_key(access: &dyn AccessStore, workspace: WorkspaceId, pe
     secret.reveal().to_owned()
 }
 
-/// A graph whose nodes stand in a row.
+/// A graph whose nodes are in sequence.
 pub(crate) fn chain(middle: &[Value]) -> Value {
     let mut nodes = vec![json!({"id": "start", "type": "start"})];
     nodes.extend_from_slice(middle);
@@ -332,12 +332,12 @@ pub(crate) fn chain(middle: &[Value]) -> Value {
     json!({"nodes": nodes, "edges": edges})
 }
 
-/// A node that waits for the event `go`.
+/// A node that waits for the signal `go`.
 pub(crate) fn wait_for_go() -> Value {
     json!({"id": "wait", "type": "wait", "config": {"event": "go"}})
 }
 
-/// Revokes a key of the usual workspace.
+/// Revokes an API key of the default workspace.
 pub(crate) async fn revoke(server: &Server, key: &str) {
     let hash = key.parse::<ApiKey>().unwrap_or_else(|_| panic!("{key} is a key")).hash();
     let row = server.access.find_key(&hash).await.unwrap().unwrap();

@@ -1,7 +1,8 @@
-//! Walks every route of the table: with no key, with wrong ones, with too little, and with another workspace's.
+//! Tests every route of the table: without an API key, with wrong ones, without the permission, and with a key of
+//! another workspace.
 //!
-//! A route that is added is walked too. If it writes, [`written`] must say with what it is asked; if its path has a
-//! new kind of place, [`Ours::path`] must have something to put there.
+//! A new route is tested too. If it writes, [`written`] must contain its body; if its path has a new kind of parameter,
+//! [`Ours::path`] must have a value for it.
 
 use axum::http::Method;
 use everstep_api::auth::{Access, ApiKey, Permission};
@@ -15,9 +16,9 @@ use crate::people;
 use crate::support::{Server, chain, wait_for_go};
 use crate::workers::hello;
 
-/// Stands in whatever the first workspace keeps. Nobody else may ever see it.
+/// Part of all data of the first workspace. Other workspaces must never see it.
 const HIDDEN: &str = "seen-by-its-own-alone";
-/// What things of the first workspace are called. Others may know the names, and find nothing.
+/// The name of resources in the first workspace. Other workspaces may know the name, and find nothing.
 const NAME: &str = "ours";
 
 /// One of each resource, in the default workspace.
@@ -25,7 +26,7 @@ struct Ours {
     run: String,
     test_run: String,
     key: String,
-    /// A worker's.
+    /// The session of a worker.
     session: String,
 }
 
@@ -56,7 +57,7 @@ impl Ours {
         Self { run, test_run, key, session }
     }
 
-    /// A route's path with something of ours in each of its places.
+    /// A route's path with a resource of ours in each parameter.
     fn path(&self, route: &Route) -> String {
         let mut words: Vec<&str> = route.path.split('/').collect();
         for place in 1..words.len() {
@@ -79,7 +80,7 @@ impl Ours {
         words.join("/")
     }
 
-    /// What a route is asked with, about ours.
+    /// The body of a request to a route, about our resources.
     fn body(&self, route: &Route) -> Value {
         let mut body = written(route).0;
         if let Some(session) = body.get_mut("session") {
@@ -88,7 +89,7 @@ impl Ours {
         body
     }
 
-    /// Nothing of ours was touched.
+    /// Checks that our resources did not change.
     async fn are_untouched(&self, server: &Server) {
         for run in [&self.run, &self.test_run] {
             let run = server.get(&format!("/v1/runs/{run}")).await.is(200);
@@ -108,28 +109,28 @@ impl Ours {
     }
 }
 
-/// What somebody from another workspace finds who asks for ours.
+/// What a caller of another workspace finds for our names.
 #[derive(Debug, PartialEq)]
 enum Found {
-    /// Nothing of that name.
+    /// Nothing with that name.
     Nothing,
-    /// Their own: what they make or change is in their workspace.
+    /// Their own: what they create or change is in their workspace.
     Theirs,
-    /// It is not for other workspaces at all.
+    /// The route is not for other workspaces at all.
     Denied,
-    /// A refusal of its own.
+    /// Another rejection.
     Refused(u16),
 }
 
-/// A body that a route would take, and what others find there. Reading needs no body.
+/// A body that a route would accept, and what other workspaces find there. A read needs no body.
 fn written(route: &Route) -> (Value, Found) {
     use Found::{Denied, Nothing, Refused, Theirs};
     let nothing = Value::Null;
     match (route.method.as_str(), route.path) {
         ("GET", "/v1/nodes" | "/v1/workspaces" | "/metrics") => (nothing, Denied),
-        // What kinds of nodes there are is the same for all.
+        // The kinds of nodes are the same for all.
         ("GET", "/v1/catalog/{kind}" | "/v1/schemas/{style}") => (nothing, Theirs),
-        // This is no WebSocket.
+        // This request is not a WebSocket upgrade.
         ("GET", "/v1/worker/socket") => (nothing, Refused(426)),
         ("POST", "/v1/worker/sessions") => (hello(&[("theirs-too", 1)]), Theirs),
         ("DELETE", "/v1/worker/sessions/{id}") => (nothing, Refused(410)),
@@ -146,7 +147,7 @@ fn written(route: &Route) -> (Value, Found) {
         ("DELETE", "/v1/workflows/{name}") => (nothing, Nothing),
         ("POST", "/v1/workflows/{name}/activate") => (json!({"version": 1}), Nothing),
         ("POST", "/v1/workflows/{name}/clone") => (json!({"name": "copy"}), Nothing),
-        // A name that is no workflow's is that of code, which a worker may bring along.
+        // A name without a workflow belongs to code, which a worker may register.
         ("POST", "/v1/workflows/{name}/runs") => (json!({}), Theirs),
         ("POST", "/v1/workflows/{name}/runs/batch") => (json!({"runs": [{}]}), Theirs),
         ("DELETE", "/v1/workflows/{name}/runs/{id}") => (nothing, Nothing),
@@ -175,7 +176,9 @@ fn written(route: &Route) -> (Value, Found) {
         ("DELETE", "/v1/data-sources/{name}" | "/v1/queries/{id}") => (nothing, Nothing),
         ("PUT", "/v1/queries/{id}") => (json!({"source": NAME, "sql": "select 1"}), Theirs),
         ("POST", "/v1/queries/{id}/run") => (json!({}), Nothing),
-        (method, path) => panic!("{method} {path} is not considered in the walk: with what is it asked, and by whom?"),
+        (method, path) => {
+            panic!("{method} {path} is missing in this test: add its body, and what other workspaces find")
+        }
     }
 }
 
@@ -188,7 +191,7 @@ fn text(body: &Value) -> String {
 }
 
 #[tokio::test]
-async fn nobody_comes_in_without_a_good_key() {
+async fn no_request_is_accepted_without_a_valid_key() {
     let server = Server::start().await;
     let ours = Ours::make(&server).await;
     let now = Timestamp::from_millis(1_000);
@@ -239,7 +242,7 @@ async fn nobody_comes_in_without_a_good_key() {
     }
     assert_eq!(open, ["/livez", "/readyz", "/v1/openapi.json", "/docs", "/"]);
     ours.are_untouched(&server).await;
-    // What is not there is not told to strangers.
+    // A missing resource is not reported to unauthenticated callers.
     server.ask(Method::GET, "/v1/nothing", &[], "").await.refuses(401, "AUTH_ERROR");
     server.get("/v1/nothing").await.refuses(404, "NOT_FOUND");
     server.ask(Method::DELETE, "/v1/runs", &[], "").await.refuses(401, "AUTH_ERROR");
@@ -252,7 +255,7 @@ async fn nobody_comes_in_without_a_good_key() {
 async fn every_route_asks_for_its_permission() {
     let server = Server::start().await;
     let ours = Ours::make(&server).await;
-    // Not ours: what is permitted happens to nobody.
+    // Not ours: a permitted request affects no resource.
     let other = Ours { run: uuid_of(1), test_run: uuid_of(2), key: uuid_of(3), session: "none".to_owned() };
     for route in guarded() {
         let Some(needed) = route.access.permission() else { continue };
@@ -310,7 +313,7 @@ async fn nothing_of_another_workspace_is_there() {
     let ours = Ours::make(&server).await;
     let made = server.post("/v1/workspaces", &json!({"name": "theirs"})).await.is(201);
     let stranger = made["secret"].as_str().unwrap();
-    // What they make themselves comes last: until then there is nothing of those names for them.
+    // Their own resources are created last: until then these names do not exist for them.
     let (theirs, not): (Vec<_>, Vec<_>) = guarded().partition(|route| written(route).1 == Found::Theirs);
     for route in not.into_iter().chain(theirs) {
         let (body, found) = (ours.body(&route), written(&route).1);
@@ -343,7 +346,7 @@ async fn no_route_takes_a_key_from_its_address() {
     for route in guarded() {
         let body = text(&ours.body(&route));
         for query in [format!("x={key}"), "api_key=1".to_owned(), format!("x-api-key={key}"), format!("ticket={key}")] {
-            // A good key in the header does not mend it.
+            // A valid key in the header does not change that.
             for headers in [&[][..], &[("x-api-key", &*key)]] {
                 let path = format!("{}?{query}", ours.path(&route));
                 let problem = server.ask(route.method.clone(), &path, headers, &body).await.refuses(401, "AUTH_ERROR");
@@ -372,7 +375,7 @@ async fn a_ticket_opens_live_routes_alone() {
         let of_header = server.ask(route.method.clone(), &path, &[("authorization", &bearer)], &body).await;
         for answer in [of_header, server.ask(route.method.clone(), &shown, &[], &body).await] {
             let problem = answer.refuses(401, "AUTH_ERROR");
-            assert!(problem["detail"].as_str().unwrap().contains("live routes alone"), "{path}: {problem}");
+            assert!(problem["detail"].as_str().unwrap().contains("only by live routes"), "{path}: {problem}");
         }
     }
     ours.are_untouched(&server).await;

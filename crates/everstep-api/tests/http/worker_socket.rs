@@ -26,7 +26,7 @@ impl Socket {
         tokio_tungstenite::connect_async(request).await.map(|(socket, _)| Self(socket))
     }
 
-    /// A socket with a session of its own.
+    /// A socket with a separate session.
     async fn open(server: &Server, key: &str, workflows: &[(&str, u32)]) -> (Self, String) {
         let mut socket = Self::connect(server, key).await.unwrap();
         socket.say(&json!({"hello": hello(workflows)})).await;
@@ -63,7 +63,7 @@ impl Socket {
         }
     }
 
-    /// The next message that has such a list.
+    /// The next message with such a list.
     async fn message(&mut self, list: &str) -> Value {
         loop {
             let frame = self.frame().await;
@@ -73,7 +73,7 @@ impl Socket {
         }
     }
 
-    /// The code that the server closes it with.
+    /// The code with which the server closes it.
     async fn closed(&mut self) -> u16 {
         match self.next().await {
             Message::Close(Some(frame)) => frame.code.into(),
@@ -132,7 +132,7 @@ async fn a_lost_socket_is_resumed_and_what_was_not_seen_comes_again() {
     let turn = &first["turns"][0];
     socket.say(&json!({"seen": first["m"], "reports": [about(turn, 1, completed("a", &json!(1)))]})).await;
     assert_eq!(socket.message("acks").await["acks"][0][0], 1);
-    // Another one takes the session over while this one lasts.
+    // Another one takes the session over while this one is open.
     let mut other = Socket::resume(&server, &key, &session, first["m"].as_u64().unwrap()).await;
     assert_eq!(other.frame().await["welcome"]["session"], session);
     assert_eq!(other.message("acks").await["acks"][0][0], 1);
@@ -142,7 +142,7 @@ async fn a_lost_socket_is_resumed_and_what_was_not_seen_comes_again() {
 }
 
 #[tokio::test]
-async fn a_worker_says_goodbye_and_its_session_is_gone() {
+async fn a_worker_that_leaves_ends_its_session() {
     let server = Server::start().await;
     let key = server.key_with(&[Permission::Serve]).await;
     let (mut socket, session) = Socket::open(&server, &key, &[("greet", 1)]).await;
@@ -212,7 +212,7 @@ async fn a_socket_asks_for_a_key_that_may_serve_and_ends_with_it() {
     let answer = server.ask_as(&key, Method::GET, "/v1/worker/socket", &Value::Null).await;
     answer.refuses(426, "UPGRADE_REQUIRED");
     let (mut socket, session) = Socket::open(&server, &key, &[("greet", 1)]).await;
-    // The session of one workspace is not there for another.
+    // A session of one workspace does not exist for another.
     let other = add_key(&*server.access, WorkspaceId::from_uuid(uuid::Uuid::from_u128(7)), &[Permission::Serve]).await;
     let mut stranger = Socket::resume(&server, &other, &session, 0).await;
     assert_eq!(stranger.frame().await["gone"]["code"], "SESSION_GONE");

@@ -13,18 +13,18 @@ use uuid::Uuid;
 
 use crate::support::{Server, add_key, carriers, chain, until, until_carriers};
 
-/// A worker that speaks over HTTP.
+/// A worker that uses HTTP.
 pub(crate) struct Worker<'a> {
     server: &'a Server,
     key: String,
     pub(crate) session: String,
     seen: u64,
     n: u64,
-    /// Turns that it was given and has not begun.
+    /// Turns that it has received and not begun.
     turns: VecDeque<Value>,
 }
 
-/// What a worker says when it comes.
+/// The hello of a worker.
 pub(crate) fn hello(workflows: &[(&str, u32)]) -> Value {
     let workflows: Vec<_> = workflows.iter().map(|(name, version)| json!({"name": name, "version": version})).collect();
     json!({"protocol": 1, "worker": "host:1", "sdk": "test/1", "capacity": 10, "workflows": workflows})
@@ -42,7 +42,7 @@ impl<'a> Worker<'a> {
         self.server.ask_as(&self.key, Method::POST, path, body).await
     }
 
-    /// The messages of an answer, all in order.
+    /// The messages of a response, all in order.
     fn record_messages(&mut self, answer: &Value) -> Vec<Value> {
         let messages = answer["messages"].as_array().unwrap().clone();
         for message in &messages {
@@ -65,7 +65,7 @@ impl<'a> Worker<'a> {
         self.server.ask_as(&self.key, Method::DELETE, &place, &Value::Null).await.is(204);
     }
 
-    /// The next turn that it is given.
+    /// The next turn that it receives.
     pub(crate) async fn turn(&mut self) -> Value {
         for _ in 0..5 {
             if let Some(turn) = self.turns.pop_front() {
@@ -76,7 +76,7 @@ impl<'a> Worker<'a> {
         panic!("no turn came");
     }
 
-    /// Sends reports about a turn and returns what is answered.
+    /// Sends reports about a turn and returns the messages of the response.
     pub(crate) async fn send(&mut self, turn: &Value, reports: &[Value]) -> Vec<Value> {
         let reports: Vec<_> = reports.iter().map(|report| self.report(turn, report)).collect();
         let body = json!({"session": self.session, "seen": self.seen, "reports": reports});
@@ -102,15 +102,15 @@ pub(crate) fn completed(step: &str, output: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn who_has_no_session_is_bounded_by_the_limit_of_the_key() {
+async fn requests_without_a_session_count_against_the_rate_limit() {
     let server = Server::start().await;
     let new = json!({"name": "slow", "role": "worker", "rateLimit": 1});
     let made = server.post("/v1/keys", &new).await.is(201);
     let key = made["secret"].as_str().unwrap();
-    let nobody = format!("{}.{}", Uuid::from_u128(7), Uuid::from_u128(8));
+    let unknown = format!("{}.{}", Uuid::from_u128(7), Uuid::from_u128(8));
     for path in ["/v1/worker/poll", "/v1/worker/reports"] {
-        let body = json!({"session": nobody, "seen": 0});
-        let body = if path.ends_with("reports") { json!({"session": nobody, "seen": 0, "reports": []}) } else { body };
+        let body = json!({"session": unknown, "seen": 0});
+        let body = if path.ends_with("reports") { json!({"session": unknown, "seen": 0, "reports": []}) } else { body };
         let mut statuses = Vec::new();
         for _ in 0..10 {
             statuses.push(server.ask_as(key, Method::POST, path, &body).await.status);
@@ -120,7 +120,7 @@ async fn who_has_no_session_is_bounded_by_the_limit_of_the_key() {
 }
 
 #[tokio::test]
-async fn runs_of_code_are_kept_as_long_as_their_worker_says() {
+async fn runs_of_code_have_the_retention_of_their_registration() {
     let server = Server::start().await;
     let key = server.key_with(&[Permission::Serve]).await;
     let serve = async |days: u32| {
@@ -134,7 +134,7 @@ async fn runs_of_code_are_kept_as_long_as_their_worker_says() {
     assert_eq!((kept(&long).await, kept(&plain).await), (json!(45), json!(30)));
     let own = start(&server, "long", &json!({"retentionDays": 7})).await;
     assert_eq!(kept(&own).await, 7);
-    // What a run was promised stays.
+    // The retention of a run does not change.
     serve(10).await;
     let later = start(&server, "long", &json!({})).await;
     assert_eq!((kept(&long).await, kept(&later).await), (json!(45), json!(10)));
@@ -152,7 +152,7 @@ async fn a_worker_runs_a_workflow_over_http() {
     let answers = worker.send(&turn, &[completed("hello", &json!({"said": "hello Ada"}))]).await;
     let acks = answers[0]["acks"].as_array().unwrap();
     assert_eq!((acks.len(), &acks[0][0]), (1, &json!(1)), "{answers:?}");
-    // The same again is acknowledged again, and written once.
+    // The same report again is acknowledged again, and written once.
     let again = worker.send(&turn, &[completed("hello", &json!({"said": "hello Ada"}))]).await;
     assert_eq!(again[0]["acks"][0][0], 2, "{again:?}");
     worker.send(&turn, &[json!({"kind": "returned", "output": {"done": true}})]).await;
@@ -164,7 +164,7 @@ async fn a_worker_runs_a_workflow_over_http() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_one_result_is_told_of_it_alone() {
+async fn an_error_in_one_report_rejects_only_that_report() {
     let server = Server::start().await;
     let mut worker = Worker::open(&server, &[("greet", 1)]).await;
     start(&server, "greet", &json!({})).await;
@@ -203,7 +203,7 @@ async fn a_function_that_throws_half_an_emoji_fails_its_run() {
     let turn = worker.turn().await;
     let threw = json!({"n": 1, "run": turn["run"], "turn": 1, "kind": "threw", "error": {"message": "HALF"}});
     let body = json!({"session": worker.session, "seen": worker.seen, "reports": [threw]});
-    // As many languages write a text that was cut within a pair.
+    // Many languages write a text like this when it was cut within a surrogate pair.
     let body = body.to_string().replace("HALF", r"no \ud83d");
     let headers = [("x-api-key", &*worker.key)];
     server.ask(Method::POST, "/v1/worker/reports", &headers, &body).await.is(200);
@@ -298,7 +298,7 @@ async fn a_session_is_there_for_its_workspace_until_it_ends() {
 }
 
 #[tokio::test]
-async fn what_was_told_and_not_seen_is_told_again() {
+async fn unacknowledged_messages_are_sent_again() {
     let server = Server::start().await;
     let mut worker = Worker::open(&server, &[("greet", 1)]).await;
     start(&server, "greet", &json!({})).await;
@@ -349,7 +349,7 @@ async fn a_worker_is_not_counted_against_the_limit_of_its_key() {
         let reports = json!({"session": opened["session"], "seen": 0, "reports": []});
         server.ask_as(key, Method::POST, "/v1/worker/reports", &reports).await.is(200);
     }
-    // Everything else is.
+    // All other values are rejected.
     let open = async || server.ask_as(key, Method::POST, "/v1/worker/sessions", &hello(&[("greet", 1)])).await.status;
     assert!([open().await, open().await, open().await].contains(&429));
 }
@@ -394,14 +394,14 @@ async fn workers_are_listed_with_what_they_serve() {
     worker.send(&turn, &[json!({"kind": "returned"})]).await;
     let listed = server.get("/v1/workers").await.is(200);
     assert_eq!(listed["workers"][0]["running"], 0, "{listed}");
-    // Those of another workspace are not there.
+    // Those of another workspace do not exist.
     let other = add_key(&*server.access, WorkspaceId::from_uuid(Uuid::from_u128(7)), &[Permission::Read]).await;
     let listed = server.ask_as(&other, Method::GET, "/v1/workers", &Value::Null).await.is(200);
     assert_eq!(listed["workers"], json!([]));
 }
 
 #[tokio::test]
-async fn what_is_on_its_way_as_an_answer_is_not_told_by_a_poll_as_well() {
+async fn a_message_in_a_response_is_not_sent_by_a_poll_as_well() {
     let server = Server::start().await;
     let mut worker = Worker::open(&server, &[("greet", 1)]).await;
     start(&server, "greet", &json!({})).await;

@@ -1,4 +1,4 @@
-//! Definitions: saved, shown, chosen between, carried elsewhere, and refused with everything that is wrong.
+//! Definitions: saved, shown, activated, exported and imported, and rejected with all their problems.
 
 use axum::http::Method;
 use everstep_api::auth::Permission;
@@ -44,22 +44,22 @@ async fn a_wrong_definition_is_refused_with_every_problem() {
     let kind = problems.iter().find(|problem| problem["node"] == "a").unwrap();
     assert_eq!(kind["path"], "/nodes/1/type");
     assert!(kind["message"].is_string() && kind["hint"].as_str().unwrap().contains("noop"), "{kind}");
-    // The same is told without saving.
-    let told = server.post("/v1/workflows/validate", &wrong).await.is(200);
-    assert_eq!((&told["valid"], &told["problems"]), (&json!(false), &problem["problems"]));
+    // The same problems are reported without saving.
+    let received = server.post("/v1/workflows/validate", &wrong).await.is(200);
+    assert_eq!((&received["valid"], &received["problems"]), (&json!(false), &problem["problems"]));
     let unknown = chain(&[json!({"id": "a", "type": "transform", "config": {"value": "{{ctx.totl}}"}})]);
-    let told = server.post("/v1/workflows/validate", &unknown).await.is(200);
-    assert_eq!(told["problems"][0]["code"], "UNKNOWN_VARIABLE");
+    let received = server.post("/v1/workflows/validate", &unknown).await.is(200);
+    assert_eq!(received["problems"][0]["code"], "UNKNOWN_VARIABLE");
     let refused = server.put("/v1/workflows/unknown", &unknown).await.refuses(422, "VALIDATION_ERROR");
-    assert_eq!(refused["problems"], told["problems"]);
-    let told = server.post("/v1/workflows/validate", &chain(&[])).await.is(200);
-    assert_eq!(told, json!({"valid": true, "problems": [], "warnings": []}));
+    assert_eq!(refused["problems"], received["problems"]);
+    let received = server.post("/v1/workflows/validate", &chain(&[])).await.is(200);
+    assert_eq!(received, json!({"valid": true, "problems": [], "warnings": []}));
     assert_eq!(server.get("/v1/workflows").await.is(200), json!([]));
     server.put("/v1/workflows/Not-A-Name", &chain(&[])).await.refuses(400, "VALIDATION_ERROR");
 }
 
 #[tokio::test]
-async fn what_is_not_json_is_told_where() {
+async fn invalid_json_is_reported_with_its_position() {
     let server = Server::start().await;
     let key = server.key_with(&[Permission::Publish]).await;
     let put = async |body: &str| server.ask(Method::PUT, "/v1/workflows/any", &[("x-api-key", &key)], body).await;
@@ -69,7 +69,7 @@ async fn what_is_not_json_is_told_where() {
     assert!(problem["detail"].as_str().unwrap().contains("twice"), "{problem}");
     put("").await.refuses(400, "VALIDATION_ERROR");
     let problem = put(" [[], []]").await.refuses(400, "VALIDATION_ERROR");
-    assert!(problem["detail"].as_str().unwrap().contains("not an object"), "{problem}");
+    assert!(problem["detail"].as_str().unwrap().contains("must be an object"), "{problem}");
     let long = format!("[{}1]", "1,".repeat(9 * 1024 * 1024));
     put(&long).await.refuses(413, "PAYLOAD_TOO_LARGE");
 }
@@ -77,14 +77,14 @@ async fn what_is_not_json_is_told_where() {
 #[tokio::test]
 async fn a_workflow_is_created_once() {
     let server = Server::start().await;
-    let new = json!({"name": "order", "definition": chain(&[]), "description": "what it is for"});
+    let new = json!({"name": "order", "definition": chain(&[]), "description": "its purpose"});
     let answer = server.post("/v1/workflows", &new).await;
     assert_eq!(answer.headers["location"], "/v1/workflows/order");
     let made = answer.is(201);
-    assert_eq!((&made["version"], &made["description"]), (&json!(1), &json!("what it is for")));
+    assert_eq!((&made["version"], &made["description"]), (&json!(1), &json!("its purpose")));
     let problem = server.post("/v1/workflows", &new).await.refuses(409, "WORKFLOW_EXISTS");
     assert!(problem["hint"].as_str().unwrap().contains("PUT /v1/workflows/order"), "{problem}");
-    // Sent again with a key it is the same; with another definition it is not.
+    // Repeated with an idempotency key it is the same; with another definition it is not.
     let key = [("idempotency-key", "one")];
     assert_eq!(server.post_with("/v1/workflows", &key, &new).await.is(200), made);
     let other = json!({"name": "order", "definition": chain(&[wait_for_go()])});
@@ -93,7 +93,7 @@ async fn a_workflow_is_created_once() {
 }
 
 #[tokio::test]
-async fn of_many_who_create_one_workflow_one_does() {
+async fn of_many_requests_that_create_one_workflow_one_succeeds() {
     let server = Server::start().await;
     let created = async |n: usize| {
         let node = json!({"id": "a", "type": "noop", "config": {"output": n}});
@@ -107,12 +107,12 @@ async fn of_many_who_create_one_workflow_one_does() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_created_is_told_why() {
+async fn a_rejected_workflow_is_reported_with_the_reason() {
     let server = Server::start().await;
     let create = async |new: Value| server.post("/v1/workflows", &new).await;
     for name in ["", "Order", "a b", "validate", "import", &"a".repeat(129)] {
         let problem = create(json!({"name": name, "definition": chain(&[])})).await.refuses(400, "VALIDATION_ERROR");
-        assert!(problem["detail"].as_str().unwrap().contains("cannot be a workflow's name"), "{problem}");
+        assert!(problem["detail"].as_str().unwrap().contains("is not a valid name of a workflow"), "{problem}");
     }
     create(json!({"name": "order"})).await.refuses(400, "VALIDATION_ERROR");
     create(json!({"name": "order", "definition": 7})).await.refuses(422, "VALIDATION_ERROR");
@@ -271,7 +271,7 @@ async fn a_workflow_is_deleted_once_its_runs_have_ended() {
     server.post("/v1/workflows/order/runs", &Value::Null).await.refuses(404, "WORKFLOW_NOT_FOUND");
     server.post("/v1/workflows/order/runs", &json!({"version": 1})).await.refuses(404, "WORKFLOW_NOT_FOUND");
     assert_eq!(server.get("/v1/workflows").await.is(200), json!([]));
-    // Its runs are still there, and its numbers are not used again.
+    // Its runs still exist, and its version numbers are not used again.
     assert_eq!(server.get(&run).await.is(200)["workflowVersion"], 1);
     let new = json!({"name": "order", "definition": chain(&[wait_for_go()])});
     assert_eq!(server.post("/v1/workflows", &new).await.is(201)["version"], 2);
@@ -281,7 +281,7 @@ async fn a_workflow_is_deleted_once_its_runs_have_ended() {
 async fn a_workflow_is_exported_imported_and_cloned() {
     let server = Server::start().await;
     let mut definition = chain(&[wait_for_go()]);
-    definition["description"] = json!("what it is for");
+    definition["description"] = json!("its purpose");
     server.publish("order", &chain(&[])).await;
     server.publish("order", &definition).await;
     let answer = server.get("/v1/workflows/order/export").await;
@@ -292,7 +292,7 @@ async fn a_workflow_is_exported_imported_and_cloned() {
         (&json!(1), &json!("workflow"), &json!(2))
     );
     assert_eq!(server.get("/v1/workflows/order/export?version=1").await.is(200)["version"], 1);
-    // Into another server, under its own name.
+    // To another server, under its own name.
     let other = Server::start().await;
     let imported = other.post("/v1/workflows/import", &document).await.is(201);
     assert_eq!(
@@ -303,7 +303,7 @@ async fn a_workflow_is_exported_imported_and_cloned() {
     // Under another name.
     let renamed = server.post("/v1/workflows/import?name=copy&activate=false", &document).await.is(201);
     assert_eq!((&renamed["name"], &renamed["activeVersion"]), (&json!("copy"), &Value::Null));
-    // And without leaving the server.
+    // Within the same server.
     let cloned = server.post("/v1/workflows/order/clone", &json!({"name": "twin"})).await.is(201);
     assert_eq!((&cloned["digest"], &cloned["version"]), (&document["digest"], &json!(1)));
     server.post("/v1/workflows/order/clone", &json!({"name": "twin"})).await.refuses(409, "WORKFLOW_EXISTS");
@@ -316,7 +316,7 @@ async fn a_workflow_is_exported_imported_and_cloned() {
 }
 
 #[tokio::test]
-async fn a_document_of_a_later_format_is_told_from_a_wrong_one() {
+async fn a_document_of_a_later_format_is_distinguished_from_an_invalid_one() {
     let server = Server::start().await;
     let document = json!({"everstep": 1, "kind": "workflow", "name": "order", "definition": chain(&[])});
     let import = async |field: &str, value: Value| {

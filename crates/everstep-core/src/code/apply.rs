@@ -1,4 +1,4 @@
-//! The fold of a code workflow's run: what each entry makes of its steps.
+//! The fold of a code workflow's run: how each entry changes its steps.
 
 use super::progress::{Buffered, End, Progress, TurnStatus};
 use super::report::StepKind;
@@ -34,11 +34,11 @@ pub(crate) fn fold(progress: &mut Progress, mut fold: Fold<'_>) -> Folded {
         | Event::WaitResolved { .. }
         | Event::SignalBuffered { .. }
         | Event::TurnStarted { .. }
-        | Event::TurnLost { .. } => fold_step(progress, fold).ok_or("it does not follow from what was before"),
+        | Event::TurnLost { .. } => fold_step(progress, fold).ok_or("it does not follow from the entries before it"),
     }
 }
 
-/// Folds an entry about a turn or a step. `None` when it does not fit.
+/// Folds an entry about a turn or a step. `None` if it does not fit the entries before it.
 fn fold_step(progress: &mut Progress, fold: Fold<'_>) -> Option<Option<Timestamp>> {
     let Fold { run, phase, open, entry } = fold;
     let seq = entry.seq;
@@ -58,7 +58,7 @@ fn fold_step(progress: &mut Progress, fold: Fold<'_>) -> Option<Option<Timestamp
             progress.turn_status = TurnStatus::Lost;
         }
         Event::StepDispatched { step, attempt, dispatch } => {
-            // A call that is refused is over at once.
+            // A rejected call ends at once.
             if !matches!(dispatch, Dispatch::Child(_) | Dispatch::Instant) {
                 return None;
             }
@@ -175,7 +175,7 @@ fn fold_step(progress: &mut Progress, fold: Fold<'_>) -> Option<Option<Timestamp
     Some(since)
 }
 
-/// A failed run is retried. Children that were waited for were cancelled with it; the function calls them again.
+/// A failed run is retried. The failure cancelled the children that the run waited for; the function calls them again.
 fn retry(progress: &mut Progress, fold: &mut Fold<'_>) {
     for step in fold.open.waiting_for_children() {
         fold.open.close(&step);

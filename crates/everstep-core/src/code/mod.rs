@@ -1,7 +1,7 @@
 //! The code style: a function that a worker runs.
 //!
-//! A worker takes a run's turn, runs the function from the top and reports what its steps did ([`Report`]).
-//! [`Progress`] is what the journal knows of those steps.
+//! A worker takes a run's turn, runs the function from the top and reports the results of its steps ([`Report`]).
+//! [`Progress`] is the part of the journal that concerns those steps.
 
 mod apply;
 mod progress;

@@ -23,27 +23,27 @@ pub struct Progress {
     /// Turns lost in a row without any progress.
     pub(crate) losses: u32,
     pub(crate) steps: BTreeMap<StepKey, Step>,
-    /// Signals that came before anything waited for them.
+    /// Signals that arrived before a wait for them was opened.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     pub(crate) buffered: VecDeque<Buffered>,
-    /// Steps that failed and may be tried now.
+    /// Failed steps that may be retried now.
     pub(crate) ready: usize,
-    /// Bytes of JSON that it holds, with what is waited for.
+    /// Bytes of JSON in this progress, including the patterns of open waits.
     pub(crate) bytes: usize,
 }
 
-/// The status of the last turn. A worker that was asked to stop, or was given up, may not know it yet.
+/// The status of the last turn. A worker whose turn was revoked or given up may not have learnt it yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum TurnStatus {
-    /// A worker has it, as far as is known.
+    /// A worker holds the turn, as far as this node knows.
     #[default]
     Held,
-    /// That worker was lost, and nothing has happened since.
+    /// The worker was lost, and no entry has followed.
     Lost,
-    /// The run was paused: what was running then may come to its end, and nothing new begins.
+    /// The run was paused: steps that were running may still report their results, and no new step begins.
     Revoked,
-    /// The run failed and is retried: the next turn does that.
+    /// The run failed and is retried: the next turn does the retry.
     Over,
 }
 
@@ -53,26 +53,26 @@ impl TurnStatus {
     }
 }
 
-/// A step that the journal knows.
+/// A step that the journal contains.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Step {
     pub kind: StepKind,
-    /// The entry that made it what it is.
+    /// The last entry that changed the step.
     pub seq: u64,
     /// Its last attempt.
     pub attempt: u32,
-    /// Failed attempts since it was begun, or retried.
+    /// Failed attempts since the step began or was retried.
     pub failures: u32,
     pub end: Option<End>,
 }
 
-/// How a step came to its end.
+/// How a step ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum End {
-    /// It gave this; a call, what the other run gave.
+    /// The output of the step; for a call, the output of the other run.
     Output(Payload),
-    /// It failed, and is not tried again.
+    /// The step failed and is not retried.
     Failure(Failure),
     Slept,
     Signal(Payload),
@@ -88,37 +88,37 @@ pub(crate) struct Buffered {
 }
 
 impl Progress {
-    /// Whether a step that failed may be tried now.
+    /// Whether a failed step may be retried now.
     pub(crate) fn has_ready_steps(&self) -> bool {
         self.ready > 0
     }
 
-    /// Roughly the memory that it takes beside its JSON, in bytes.
+    /// The approximate memory of this progress beside its JSON, in bytes.
     pub(crate) fn weight(&self) -> usize {
         128 * (self.steps.len() + self.buffered.len())
     }
 
-    /// Whether the worker that has this turn may go on with the function.
+    /// Whether the worker that holds this turn may continue the function.
     pub fn may_go_on(&self, turn: u32) -> bool {
         turn > 0 && turn == self.turn && matches!(self.turn_status, TurnStatus::Held | TurnStatus::Lost)
     }
 
-    /// Whether a pause has ended the last turn: what was running then may be running still.
+    /// Whether a pause ended the last turn: steps that were running then may still be running.
     pub fn is_revoked(&self) -> bool {
         self.turn_status == TurnStatus::Revoked
     }
 
-    /// What the journal knows of a step.
+    /// The step with this key, if the journal contains it.
     pub fn step(&self, step: &StepKey) -> Option<&Step> {
         self.steps.get(step)
     }
 
-    /// All steps that the journal knows, by name.
+    /// All steps in the journal, by name.
     pub fn steps(&self) -> impl Iterator<Item = (&StepKey, &Step)> {
         self.steps.iter()
     }
 
-    /// Notes that a step sleeps, waits or calls.
+    /// Records that a step sleeps, waits or calls.
     pub(crate) fn begin(&mut self, step: &StepKey, kind: StepKind, seq: u64, attempt: u32) -> Option<()> {
         let known = self.steps.entry(step.clone()).or_insert(Step { kind, seq, attempt: 0, failures: 0, end: None });
         if known.kind != kind || known.end.is_some() {
@@ -129,7 +129,7 @@ impl Progress {
         Some(())
     }
 
-    /// Notes an attempt that failed and is to be tried again.
+    /// Records a failed attempt that will be retried.
     pub(crate) fn failed(&mut self, step: &StepKey, seq: u64, attempt: u32) -> Option<()> {
         let is_new = !self.steps.contains_key(step);
         self.begin(step, StepKind::Run, seq, attempt)?;
@@ -138,14 +138,14 @@ impl Progress {
         Some(())
     }
 
-    /// A step that failed waits for its next attempt, or may be tried now.
+    /// Records that a failed step waits for its next attempt (`waits`), or may be retried now.
     pub(crate) fn back_off(&mut self, step: &StepKey, seq: u64, waits: bool) -> Option<()> {
         self.steps.get_mut(step).filter(|step| step.end.is_none())?.seq = seq;
         self.ready = if waits { self.ready.checked_sub(1)? } else { self.ready + 1 };
         Some(())
     }
 
-    /// Notes the end of a step.
+    /// Records the end of a step.
     pub(crate) fn finish(&mut self, step: &StepKey, seq: u64, attempt: u32, end: End) -> Option<()> {
         self.bytes += end.size();
         self.went_on();
@@ -166,14 +166,14 @@ impl Progress {
         Some(())
     }
 
-    /// The run is paused. A turn that is over stays so.
+    /// Records that the run is paused. A turn that is over stays over.
     pub(crate) fn paused(&mut self) {
         if self.turn_status != TurnStatus::Over {
             self.turn_status = TurnStatus::Revoked;
         }
     }
 
-    /// Something happened to a step: whatever was lost before is made good.
+    /// Resets the count of lost turns, because a step has made progress.
     fn went_on(&mut self) {
         self.losses = 0;
         if self.turn_status == TurnStatus::Lost {
@@ -181,11 +181,12 @@ impl Progress {
         }
     }
 
-    /// A failed run is retried: which of the steps that failed are tried again, under their next attempts?
+    /// A failed run is retried: which of the failed steps are tried again, under their next attempts?
     ///
-    /// 1. The step that is to blame for the run's failure, and whatever failed after it.
-    /// 2. Where none is to blame: the steps that failed last, with nothing but failures after them.
-    /// 3. An earlier failure was handled by the function. It is not retried; the function receives it again.
+    /// 1. The step that caused the failure of the run, and every step that failed after it.
+    /// 2. If no step caused it: the steps that failed last, with only failures after them.
+    /// 3. The function handled every earlier failure. Such a step is not retried; the function receives its failure
+    ///    again.
     pub(crate) fn retried(&mut self, seq: u64, blamed: Option<&StepKey>) {
         (self.losses, self.turn_status) = (0, TurnStatus::Over);
         let is_failed = |step: &&Step| matches!(step.end, Some(End::Failure(_)));
@@ -203,13 +204,13 @@ impl Progress {
         }
     }
 
-    /// The oldest kept signal that a wait takes.
+    /// The oldest buffered signal that matches a wait.
     pub(crate) fn find_buffered(&self, event: &str, pattern: &Payload, now: Timestamp) -> Option<&Buffered> {
         let fits = |kept: &&Buffered| kept.event == event && kept.until > now && matches(&kept.payload, pattern);
         self.buffered.iter().find(fits)
     }
 
-    /// Keeps a signal, and forgets those that were kept for long enough.
+    /// Buffers a signal, and drops buffered signals that have expired.
     pub(crate) fn buffer(&mut self, buffered: Buffered, now: Timestamp) {
         while let Some(expired) = self.buffered.front().filter(|kept| kept.until <= now) {
             self.bytes -= expired.payload.size();
@@ -219,12 +220,12 @@ impl Progress {
         self.buffered.push_back(buffered);
     }
 
-    /// How many signals are kept.
+    /// The number of buffered signals that have not expired.
     pub(crate) fn count_buffered(&self, now: Timestamp) -> usize {
         self.buffered.iter().filter(|kept| kept.until > now).count()
     }
 
-    /// Forgets a kept signal.
+    /// Removes a buffered signal.
     pub(crate) fn unbuffer(&mut self, seq: u64) {
         if let Some(place) = self.buffered.iter().position(|kept| kept.seq == seq)
             && let Some(kept) = self.buffered.remove(place)

@@ -37,10 +37,10 @@ pub enum Report {
     /// The function waits for a signal.
     Waited {
         step: StepKey,
-        /// The signal's name; the step's when none is given.
+        /// The signal's name; the name of the step if none is given.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         event: Option<String>,
-        /// What the signal must contain; `{}` takes whatever comes.
+        /// The fields that the signal must contain; `{}` matches every signal.
         pattern: Payload,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         timeout_ms: Option<u64>,
@@ -76,9 +76,9 @@ pub enum Report {
     },
     /// The function and the journal disagree.
     Diverged { failure: Failure },
-    /// The function only waits for steps that are open in the journal. `seq` is the last entry that it received.
+    /// The function waits only for steps that are open in the journal. `seq` is the last entry that it received.
     Blocked { seq: u64 },
-    /// The worker cannot run this version after all, or is being stopped.
+    /// The worker cannot run this version, or is being stopped.
     Declined { failure: Failure },
 }
 
@@ -93,7 +93,7 @@ impl Report {
         Self::Threw { failure, step, stack: None, unawaited: Vec::new() }
     }
 
-    /// The step that it is about. A throw is about the run, whatever step it names.
+    /// The step that the report is about. A throw is about the run, even if it names a step.
     pub fn step(&self) -> Option<&StepKey> {
         match self {
             Self::Completed { step, .. }
@@ -109,22 +109,22 @@ impl Report {
         }
     }
 
-    /// Whether it ends its run.
+    /// Whether the report ends its run.
     pub fn is_end(&self) -> bool {
         matches!(self, Self::Returned { .. } | Self::Threw { .. })
     }
 }
 
-/// When a sleep is over.
+/// When a sleep ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Moment {
-    /// So many milliseconds from when it is recorded.
+    /// This many milliseconds after the report is recorded.
     After(u64),
     At(Timestamp),
 }
 
-/// What a step of a code workflow is.
+/// The kind of a step of a code workflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum StepKind {

@@ -1,13 +1,14 @@
-//! What the worker that has a run's turn says, and what becomes of it.
+//! How the reports of the worker that holds a run's turn are decided.
 //!
 //! **Invariant**: a report counts only for the last turn of its run.
 //!
-//! 1. A report counts only for the last turn; one of an older turn is fenced. A turn that a pause ended takes the
-//!    results of what was running, and nothing else; one that a retry ended takes nothing.
-//! 2. The same report again changes nothing and is accepted again; another for a step that came to its end is refused.
-//! 3. A step is one entry, written when it is over. A failed attempt is tried again as its policy says.
-//! 4. The function's return or throw ends the run.
-//! 5. A turn that was lost is no failure: another follows, ten times in a row at most.
+//! 1. A report counts only for the last turn; a report of an older turn is fenced. A turn that a pause ended accepts
+//!    the results of steps that were running, and nothing else; a turn that a retry ended accepts nothing.
+//! 2. A repeated report changes nothing and is accepted again; a different report for a step that has ended is
+//!    rejected.
+//! 3. A step is one entry, which is written when the step ends. A failed attempt is retried according to its policy.
+//! 4. The return or throw of the function ends the run.
+//! 5. A lost turn is not a failure: another turn follows, at most ten times in a row.
 
 use std::time::Duration;
 
@@ -39,7 +40,7 @@ pub(crate) fn on_turn_begun(draft: &mut Draft<'_>, worker: String) -> Reply {
 pub(crate) fn on_turn_lost(draft: &mut Draft<'_>, turn: u32) -> Reply {
     let is_held = turn == progress(draft.state).turn && progress(draft.state).turn_status == TurnStatus::Held;
     if !draft.state.phase.is_live() || turn == 0 || !is_held {
-        return Reply::ignored("the turn is over");
+        return Reply::ignored("the turn has ended");
     }
     draft.write(Event::TurnLost { turn });
     if progress(draft.state).losses >= limits::CONSECUTIVE_LOST_TURNS {
@@ -54,17 +55,17 @@ pub(crate) fn on_report(draft: &mut Draft<'_>, turn: u32, report: Report) -> Rep
     let (last, turn_status) = (progress(draft.state).turn, progress(draft.state).turn_status);
     let is_over = turn != last || turn_status == TurnStatus::Over;
     if turn == 0 || is_over && !planted::is_planted(Bug::TurnNotFenced) {
-        return Reply::refused("FENCED", format!("turn {turn} is over; the run's last turn is {last}"));
+        return Reply::refused("FENCED", format!("turn {turn} has ended; the run's last turn is {last}"));
     }
     if let Some(reply) = draft.known(&report) {
         return reply;
     }
     if draft.state.has_ended() {
-        return draft.refuse("RUN_ENDED", "takes no results");
+        return draft.refuse("RUN_ENDED", "accepts no results");
     }
     let is_result = matches!(report, Report::Completed { .. } | Report::Failed { .. });
     if (turn_status == TurnStatus::Revoked || draft.state.is_paused()) && !is_result {
-        return Reply::refused("FENCED", format!("the run was paused in turn {turn}: nothing new begins in it"));
+        return Reply::refused("FENCED", format!("the run was paused in turn {turn}: no new step begins in it"));
     }
     match report {
         Report::Completed { step, attempt, output, logs, took } => {
@@ -110,10 +111,10 @@ pub(crate) fn on_report(draft: &mut Draft<'_>, turn: u32, report: Report) -> Rep
 }
 
 impl Draft<'_> {
-    /// The answer to a report that the journal knows already, or that contradicts it.
+    /// The reply to a report that the journal already contains, or that contradicts the journal.
     fn known(&self, report: &Report) -> Option<Reply> {
         let contradicts = |step: &StepKey, known: &Step, what: &str| {
-            let message = format!("the journal knows {step} as {}: {what}", describe(known));
+            let message = format!("the journal contains {step} as {}: {what}", describe(known));
             Some(Reply::refused(code::NONDETERMINISTIC, message))
         };
         let (step, kind) = match report {
@@ -145,16 +146,16 @@ impl Draft<'_> {
             return (attempt != 1).then(|| Reply::refused("VALIDATION_ERROR", message));
         };
         if known.kind != kind {
-            return contradicts(step, known, "the function takes it for something else");
+            return contradicts(step, known, "the function now uses it as another kind of step");
         }
         match (report, &known.end) {
             (Report::Completed { output, .. }, Some(End::Output(given))) if given == output => Some(Reply::Repeated),
             (Report::Completed { attempt, .. }, Some(_)) => {
-                // An output that was too large was kept as a failure.
+                // An output that was too large was recorded as a failure.
                 let is_same = *attempt == known.attempt && matches!(known.end, Some(End::Failure(_)));
-                if is_same { Some(Reply::Repeated) } else { contradicts(step, known, "it gave something else") }
+                if is_same { Some(Reply::Repeated) } else { contradicts(step, known, "its result was different") }
             }
-            // An attempt that was followed by another has failed, whatever that gave.
+            // An attempt that was followed by another one has failed, whatever the result of the later one is.
             (Report::Failed { attempt, .. }, _) if *attempt < known.attempt => Some(Reply::Repeated),
             (Report::Failed { attempt, .. }, None | Some(End::Failure(_))) if *attempt == known.attempt => {
                 Some(Reply::Repeated)
@@ -162,16 +163,16 @@ impl Draft<'_> {
             (Report::Failed { .. }, Some(_)) => contradicts(step, known, "it cannot fail now"),
             (Report::Completed { attempt, .. } | Report::Failed { attempt, .. }, None) => {
                 let is_next = *attempt == known.attempt + 1 && !self.state.is_open(step);
-                let message = format!("attempt {attempt} of {step} is not the one that is to be tried");
+                let message = format!("attempt {attempt} of {step} is not the attempt that is due");
                 (!is_next).then(|| Reply::refused("VALIDATION_ERROR", message))
             }
-            // A call whose run was cancelled with ours may be made again.
+            // A call whose run was cancelled together with this run may be made again.
             (Report::Called { .. }, None) if !self.state.is_open(step) => None,
             _ => Some(Reply::Repeated),
         }
     }
 
-    /// When something began that took so many microseconds, as far as can be.
+    /// The approximate start of work that took this many microseconds.
     fn began(&self, took: u64) -> Timestamp {
         let took = i64::try_from(took).unwrap_or(i64::MAX);
         let began = Timestamp::from_micros(self.cx.now.micros().saturating_sub(took));
@@ -204,21 +205,21 @@ impl Draft<'_> {
 
 fn describe(step: &Step) -> &'static str {
     match (step.kind, &step.end) {
-        (StepKind::Run, None) => "a step that is tried again",
+        (StepKind::Run, None) => "a step that is being retried",
         (StepKind::Run, Some(End::Failure(_))) => "a step that failed",
-        (StepKind::Run, Some(_)) => "a step that is done",
+        (StepKind::Run, Some(_)) => "a step that has completed",
         (StepKind::Sleep, _) => "a sleep",
         (StepKind::Wait, _) => "a wait",
         (StepKind::Call, _) => "a call",
     }
 }
 
-/// What a function threw, as its run's failure.
+/// The error that a function threw, as the failure of its run.
 fn thrown(failure: Failure) -> Failure {
     Failure { retryable: false, ..trim::failure(failure) }
 }
 
-/// Whether a function's output can be a run's.
+/// Whether the output of a function is valid as the output of a run.
 fn returned(output: &Payload) -> Result<(), Failure> {
     if output.size() > limits::PAYLOAD_BYTES {
         let message = format!("the output is {} bytes, more than {}", output.size(), limits::PAYLOAD_BYTES);

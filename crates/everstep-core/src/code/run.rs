@@ -1,4 +1,4 @@
-//! A run of a code workflow: what follows without any input, and what readers ask.
+//! A run of a code workflow: the events that follow without an input, and the questions of readers.
 
 use std::collections::BTreeMap;
 
@@ -50,7 +50,7 @@ pub(crate) fn context(state: &State) -> Payload {
     Payload::from_raw(serde_json::value::to_raw_value(&context).expect("payloads are JSON"))
 }
 
-/// Compares the steps that may be tried and the bytes that were counted with those that are found.
+/// Compares the counted number of retryable steps and of bytes with the numbers found in the steps.
 pub(crate) fn check_counts(state: &State) -> Result<(), String> {
     let progress = progress(state);
     let is_ready = |(step, known): &(&StepKey, &super::Step)| {
@@ -63,6 +63,6 @@ pub(crate) fn check_counts(state: &State) -> Result<(), String> {
     let counted = (progress.ready, progress.bytes);
     match found == counted {
         true => Ok(()),
-        false => Err(format!("steps that may be tried and bytes are counted as {counted:?} and are {found:?}")),
+        false => Err(format!("the counts of retryable steps and bytes are {counted:?} and should be {found:?}")),
     }
 }

@@ -1,4 +1,4 @@
-//! What a story asks about the steps of a code workflow.
+//! The story's questions about the steps of a code workflow.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,11 @@ use crate::status::StepStatus;
 use crate::story::{Activity, StepStory};
 use crate::time::Timestamp;
 
-/// What is known about the steps beside the journal: steps have any name, and the first entry about a step says what
-/// it is.
+/// Facts about steps that the journal does not contain: a step has any name, and its first entry determines its kind.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StepFacts {
     kinds: BTreeMap<StepKey, StepKind>,
-    /// Until when steps sleep that began to sleep before the first entry of the story.
+    /// The end of each sleep that began before the first entry of the story.
     sleeping: BTreeMap<StepKey, Timestamp>,
 }
 
@@ -51,12 +50,12 @@ impl StepFacts {
     }
 }
 
-/// The kind of a step that the journal knows.
+/// The kind of a step in the journal.
 pub(crate) fn step_kind(state: &State, key: &StepKey) -> Option<&'static str> {
     state.code()?.step(key).map(|step| name(step.kind))
 }
 
-/// When an attempt began that no entry has begun: a worker reports a step when it is over.
+/// When an attempt began that has no entry for its beginning: a worker reports a step when it has ended.
 pub(crate) fn began_at(entry: &Entry) -> Option<Timestamp> {
     match &entry.event {
         Event::StepCompleted { outcome, .. } => outcome.started_at.or(Some(entry.at)),
@@ -81,12 +80,12 @@ pub(crate) fn began_at(entry: &Entry) -> Option<Timestamp> {
     }
 }
 
-/// The steps that a retry of the run opens again: those that were open when it ended, and the failures that are tried
-/// again by the rules of `Progress::retried`.
+/// The steps that a retry of the run reopens: those that were open when it ended, and the failures that are retried by
+/// the rules of `Progress::retried`.
 pub(crate) fn reopened(steps: &BTreeMap<u64, StepStory>, failed_step: Option<&StepStory>) -> Vec<(u64, StepStatus)> {
     let from = find_failures_to_retry(steps, failed_step);
     let status = |step: &StepStory| match step.reopens {
-        // The other run was cancelled with this one. The function calls it again.
+        // The other run was cancelled together with this one. The function calls it again.
         Some(StepStatus::Waiting) if is_call(step) => Some(StepStatus::Running),
         Some(status) => Some(status),
         None if has_failed(step) && step.seq >= from => Some(StepStatus::Running),
@@ -95,8 +94,8 @@ pub(crate) fn reopened(steps: &BTreeMap<u64, StepStory>, failed_step: Option<&St
     steps.iter().filter_map(|(first_seq, step)| Some((*first_seq, status(step)?))).collect()
 }
 
-/// The entry from which failures are tried again: that of the step which made the run fail, or else the last one that
-/// is no failure.
+/// The entry from which failures are retried: that of the step which caused the failure of the run, or else the last
+/// entry that is not a failure.
 fn find_failures_to_retry(steps: &BTreeMap<u64, StepStory>, failed_step: Option<&StepStory>) -> u64 {
     let failed = failed_step.filter(|step| has_failed(step));
     let others = steps.values().filter(|step| !has_failed(step)).map(|step| step.seq);
@@ -112,13 +111,13 @@ fn has_failed(step: &StepStory) -> bool {
     step.status == StepStatus::Failed
 }
 
-/// What a step is, by its first entry.
+/// The kind of a step, by its first entry.
 fn first_kind(event: &Event) -> Option<StepKind> {
     match event {
         Event::StepCompleted { .. } | Event::StepFailed { .. } => Some(StepKind::Run),
         Event::TimerSet { why: TimerPurpose::Sleep, .. } => Some(StepKind::Sleep),
         Event::WaitOpened { .. } | Event::WaitResolved { .. } => Some(StepKind::Wait),
-        // A call that is refused is an instant.
+        // A rejected call is instant.
         Event::StepDispatched { dispatch: Dispatch::Child(_) | Dispatch::Instant, .. } => Some(StepKind::Call),
         Event::StepDispatched { .. }
         | Event::StepSkipped { .. }
@@ -138,7 +137,7 @@ fn first_kind(event: &Event) -> Option<StepKind> {
     }
 }
 
-/// The word that clients see.
+/// The name that clients see.
 fn name(kind: StepKind) -> &'static str {
     match kind {
         StepKind::Run => "run",

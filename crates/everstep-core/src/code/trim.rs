@@ -1,4 +1,4 @@
-//! What workers say at length is cut, with a mark.
+//! Cuts long texts of workers, with a mark.
 
 use crate::failure::Failure;
 use crate::ids::StepKey;
@@ -22,7 +22,7 @@ pub(crate) fn logs(mut lines: Vec<String>) -> Vec<String> {
     lines
 }
 
-/// Cuts the words of a failure.
+/// Cuts the texts of a failure.
 pub(crate) fn failure(failure: Failure) -> Failure {
     let Failure { code, message, .. } = failure;
     Failure { code: text(code, 128), message: text(message, limits::FAILURE_MESSAGE_BYTES), ..failure }

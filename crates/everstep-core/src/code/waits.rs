@@ -1,8 +1,10 @@
 //! What a code workflow waits for: a time, a signal, another run.
 //!
-//! 1. Each is opened by a report, and is settled when its time has come, its signal arrives or its run ends.
-//! 2. A signal goes to the wait that was opened first of those that it fits; a timeout that is due comes before it.
-//! 3. A signal that fits none is dropped, or kept if its sender asks for that: the first wait that it fits takes it.
+//! 1. A report opens each of them; it is settled when its time is reached, its signal arrives or its run ends.
+//! 2. A signal resolves the wait that was opened first among those that it matches; a timeout that is due takes effect
+//!    before it.
+//! 3. A signal that matches no wait is dropped, or buffered if its sender asks for it: the first wait that it matches
+//!    takes it.
 
 use std::time::Duration;
 
@@ -49,14 +51,14 @@ impl Draft<'_> {
         Reply::Accepted
     }
 
-    /// Why a signal cannot be waited for.
+    /// Why a wait for a signal is rejected.
     fn refuse_wait(&self, step: &StepKey, pattern: &Payload) -> Option<Reply> {
         if pattern.size() > limits::PAYLOAD_BYTES {
-            let message = format!("what {step} waits for has more than {} bytes", limits::PAYLOAD_BYTES);
+            let message = format!("the match of {step} has more than {} bytes", limits::PAYLOAD_BYTES);
             return Some(Reply::refused(code::PAYLOAD_TOO_LARGE, message));
         }
         if let Err(error) = payload::check(pattern.json()) {
-            return Some(Reply::refused(error.refusal(), format!("what {step} waits for {error}")));
+            return Some(Reply::refused(error.refusal(), format!("the match of {step} {error}")));
         }
         self.refuse_bytes(pattern)
     }
@@ -93,7 +95,7 @@ impl Draft<'_> {
     }
 }
 
-/// What follows when the timer of an open step is due.
+/// The event that follows when the timer of an open step is due.
 pub(crate) fn on_timer(step: StepKey, open: &Open) -> Option<Event> {
     let attempt = open.attempt;
     Some(match &open.activity {
@@ -107,7 +109,7 @@ pub(crate) fn on_timer(step: StepKey, open: &Open) -> Option<Event> {
     })
 }
 
-/// A signal resolves the wait that was opened first of those that it matches.
+/// A signal resolves the wait that was opened first among those that it matches.
 pub(crate) fn on_signal(draft: &mut Draft<'_>, event: &str, payload: Payload, is_kept: bool) -> Reply {
     let opened_at = |step: &StepKey| progress(draft.state).step(step).map_or(0, |step| step.seq);
     let fitting = draft.state.open.iter().filter(|(_, open)| open.activity.awaits(event, &payload));
@@ -123,7 +125,8 @@ pub(crate) fn on_signal(draft: &mut Draft<'_>, event: &str, payload: Payload, is
         return draft.accept(Event::WaitResolved { step, attempt, by });
     }
     if progress(draft.state).count_buffered(draft.cx.now) >= limits::BUFFERED_SIGNALS {
-        let message = format!("the run keeps {} signals already", limits::BUFFERED_SIGNALS);
+        let message =
+            format!("the run has buffered {} signals already, which is the maximum", limits::BUFFERED_SIGNALS);
         return Reply::refused("TOO_MANY_SIGNALS", message);
     }
     let until = draft.cx.now.plus(Duration::from_secs(limits::BUFFERED_DAYS * 86_400));
@@ -131,7 +134,7 @@ pub(crate) fn on_signal(draft: &mut Draft<'_>, event: &str, payload: Payload, is
     Reply::Buffered
 }
 
-/// How far ahead anything may lie.
+/// The latest time of a timer, from now.
 pub(super) fn farthest() -> Duration {
     Duration::from_secs(limits::TIMER_DAYS * 86_400)
 }

@@ -1,4 +1,4 @@
-//! The fold of a graph's run: what each entry makes of its progress and its open steps.
+//! The fold of a graph's run: how each entry changes its progress and its open steps.
 
 use serde_json::Value;
 
@@ -52,7 +52,7 @@ pub(crate) fn fold(graph: &Graph, progress: &mut Progress, mut fold: Fold<'_>) -
                     fold.open.pace(step, *due).ok_or(NOT_OPEN)?;
                     progress.paced(graph, &step_path, Pacing::Waits);
                 }
-                TimerPurpose::Sleep | TimerPurpose::After => return Err("a graph sets no timer of this purpose"),
+                TimerPurpose::Sleep | TimerPurpose::After => return Err("a graph sets no timer with this purpose"),
             }
         }
         Event::TimerFired { step, .. } => {
@@ -76,7 +76,7 @@ pub(crate) fn fold(graph: &Graph, progress: &mut Progress, mut fold: Fold<'_>) -
     Ok(since)
 }
 
-/// `None` when the step may not be dispatched.
+/// `None` if the step must not be dispatched.
 fn dispatched(
     graph: &Graph,
     progress: &mut Progress,
@@ -84,7 +84,7 @@ fn dispatched(
     step_path: &StepPath,
     (step, attempt, dispatch): (&StepKey, u32, &Dispatch),
 ) -> Option<()> {
-    // Only a lost task and a step that is to be tried again are dispatched while they are open.
+    // An open step is dispatched again only if its task was lost or it is retried.
     let is_again = |open: &Open| matches!(open.activity, Activity::Task | Activity::Again);
     if fold.open.get(step).is_some_and(|open| !is_again(open)) && !fold.open.has_foreign_child(fold.run, step) {
         return None;
@@ -139,8 +139,8 @@ fn failed(
 
 /// A failed run is retried.
 ///
-/// 1. Children that were waited for were cancelled when the run failed: their steps are dispatched again.
-/// 2. A loop or scope that failed continues where it was, under its next attempt.
+/// 1. The failure of the run cancelled the children that it waited for: their steps are dispatched again.
+/// 2. A failed loop or scope continues where it was, under its next attempt.
 /// 3. Every other failed step is dispatched again.
 fn retry(graph: &Graph, progress: &mut Progress, fold: &mut Fold<'_>) {
     for step in fold.open.waiting_for_children() {
@@ -158,7 +158,7 @@ fn retry(graph: &Graph, progress: &mut Progress, fold: &mut Fold<'_>) {
     }
 }
 
-/// Sets the variables that a completed step leaves in the context.
+/// Sets the variables that a completed step writes to the context.
 fn set_variables(graph: &Graph, progress: &mut Progress, step_path: &StepPath, outcome: &Outcome) {
     let node = graph.node(step_path.node);
     if let NodeKind::End { .. } = node.kind {
@@ -169,8 +169,8 @@ fn set_variables(graph: &Graph, progress: &mut Progress, step_path: &StepPath, o
         progress.set(&ScopePath::default(), "output", Payload::from(Value::Object(fields)));
     }
     let Some(variable) = &node.output_variable else { return };
-    // If the output has a field named like the variable, the variable is that field. Most outputs have none; they are
-    // not parsed to find that out.
+    // If the output has a field with the variable's name, the variable is that field. Most outputs have no such field;
+    // they are not parsed to find that out.
     let json = outcome.output.json();
     let named = if json.starts_with('{') && (json.contains(variable.as_str()) || json.contains("\\u")) {
         outcome.output.value().get(variable).cloned().map(Payload::from)

@@ -2,7 +2,7 @@
 
 use super::read::NodeText;
 
-/// How many loops and scopes may stand inside each other.
+/// The maximum nesting depth of loops and scopes.
 pub(crate) const NESTING_DEPTH_MAX: usize = 16;
 
 /// An edge between nodes that exist.
@@ -10,20 +10,21 @@ pub(crate) struct Link {
     pub(crate) from: u32,
     pub(crate) to: u32,
     pub(crate) handle: String,
-    /// Its place in the definition, for problems.
+    /// Its position in the definition, for problems.
     pub(crate) path: String,
 }
 
 pub(crate) struct Bodies {
     /// The innermost loop or scope around each node.
     pub(crate) owner: Vec<Option<u32>>,
-    /// Nodes that lie in two bodies of which neither contains the other.
+    /// Nodes that belong to two bodies of which neither contains the other.
     pub(crate) torn: Vec<(u32, u32, u32)>,
-    /// Loops and scopes that stand in too many bodies.
+    /// Loops and scopes that are nested too deep.
     pub(crate) too_deep: Vec<u32>,
 }
 
-/// Finds the bodies. The body of a loop is all that is reached from its `loop` handle without passing the loop.
+/// Finds the bodies. The body of a loop is everything that is reachable from its `loop` handle without passing the
+/// loop.
 pub(crate) fn find(texts: &[NodeText], links: &[Link]) -> Bodies {
     let count = texts.len();
     let mut out: Vec<Vec<&Link>> = vec![Vec::new(); count];
@@ -43,7 +44,7 @@ pub(crate) fn find(texts: &[NodeText], links: &[Link]) -> Bodies {
                 continue;
             }
             sizes[owner] += 1;
-            // More than this is refused anyway.
+            // Deeper nesting is rejected in any case.
             if around[node as usize].len() <= NESTING_DEPTH_MAX {
                 around[node as usize].push(id);
             }

@@ -1,4 +1,4 @@
-//! Checks a definition and compiles it. Every problem is reported at once.
+//! Checks a definition and compiles it. All problems are reported together.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,16 +13,16 @@ use super::variables;
 use crate::evaluate::Evaluate;
 use crate::kinds::Kinds;
 
-/// Nearest names are looked for until there are this many problems: a definition may be large and all wrong.
+/// Number of problems up to which the nearest names are searched: a definition may be large and wrong everywhere.
 pub(crate) const HINTED_PROBLEMS_MAX: usize = 20;
 
-/// Reads, checks and compiles a definition that somebody wants to save.
+/// Reads, checks and compiles a definition that is to be saved.
 pub fn compile(definition: &Value, kinds: &dyn Kinds, evaluate: &dyn Evaluate) -> Result<Graph, Vec<Problem>> {
     build(definition, Ports { kinds, evaluate, care: Care::Saving })
 }
 
-/// Compiles a definition that was saved before. What may be told only of a new one is left out, so that a run goes on
-/// though a later version of the server would not take its workflow.
+/// Compiles a definition that was saved before. Checks that apply only to new definitions are skipped, so that a run
+/// continues even if a later version of the server would reject its workflow.
 pub fn load(definition: &Value, kinds: &dyn Kinds, evaluate: &dyn Evaluate) -> Result<Graph, Vec<Problem>> {
     build(definition, Ports { kinds, evaluate, care: Care::Loading })
 }
@@ -44,9 +44,9 @@ fn connect(definition: Definition, care: Care, problems: &mut Vec<Problem>) -> O
     for (i, text) in texts.iter().enumerate() {
         if index.insert(text.id.clone(), i as u32).is_some() {
             problems.push(
-                Problem::at(format!("{}/id", text.path), format!("id {:?} is there twice", text.id))
+                Problem::at(format!("{}/id", text.path), format!("two nodes have the id {:?}", text.id))
                     .of_node(&text.id)
-                    .hint("give each node an id of its own"),
+                    .hint("give each node a different id"),
             );
         }
     }
@@ -82,8 +82,8 @@ impl Shape<'_> {
     }
 }
 
-/// Turns ids into indices and handles into known ones. A mistyped one stands for what was probably meant, so that
-/// one fault is told once.
+/// Turns ids into indices and handles into known ones. A mistyped name is replaced by the nearest known one, so that
+/// one mistake is reported once.
 fn link(
     edges: &[read::EdgeText],
     texts: &[NodeText],
@@ -111,7 +111,7 @@ fn link(
         let (Some(from), Some(to)) = (from, to) else { continue };
         let source = &texts[from as usize];
         let Some(kind) = &source.kind else {
-            // Its own problem is noted; its edges still hold the graph together.
+            // The problem of the node itself is already reported; its edges still connect the graph.
             let handle = edge.handle.clone().unwrap_or_default();
             links.push(Link { from, to, handle, path: edge.path.clone() });
             continue;
@@ -121,7 +121,7 @@ fn link(
                 problems.push(
                     Problem::at(format!("{}/sourceHandle", edge.path), "this edge needs a sourceHandle")
                         .of_node(&source.id)
-                        .hint(format!("one of {}", source.handles.join(", "))),
+                        .hint(format!("use one of {}", source.handles.join(", "))),
                 );
                 continue;
             }
@@ -133,8 +133,8 @@ fn link(
             Some(handle) => handle,
         };
         if matches!(kind, NodeKind::End { .. }) {
-            let problem = Problem::at(&edge.path, "no edge leaves an end").of_node(&source.id);
-            problems.push(problem.hint("remove the edge: this way of the run is over there"));
+            let problem = Problem::at(&edge.path, "an edge leaves an end node").of_node(&source.id);
+            problems.push(problem.hint("remove the edge: an end node has no successor"));
             continue;
         }
         let known = || source.handles.iter().map(String::as_str);
@@ -144,12 +144,12 @@ fn link(
             problems.push(
                 Problem::at(format!("{}/sourceHandle", edge.path), format!("{:?} has no handle {handle:?}", source.id))
                     .of_node(&source.id)
-                    .hint(format!("one of {}", source.handles.join(", "))),
+                    .hint(format!("use one of {}", source.handles.join(", "))),
             );
             nearest(handle, known()).unwrap_or(handle)
         };
         if !seen.insert((from, to, handle.to_owned())) {
-            let problem = Problem::at(&edge.path, "this edge is there twice").of_node(&source.id);
+            let problem = Problem::at(&edge.path, "this edge occurs twice").of_node(&source.id);
             problems.push(problem.hint("remove one of them"));
             continue;
         }
@@ -162,28 +162,30 @@ fn check_ends(texts: &[NodeText], problems: &mut Vec<Problem>) {
     let starts: Vec<_> = texts.iter().filter(|text| text.type_name.as_deref() == Some("start")).collect();
     let unsure = texts.iter().any(|text| text.type_name.is_none());
     match starts.as_slice() {
-        [] if !unsure => problems.push(Problem::at("/nodes", "no start node").hint("add a node of type \"start\"")),
+        [] if !unsure => {
+            problems.push(Problem::at("/nodes", "there is no start node").hint("add a node of type \"start\""));
+        }
         [] | [_] => {}
         [_, second, ..] => problems.push(
             Problem::at(&second.path, "there are two start nodes").of_node(&second.id).hint("keep one start node"),
         ),
     }
     if !unsure && !texts.iter().any(|text| text.type_name.as_deref() == Some("end")) {
-        problems.push(Problem::at("/nodes", "no end node").hint("add a node of type \"end\""));
+        problems.push(Problem::at("/nodes", "there is no end node").hint("add a node of type \"end\""));
     }
 }
 
-/// Finds the innermost body of every node, and every edge that crosses a body's border.
+/// Finds the innermost body of every node, and every edge that crosses the border of a body.
 fn check_bodies(shape: &Shape<'_>, problems: &mut Vec<Problem>) -> Vec<Option<u32>> {
     let found = bodies::find(shape.texts, shape.links);
     for (node, inner, outer) in &found.torn {
         problems.push(
             Problem::at(
                 &shape.texts[*node as usize].path,
-                format!("lies in the bodies of both {:?} and {:?}", shape.id(*inner), shape.id(*outer)),
+                format!("belongs to the bodies of both {:?} and {:?}", shape.id(*inner), shape.id(*outer)),
             )
             .of_node(shape.id(*node))
-            .hint("a body is left only through its loop or scope"),
+            .hint("a path leaves a body only through its loop or scope"),
         );
     }
     for link in shape.links {
@@ -208,7 +210,8 @@ fn check_bodies(shape: &Shape<'_>, problems: &mut Vec<Problem>) -> Vec<Option<u3
                 )
                 .of_node(shape.id(link.from))
                 .hint(format!(
-                    "a body is left only through its owner: point its last node back to {:?} and go on from there",
+                    "a path leaves a body only through its owner: connect the last node of the body back to {:?} and \
+                     continue from there",
                     shape.id(border)
                 )),
             );
@@ -218,15 +221,15 @@ fn check_bodies(shape: &Shape<'_>, problems: &mut Vec<Problem>) -> Vec<Option<u3
     for (node, text) in shape.texts.iter().enumerate() {
         if let (Some("end"), Some(owner)) = (text.type_name.as_deref(), found.owner[node]) {
             problems.push(
-                Problem::at(&text.path, format!("an end cannot stand in the body of {:?}", shape.id(owner)))
+                Problem::at(&text.path, format!("an end node cannot be inside the body of {:?}", shape.id(owner)))
                     .of_node(&text.id)
-                    .hint("let the body's last node point back, and put the end after the loop"),
+                    .hint("connect the last node of the body back to its owner, and put the end node after it"),
             );
         }
         let Some(handle) = text.body_handle() else { continue };
         if !opened.contains(&(node as u32, handle)) {
             problems.push(
-                Problem::at(&text.path, "has no body")
+                Problem::at(&text.path, "has an empty body")
                     .of_node(&text.id)
                     .hint(format!("connect its handle {handle:?} to the first node of the body")),
             );
@@ -236,7 +239,7 @@ fn check_bodies(shape: &Shape<'_>, problems: &mut Vec<Problem>) -> Vec<Option<u3
         let text = &shape.texts[*node as usize];
         let message = format!("loops and scopes are nested deeper than {}", bodies::NESTING_DEPTH_MAX);
         let problem = Problem::at(&text.path, message).of_node(&text.id);
-        problems.push(problem.hint("move the inner ones to a workflow of their own"));
+        problems.push(problem.hint("move the inner ones to a separate workflow"));
     }
     found.owner
 }
@@ -267,7 +270,7 @@ fn check_cycles(shape: &Shape<'_>, owners: &[Option<u32>], problems: &mut Vec<Pr
     }
     let stuck = |node: u32| incoming[node as usize] > 0;
     let Some(mut node) = (0..count as u32).find(|node| stuck(*node)) else { return };
-    // Every stuck node has a stuck one before it: walking back ends in the cycle itself.
+    // Every stuck node has a stuck predecessor: walking back ends in the cycle itself.
     let mut walked = Vec::new();
     let mut was_here = vec![false; count];
     while !std::mem::replace(&mut was_here[node as usize], true) {
@@ -282,7 +285,7 @@ fn check_cycles(shape: &Shape<'_>, owners: &[Option<u32>], problems: &mut Vec<Pr
     problems.push(
         Problem::at(&shape.texts[node as usize].path, format!("a cycle outside a loop: {}", names.join(" → ")))
             .of_node(shape.id(node))
-            .hint("repeat with a loop node"),
+            .hint("use a loop node to repeat"),
     );
 }
 
@@ -293,8 +296,8 @@ fn check_reach(shape: &Shape<'_>, problems: &mut Vec<Problem>) {
     for link in shape.links {
         out[link.from as usize].push(link.to);
         if link.to as usize == start {
-            let problem = Problem::at(&link.path, "no edge leads to a start").of_node(shape.id(link.from));
-            problems.push(problem.hint("repeat with a loop node"));
+            let problem = Problem::at(&link.path, "an edge leads to the start node").of_node(shape.id(link.from));
+            problems.push(problem.hint("use a loop node to repeat"));
         }
     }
     let mut reached = vec![false; shape.texts.len()];
@@ -305,13 +308,15 @@ fn check_reach(shape: &Shape<'_>, problems: &mut Vec<Problem>) {
         }
     }
     for (node, text) in shape.texts.iter().enumerate() {
-        // A second start and a second node of one id are told elsewhere.
-        let is_told = is_start(text) || shape.index.get(&text.id) != Some(&(node as u32));
-        if reached[node] || is_told {
+        // A second start node and a duplicate id are reported elsewhere.
+        let is_reported = is_start(text) || shape.index.get(&text.id) != Some(&(node as u32));
+        if reached[node] || is_reported {
             continue;
         }
         problems.push(
-            Problem::at(&text.path, "is not reached from the start").of_node(&text.id).hint("connect it, or remove it"),
+            Problem::at(&text.path, "is not reachable from the start node")
+                .of_node(&text.id)
+                .hint("connect it, or remove it"),
         );
     }
 }

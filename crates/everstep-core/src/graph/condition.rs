@@ -1,4 +1,4 @@
-//! Which branch of a condition is taken. A comparison never fails: what cannot be compared is false.
+//! Selects the branch of a condition. A comparison never fails: values that cannot be compared give false.
 
 use std::borrow::Cow;
 
@@ -25,14 +25,14 @@ pub(crate) const OPERATORS: &[(&str, Operator)] = &[
     ("expression", Operator::Expression),
 ];
 
-/// The id of the first branch that holds.
+/// The id of the first branch whose condition is true.
 pub(crate) fn choose<'a>(branches: &'a [Branch], lookup: &dyn Lookup, evaluate: &dyn Evaluate) -> Option<&'a str> {
     branches.iter().find(|branch| holds(&branch.test, lookup, evaluate)).map(|branch| branch.id.as_str())
 }
 
 fn holds(test: &Test, lookup: &dyn Lookup, evaluate: &dyn Evaluate) -> bool {
     match test {
-        // An empty list holds as the empty conjunction does; an empty disjunction does not.
+        // An empty conjunction is true; an empty disjunction is false.
         Test::All(conditions) => conditions.iter().all(|condition| compare(condition, lookup, evaluate)),
         Test::Any(conditions) => conditions.iter().any(|condition| compare(condition, lookup, evaluate)),
         Test::Expression(source) => evaluate.expression(source, lookup).is_ok_and(|value| is_truthy(&value)),
@@ -92,13 +92,13 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// A value as text: strings as they are, null as nothing, the rest as JSON.
+/// A value as text: strings unchanged, null as the empty text, other values as JSON.
 fn text(value: &Value) -> Cow<'_, str> {
     match value {
         Value::Null => Cow::Borrowed(""),
         Value::String(text) => Cow::Borrowed(text),
         Value::Number(number) => match number.as_f64() {
-            // 5 and 5.0 are the same text.
+            // 5 and 5.0 have the same text.
             Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < 1e15 => {
                 Cow::Owned(format!("{}", float as i64))
             }

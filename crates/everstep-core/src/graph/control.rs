@@ -1,4 +1,4 @@
-//! The kinds that the core performs by itself: what their configs mean.
+//! The kinds that the core performs itself: the meaning of their configs.
 
 use std::time::Duration;
 
@@ -26,10 +26,11 @@ pub(crate) const OUTPUT_VARIABLES: &[(&str, &str)] = &[
     ("workflow", "workflowResult"),
 ];
 
-/// What may be a variable's name, for the hint of a problem.
-pub(crate) const VARIABLE_HINT: &str = "letters, digits and `_`, not beginning with a digit or `__`; `input` is taken";
+/// The rule for names of variables, as the hint of a problem.
+pub(crate) const VARIABLE_HINT: &str =
+    "letters, digits and `_`, not beginning with a digit or `__`; `input` is reserved";
 
-/// What may be a workflow's name, for the hint of a problem.
+/// The rule for names of workflows, as the hint of a problem.
 const NAME_HINT: &str = "1 to 128 lowercase letters, digits, `_` or `-`, beginning with a letter or digit";
 
 const BRANCH_HINT: &str = "such as {\"id\": \"yes\", \"expression\": \"ctx.total > 100\"}";
@@ -37,9 +38,9 @@ const BRANCH_HINT: &str = "such as {\"id\": \"yes\", \"expression\": \"ctx.total
 /// The longest delay of one node.
 pub(crate) const DELAY_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A node of a kind that the core performs, as its config was read.
+/// A node of a kind that the core performs, with its parsed config.
 pub(crate) struct ControlNode {
-    /// `None` where the config is wrong; the problems are noted.
+    /// `None` if the config is wrong; its problems are reported.
     pub(crate) kind: Option<NodeKind>,
     pub(crate) handles: Vec<String>,
     pub(crate) info: Option<KindInfo>,
@@ -47,7 +48,7 @@ pub(crate) struct ControlNode {
     pub(crate) reads: Vec<Name>,
 }
 
-/// Reads a node's config as its type asks; `None` for an unknown type.
+/// Reads a node's config according to its type; `None` for an unknown type.
 pub(crate) fn read(
     name: &str,
     config: &Value,
@@ -130,7 +131,8 @@ impl<'a> Reader<'a, '_> {
         Some(())
     }
 
-    /// Where the config names secrets. They are refused everywhere but in the places that are made for them.
+    /// The places where the config names secrets. Secrets are rejected everywhere except in the places that accept
+    /// them.
     fn secrets(&mut self, kind: &str, places: &[String]) -> Vec<String> {
         let mut pointers = Vec::new();
         for Named { pointer, fault } in secrets::find(self.config) {
@@ -138,10 +140,10 @@ impl<'a> Reader<'a, '_> {
             let problem = match fault {
                 _ if !is_place => {
                     let hint = match places {
-                        [] => format!("no field of a node of type {kind:?} takes a secret"),
-                        places => format!("a node of type {kind:?} takes secrets at {}", places.join(", ")),
+                        [] => format!("no field of a node of type {kind:?} accepts a secret"),
+                        places => format!("a node of type {kind:?} accepts secrets at {}", places.join(", ")),
                     };
-                    Some(("a secret cannot be named here".to_owned(), hint))
+                    Some(("a secret is not accepted here".to_owned(), hint))
                 }
                 fault => fault.map(|(message, hint)| (message.to_owned(), hint.to_owned())),
             };
@@ -156,7 +158,7 @@ impl<'a> Reader<'a, '_> {
         pointers
     }
 
-    /// Notes what is wrong with the templates inside a value of the config.
+    /// Reports the errors in the templates inside a value of the config.
     fn check(&mut self, value: &Value, pointer: &str) {
         for fault in self.ports.evaluate.check(value) {
             self.problems.push(
@@ -215,8 +217,8 @@ impl<'a> Reader<'a, '_> {
                 None => fields.missing(&["name"], "an output parameter needs a name", "such as \"total\""),
                 Some("") => fields.problem("name", "an output parameter needs a name", "such as \"total\""),
                 Some(name) if parameters.iter().any(|(known, _)| known == name) => {
-                    let message = format!("output parameter {name:?} is there twice");
-                    fields.problem("name", message, "give each parameter a name of its own");
+                    let message = format!("two output parameters have the name {name:?}");
+                    fields.problem("name", message, "give each parameter a different name");
                 }
                 Some(_) => {}
             }
@@ -238,7 +240,7 @@ impl<'a> Reader<'a, '_> {
         let value = fields.any(&["value"]).cloned();
         if value.is_none() {
             let hint = "such as {\"total\": \"{{ctx.price * ctx.count}}\"}";
-            fields.missing(&["value"], "a transform needs the value it makes", hint);
+            fields.missing(&["value"], "a transform needs a value", hint);
         }
         fields.finish();
         let value = value?;
@@ -256,7 +258,11 @@ impl<'a> Reader<'a, '_> {
             fields.missing(&["branches"], "a condition needs at least one branch", BRANCH_HINT);
         }
         if default == "error" {
-            fields.problem("defaultBranch", "`error` is the handle of a failed node", "such as \"default\"");
+            fields.problem(
+                "defaultBranch",
+                "`error` is reserved for the handle of a failed node",
+                "such as \"default\"",
+            );
         }
         let list = list.unwrap_or_default().to_vec();
         fields.finish();
@@ -266,9 +272,9 @@ impl<'a> Reader<'a, '_> {
             if branches.iter().any(|other| other.id == branch.id) {
                 let path = format!("{}/branches/{index}/id", self.path);
                 self.problems.push(
-                    Problem::at(path, format!("branch {:?} is there twice", branch.id))
+                    Problem::at(path, format!("two branches have the id {:?}", branch.id))
                         .of_node(self.node)
-                        .hint("give each branch an id of its own"),
+                        .hint("give each branch a different id"),
                 );
             }
             branches.push(branch);
@@ -288,7 +294,9 @@ impl<'a> Reader<'a, '_> {
         match id.as_deref() {
             None => fields.missing(&["id"], "a branch needs an id", hint),
             Some("") => fields.problem("id", "a branch needs an id", hint),
-            Some("error") => fields.problem("id", "`error` is the handle of a failed node", "such as \"failed\""),
+            Some("error") => {
+                fields.problem("id", "`error` is reserved for the handle of a failed node", "such as \"failed\"");
+            }
             Some(_) => {}
         }
         match (&expression, &list) {
@@ -318,7 +326,7 @@ impl<'a> Reader<'a, '_> {
             let operator = fields.choice(&["operator"], condition::OPERATORS);
             if operator.is_none() {
                 let operators: Vec<_> = condition::OPERATORS.iter().map(|(name, _)| *name).collect();
-                let hint = format!("one of {}", operators.join(", "));
+                let hint = format!("use one of {}", operators.join(", "));
                 fields.missing(&["operator"], "a condition needs an operator", hint);
             }
             fields.finish();
@@ -327,7 +335,7 @@ impl<'a> Reader<'a, '_> {
                 match left.as_str() {
                     Some(source) => self.check_expression(source, &format!("{pointer}/leftValue")),
                     None => self.problems.push(
-                        Problem::at(format!("{}{pointer}/leftValue", self.path), "expected an expression as text")
+                        Problem::at(format!("{}{pointer}/leftValue", self.path), "expected an expression as a string")
                             .of_node(self.node)
                             .hint("such as \"ctx.order.total > 100\""),
                     ),
@@ -361,18 +369,18 @@ impl<'a> Reader<'a, '_> {
             Type::Fixed => {
                 if minutes.is_none() && seconds.is_none() && millis.is_none() {
                     let hint = "delayMinutes (to 1440), delaySeconds (to 59) and delayMs (to 999) are summed";
-                    fields.missing(&["delaySeconds", "delayMinutes", "delayMs"], "a delay needs a length", hint);
+                    fields.missing(&["delaySeconds", "delayMinutes", "delayMs"], "a delay needs a duration", hint);
                 }
                 let total = minutes.unwrap_or(0) * 60_000 + seconds.unwrap_or(0) * 1_000 + millis.unwrap_or(0);
                 if Duration::from_millis(total) > DELAY_MAX {
-                    let hint = "put several delays one after the other, or a wait with timeoutSeconds";
+                    let hint = "use several delay nodes in sequence, or a wait node with timeoutSeconds";
                     fields.problem("delayMinutes", "a delay is at most 24 hours", hint);
                 }
                 Some(Delay::Fixed(Duration::from_millis(total)))
             }
             Type::Dynamic => {
                 if variable.is_none() {
-                    let message = "a dynamic delay needs its milliseconds";
+                    let message = "a dynamic delay needs an expression for its milliseconds";
                     fields.missing(&["delayVariable"], message, "such as \"{{ctx.waitMs}}\"");
                 }
                 variable.clone().map(Delay::Dynamic)
@@ -380,7 +388,7 @@ impl<'a> Reader<'a, '_> {
             Type::Until => {
                 if until.is_none() {
                     let hint = "such as \"2030-01-31T09:00:00Z\" or \"{{ctx.dueAt}}\"";
-                    fields.missing(&["untilTime"], "this delay needs a time", hint);
+                    fields.missing(&["untilTime"], "a delay until a time needs that time", hint);
                 }
                 until.clone().map(Delay::Until)
             }
@@ -392,10 +400,10 @@ impl<'a> Reader<'a, '_> {
             ("delayVariable", variable.is_some(), Type::Dynamic),
             ("untilTime", until.is_some(), Type::Until),
         ] {
-            // Editors keep the fields of the other types at zero.
+            // Editors leave the fields of the other types at zero.
             let is_idle = wanted == Type::Fixed && is_zero(name, minutes, seconds, millis);
             if is_there && kind != wanted && !is_idle {
-                let message = format!("{name} has no meaning with this delayType");
+                let message = format!("{name} has no effect with this delayType");
                 fields.problem(name, message, "remove it, or change delayType: fixed, dynamic or until");
             }
         }
@@ -416,15 +424,15 @@ impl<'a> Reader<'a, '_> {
         let pattern = fields.any(&["match"]).cloned().unwrap_or_else(|| serde_json::json!({}));
         let (field, is_approval) = if approval.is_some() { ("approval", true) } else { ("event", false) };
         if event.is_some() && is_approval {
-            fields.problem("approval", "a wait is for an `event` or for an `approval`", "keep one of them");
+            fields.problem("approval", "a wait is either for an `event` or for an `approval`", "keep one of them");
         }
         let event = approval.or(event);
         if event.as_ref().and_then(Value::as_str).is_none_or(str::is_empty) {
-            let message = "a wait needs the name of the event it waits for";
+            let message = "a wait needs the name of the signal in `event`";
             fields.problem(field, message, "such as \"order.paid\"");
         }
         if !pattern.is_object() {
-            let message = "expected an object: the fields that the signal must carry";
+            let message = "expected an object: the fields that the signal must contain";
             fields.problem("match", message, "such as {\"orderId\": \"{{ctx.orderId}}\"}");
         }
         fields.finish();
@@ -441,15 +449,15 @@ impl<'a> Reader<'a, '_> {
         let input = fields.any(&["input"]).cloned().unwrap_or_else(|| serde_json::json!({}));
         let waits = fields.flag(&["wait"]).unwrap_or(true);
         match workflow {
-            None => fields.missing(&["workflow"], "this node needs the name of the workflow it runs", NAME_HINT),
+            None => fields.missing(&["workflow"], "this node needs the name of the workflow that it runs", NAME_HINT),
             Some(name) if !is_name(name) => {
-                fields.problem("workflow", format!("{name:?} cannot be a workflow's name"), NAME_HINT);
+                fields.problem("workflow", format!("{name:?} is not a valid name of a workflow"), NAME_HINT);
             }
             Some(_) => {}
         }
         if !waits && timeout.is_some() {
-            let hint = "remove timeoutSeconds, or wait for the child's end";
-            fields.problem("wait", "timeoutSeconds has no meaning without waiting", hint);
+            let hint = "remove timeoutSeconds, or wait for the end of the child run";
+            fields.problem("wait", "timeoutSeconds has no effect without waiting", hint);
         }
         fields.finish();
         self.check(&input, "/input");
@@ -469,15 +477,19 @@ impl<'a> Reader<'a, '_> {
         let choices = [("fail", OnItemError::Fail), ("continue", OnItemError::Continue)];
         let on_item_error = fields.choice(&["onItemError"], &choices).unwrap_or(OnItemError::Fail);
         if source.is_none() {
-            fields.missing(&["sourceVariable"], "a loop needs its items", "such as \"{{ctx.orders}}\"");
+            fields.missing(&["sourceVariable"], "a loop needs items", "such as \"{{ctx.orders}}\"");
         }
         for (field, name) in [("itemVariable", &item), ("indexVariable", &index)] {
             if !is_variable(name) {
-                fields.problem(field, format!("{name:?} cannot be a variable"), VARIABLE_HINT);
+                fields.problem(field, format!("{name:?} is not a valid name of a variable"), VARIABLE_HINT);
             }
         }
         if item == index {
-            fields.problem("indexVariable", "item and index need different names", "such as \"index\"");
+            fields.problem(
+                "indexVariable",
+                "the item variable and the index variable need different names",
+                "such as \"index\"",
+            );
         }
         fields.finish();
         let source = source?;

@@ -1,10 +1,10 @@
-//! Reads the fields of a JSON object and notes everything that is wrong with them.
+//! Reads the fields of a JSON object and reports every error in them.
 
 use serde_json::{Map, Value};
 
 use super::problem::{Problem, nearest};
 
-/// One object of a definition. Fields are asked for by name; [`Fields::finish`] reports the unknown ones.
+/// One object of a definition. The caller reads fields by name; [`Fields::finish`] reports the unknown ones.
 pub(crate) struct Fields<'a, 'p> {
     object: &'a Map<String, Value>,
     path: String,
@@ -14,7 +14,7 @@ pub(crate) struct Fields<'a, 'p> {
 }
 
 impl<'a, 'p> Fields<'a, 'p> {
-    /// Notes a problem and returns `None` where the value is not an object.
+    /// Reports a problem and returns `None` if the value is not an object.
     pub(crate) fn from_value(
         value: &'a Value,
         path: impl Into<String>,
@@ -41,14 +41,14 @@ impl<'a, 'p> Fields<'a, 'p> {
         self.problems.push(problem);
     }
 
-    /// Notes that a field is missing, unless it is there and wrong: that was noted when it was read.
+    /// Reports that a field is missing, unless it exists and is wrong: that was reported when it was read.
     pub(crate) fn missing(&mut self, names: &[&'static str], message: impl Into<String>, hint: impl Into<String>) {
         if names.iter().all(|name| self.object.get(*name).is_none_or(Value::is_null)) {
             self.problem(names[0], message, hint);
         }
     }
 
-    /// A field under its own name or an older one. Null counts as absent.
+    /// A field under its current name or an older one. Null counts as absent.
     pub(crate) fn any(&mut self, names: &[&'static str]) -> Option<&'a Value> {
         self.known.extend_from_slice(names);
         let object = self.object;
@@ -56,7 +56,11 @@ impl<'a, 'p> Fields<'a, 'p> {
         let found: Vec<_> = found.collect();
         let (name, value) = *found.first()?;
         if let Some((other, _)) = found.iter().find(|(_, other)| *other != value) {
-            self.problem(other, format!("{other} and {name} mean the same and differ"), format!("keep {name}"));
+            self.problem(
+                other,
+                format!("{other} and {name} are two names of one field, and their values differ"),
+                format!("keep {name}"),
+            );
         }
         Some(value)
     }
@@ -78,7 +82,7 @@ impl<'a, 'p> Fields<'a, 'p> {
         value.as_bool()
     }
 
-    /// A whole number within bounds. Editors send numbers as text too.
+    /// An integer within bounds. Editors also send numbers as strings.
     pub(crate) fn number(&mut self, names: &[&'static str], from: u64, to: u64) -> Option<u64> {
         let value = self.any(names)?;
         let number = match value {
@@ -117,7 +121,7 @@ impl<'a, 'p> Fields<'a, 'p> {
             return Some(*choice);
         }
         let words: Vec<_> = choices.iter().map(|(word, _)| *word).collect();
-        self.problem(names[0], format!("unknown value {text:?}"), format!("one of {}", words.join(", ")));
+        self.problem(names[0], format!("unknown value {text:?}"), format!("use one of {}", words.join(", ")));
         None
     }
 
@@ -129,14 +133,14 @@ impl<'a, 'p> Fields<'a, 'p> {
         value.as_array().map(Vec::as_slice)
     }
 
-    /// Reports every field that nobody asked for.
+    /// Reports every field that no caller has read.
     pub(crate) fn finish(mut self) {
         let object = self.object;
         for field in object.keys() {
             if !self.known.contains(&field.as_str()) {
                 let hint = match nearest(field, self.known.iter().copied()) {
                     Some(near) => format!("did you mean {near:?}?"),
-                    None if self.known.is_empty() => "this takes no fields".to_owned(),
+                    None if self.known.is_empty() => "this object has no fields".to_owned(),
                     None => format!("known fields: {}", self.known.join(", ")),
                 };
                 self.problem(field, format!("unknown field {field:?}"), hint);
@@ -156,7 +160,7 @@ pub(crate) fn name_of(value: &Value) -> &'static str {
     }
 }
 
-/// A value as part of a message: what is small as it is, the rest by its kind.
+/// A value as part of a message: a small value in full, a larger one by its kind.
 fn shown(value: &Value) -> String {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
@@ -165,7 +169,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// A field's name as a part of a JSON pointer.
+/// The name of a field as a part of a JSON pointer.
 pub(crate) fn escape(field: &str) -> String {
     field.replace('~', "~0").replace('/', "~1")
 }

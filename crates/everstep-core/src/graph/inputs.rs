@@ -1,4 +1,4 @@
-//! What inputs mean to a run of a graph: results, timers and signals.
+//! The effect of inputs on a run of a graph: results, timers and signals.
 
 use super::model::{Graph, NodeKind};
 use super::path::StepPath;
@@ -9,19 +9,19 @@ use crate::payload::Payload;
 use crate::run::decide::Draft;
 use crate::run::{Activity, Open, Reply};
 
-/// Refuses a result that leaves by a handle that its node does not have.
+/// Rejects a result with a handle that its node does not have.
 pub(crate) fn check_handle(graph: &Graph, step: &StepKey, outcome: Outcome) -> Result<Outcome, Failure> {
     let handles = StepPath::find(graph, step).map_or(&[][..], |step_path| &graph.node(step_path.node).handles);
     match outcome.handle.as_ref().filter(|handle| !handles.contains(handle)) {
         Some(handle) => Err(Failure::fatal(
             code::UNKNOWN_HANDLE,
-            format!("{step} has no handle {handle:?}; one of {}", handles.join(", ")),
+            format!("{step} has no handle {handle:?}; use one of {}", handles.join(", ")),
         )),
         None => Ok(outcome),
     }
 }
 
-/// What follows when the timer of an open step is due.
+/// The event that follows when the timer of an open step is due.
 pub(crate) fn on_timer(step: StepKey, open: &Open) -> Option<Event> {
     let attempt = open.attempt;
     Some(match &open.activity {
@@ -42,7 +42,7 @@ pub(crate) fn on_timer(step: StepKey, open: &Open) -> Option<Event> {
 /// A signal completes the first open wait that it matches.
 pub(crate) fn on_signal(draft: &mut Draft<'_>, graph: &Graph, event: &str, payload: Payload, is_kept: bool) -> Reply {
     if is_kept {
-        return Reply::refused("VALIDATION_ERROR", "only runs of code workflows keep signals");
+        return Reply::refused("VALIDATION_ERROR", "only runs of code workflows buffer signals");
     }
     let waiter = draft.state.open.iter().find(|(_, open)| open.activity.awaits(event, &payload));
     let waiter = waiter.map(|(step, open)| (step.clone(), open.attempt));
@@ -57,7 +57,7 @@ pub(crate) fn on_signal(draft: &mut Draft<'_>, graph: &Graph, event: &str, paylo
     }
 }
 
-/// What a signal means to the step that waited for it: an approval may be refused.
+/// The result of a wait that a signal completes: an approval may be rejected.
 fn answer(graph: &Graph, step: &StepKey, payload: Payload) -> Result<Outcome, Reply> {
     let kind = StepPath::find(graph, step).map(|step_path| &graph.node(step_path.node).kind);
     if !matches!(kind, Some(NodeKind::Wait { is_approval: true, .. })) {
@@ -67,7 +67,7 @@ fn answer(graph: &Graph, step: &StepKey, payload: Payload) -> Result<Outcome, Re
         Some(true) => Ok(Outcome::from_output(payload)),
         Some(false) => Ok(Outcome::from_output(payload).by("rejected")),
         None => {
-            let message = "an approval is answered with {\"approved\": true} or {\"approved\": false}";
+            let message = "answer an approval with {\"approved\": true} or {\"approved\": false}";
             Err(Reply::refused("VALIDATION_ERROR", message))
         }
     }

@@ -1,7 +1,7 @@
 //! The graph style: nodes and edges.
 //!
-//! A definition is read ([`read`]), checked and compiled ([`compile`]) into a [`Graph`]; a run's [`Progress`]
-//! through it is folded from the journal; [`next`] answers what follows.
+//! A definition is read ([`read`]), checked and compiled ([`compile`]) into a [`Graph`]; a run's [`Progress`] through
+//! it is folded from the journal; [`next`] returns the events that follow.
 
 mod apply;
 mod bodies;

@@ -11,7 +11,7 @@ use super::secrets;
 use crate::retry::RetryPolicy;
 use crate::schema::Schema;
 
-/// A graph that was found valid. Nodes are known by their index.
+/// A valid graph. Nodes are identified by their index.
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
     pub(crate) nodes: Vec<Node>,
@@ -24,7 +24,7 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// The definition in our own words, as it is stored.
+    /// The definition in canonical form, as it is stored.
     pub fn definition(&self) -> &Value {
         &self.definition
     }
@@ -63,11 +63,11 @@ impl Graph {
         &self.nodes[index as usize]
     }
 
-    /// An entry of a body that waits for nothing inside it. There is one, because a body has no cycle.
+    /// An entry node of a body that depends on no other node of the body. One exists, because a body has no cycle.
     pub(crate) fn first_entry(&self, body: u32) -> u32 {
         let entries = &self.bodies[body as usize].entries;
         let is_free = |node: &&u32| self.node(**node).incoming == 1 || self.node(**node).join == Join::Any;
-        *entries.iter().find(is_free).expect("a body without a cycle has a free entry")
+        *entries.iter().find(is_free).expect("a body without a cycle has an entry node")
     }
 
     pub fn find_node(&self, id: &str) -> Option<&Node> {
@@ -109,22 +109,22 @@ pub struct Node {
     pub(crate) timeout: Option<Duration>,
     pub(crate) on_error: OnError,
     pub(crate) output_variable: Option<String>,
-    /// The handles by which it may be left.
+    /// The handles of its outgoing edges.
     pub(crate) handles: Vec<String>,
     /// Edges within the node's own body.
     pub(crate) out: Vec<Out>,
     /// Whether its `error` edge leads back to the loop or scope around it.
     pub(crate) errs_back: bool,
     pub(crate) incoming: u32,
-    /// The body that the node is part of, and its place there.
+    /// The body that contains the node, and its position there.
     pub(crate) home: u32,
     pub(crate) slot: u32,
-    /// The body that the node runs, for a loop or a scope.
+    /// The body that a loop or a scope executes.
     pub(crate) body: Option<u32>,
 }
 
 impl Node {
-    /// Whether a failure is followed by an edge rather than by the run's end.
+    /// Whether an edge follows a failure, instead of the end of the run.
     pub(crate) fn handles_failure(&self) -> bool {
         self.on_error == OnError::Continue && (self.errs_back || self.out.iter().any(|out| out.handle == "error"))
     }
@@ -139,9 +139,9 @@ pub(crate) struct Out {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Body {
     pub(crate) nodes: Vec<u32>,
-    /// Where an iteration begins.
+    /// The nodes at which an iteration begins.
     pub(crate) entries: Vec<u32>,
-    /// The nodes whose outputs are an iteration's result.
+    /// The nodes whose outputs are the result of an iteration.
     pub(crate) lasts: Vec<u32>,
 }
 
@@ -153,9 +153,9 @@ pub enum Join {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnError {
-    /// Follow the `error` edge; without one the run fails.
+    /// Follow the `error` edge; if there is none, the run fails.
     Continue,
-    /// The run fails, whatever edges there are.
+    /// The run fails, even if there is an `error` edge.
     FailWorkflow,
 }
 
@@ -165,7 +165,7 @@ pub enum OnItemError {
     Continue,
 }
 
-/// What a node does. The core performs all but `Task` by itself.
+/// The behaviour of a node. The core performs every kind except `Task` itself.
 #[derive(Clone, Debug)]
 pub enum NodeKind {
     Start,
@@ -182,7 +182,7 @@ pub enum NodeKind {
         value: Value,
     },
     Delay(Delay),
-    /// For an approval the signal says whether it is `approved`.
+    /// The signal of an approval contains `approved`.
     Wait {
         event: Value,
         pattern: Value,
@@ -202,7 +202,7 @@ pub enum NodeKind {
 }
 
 impl NodeKind {
-    /// The handle that an edge without one leaves by, and that a completion without one means.
+    /// The handle of an edge that names none, and of a completion that names none.
     pub(crate) fn default_handle(&self) -> &'static str {
         match self {
             Self::Start | Self::Delay(_) => "output",
@@ -252,7 +252,7 @@ pub(crate) enum Test {
     Expression(String),
 }
 
-/// One comparison of a branch.
+/// One comparison in a branch.
 #[derive(Clone, Debug)]
 pub struct Condition {
     pub(crate) left: Value,
@@ -281,19 +281,19 @@ pub(crate) enum Operator {
 #[derive(Clone, Debug)]
 pub enum Delay {
     Fixed(Duration),
-    /// An expression for milliseconds.
+    /// An expression for a number of milliseconds.
     Dynamic(Value),
     /// An expression for a time.
     Until(Value),
 }
 
-/// Another workflow, run as a step.
+/// A call of another workflow as a step.
 #[derive(Clone, Debug)]
 pub struct Call {
     pub(crate) workflow: String,
     pub(crate) version: Option<u32>,
     pub(crate) input: Value,
-    /// Whether the step waits for the child's end.
+    /// Whether the step waits for the end of the child.
     pub(crate) waits: bool,
     pub(crate) timeout: Option<Duration>,
 }

@@ -1,18 +1,19 @@
-//! What next? The graph style's answer.
+//! Which events follow? The graph style's answer.
 //!
 //! When does a node run?
 //!
-//! 1. An edge is settled when its source is settled: live if the source completed with that handle, dead otherwise.
-//!    A skipped node's edges are all dead. A failed node's `error` edge is live, its others dead.
-//! 2. `joinMode: all` is decided when every edge into it is settled; `any` at the first live edge, or when all are
-//!    dead. Later live edges change nothing.
-//! 3. Decided with a live edge: dispatched. Decided without one: skipped.
+//! 1. An edge is settled when its source is settled: it is live if the source completed with that handle, and dead
+//!    otherwise. All edges of a skipped node are dead. The `error` edge of a failed node is live, its other edges are
+//!    dead.
+//! 2. A node with `joinMode: all` is decided when every edge into it is settled; with `any`, at the first live edge, or
+//!    when all edges are dead. Later live edges change nothing.
+//! 3. A node that is decided with a live edge is dispatched; a node that is decided without one is skipped.
 //! 4. There is exactly one dispatch per activation.
-//! 5. The run ends when nothing is open: completed if an end was reached and none ended in error, failed otherwise.
-//!    `end {terminate: true}` ends it at once.
+//! 5. The run ends when no step is open: it is completed if it reached an end node and none with an error status, and
+//!    failed otherwise. `end {terminate: true}` ends it at once.
 //! 6. A failure that is not handled fails the iteration around it, or the run.
 //!
-//! The answer depends on settled steps only, so any replica gives the same one.
+//! The answer depends only on settled steps, so every replay gives the same answer.
 
 use std::time::Duration;
 
@@ -63,7 +64,7 @@ pub(crate) fn next(run: GraphRun<'_>, cx: Cx<'_>) -> Vec<Event> {
 
 /// Sets the timer of a failed attempt, or dispatches a step again.
 fn again(run: GraphRun<'_>, step: &StepKey, cx: Cx<'_>) -> Vec<Event> {
-    let open = run.state.open.get(step).expect("only open steps are tried again");
+    let open = run.state.open.get(step).expect("only open steps are retried");
     let attempt = open.attempt;
     let step_path = StepPath::find(run.graph, step).expect("open steps are part of the workflow");
     if open.activity != Activity::Failed {
@@ -77,7 +78,7 @@ fn again(run: GraphRun<'_>, step: &StepKey, cx: Cx<'_>) -> Vec<Event> {
     vec![Event::TimerSet { step: step.clone(), attempt, due: cx.now.plus(delay), why }]
 }
 
-/// Rule 3, for one decided node.
+/// Applies rule 3 to one decided node.
 fn activate(run: GraphRun<'_>, step_path: &StepPath, cx: Cx<'_>) -> Vec<Event> {
     let graph = run.graph;
     let is_live = run.progress.cell(graph, step_path).is_some_and(|cell| cell.live_in > 0);
@@ -136,7 +137,10 @@ fn perform(
         NodeKind::Wait { event, pattern, timeout, .. } => {
             let event = evaluate.resolve(event, context)?;
             let Some(event) = event.as_str().filter(|event| !event.is_empty()) else {
-                return Err(Failure::fatal(code::INVALID_CONFIG, format!("{event} is not the name of an event")));
+                return Err(Failure::fatal(
+                    code::INVALID_CONFIG,
+                    format!("the `event` of a wait must be a name, and {event} is not"),
+                ));
             };
             Ok(Performed::Dispatch(Dispatch::Wait {
                 event: event.to_owned(),
@@ -154,7 +158,7 @@ fn perform(
     }
 }
 
-/// A loop's items: an array as it is, nothing for null, one item for anything else.
+/// The items of a loop: an array as it is, no items for null, one item for any other value.
 fn items(config: &Loop, context: &dyn Lookup, evaluate: &dyn Evaluate) -> Result<Vec<Payload>, Failure> {
     let items = match evaluate.resolve(&config.source, context)? {
         Value::Array(items) => items,
@@ -164,7 +168,7 @@ fn items(config: &Loop, context: &dyn Lookup, evaluate: &dyn Evaluate) -> Result
     if items.len() > config.max_iterations as usize {
         return Err(Failure::fatal(
             code::TOO_MANY_ITEMS,
-            format!("{} items are more than maxIterations ({})", items.len(), config.max_iterations),
+            format!("the loop has {} items, more than maxIterations ({})", items.len(), config.max_iterations),
         ));
     }
     Ok(items.into_iter().map(Payload::from).collect())
@@ -182,13 +186,15 @@ fn due(delay: &Delay, context: &dyn Lookup, Cx { now, evaluate }: Cx<'_>) -> Res
                 _ => None,
             };
             let millis = millis.filter(|millis: &f64| *millis >= 0.0 && millis.is_finite());
-            let millis = millis.ok_or_else(|| invalid(format!("delayVariable is {value}, not milliseconds")))?;
+            let millis = millis
+                .ok_or_else(|| invalid(format!("delayVariable is {value}, which is not a number of milliseconds")))?;
             now.plus(Duration::from_micros((millis * 1_000.0) as u64))
         }
         Delay::Until(source) => {
             let value = evaluate.resolve(source, context)?;
             let time = value.as_str().and_then(|text| text.parse().ok());
-            let time: Timestamp = time.ok_or_else(|| invalid(format!("untilTime is {value}, not an RFC 3339 time")))?;
+            let time: Timestamp =
+                time.ok_or_else(|| invalid(format!("untilTime is {value}, which is not an RFC 3339 time")))?;
             time.max(now)
         }
     };
@@ -198,7 +204,7 @@ fn due(delay: &Delay, context: &dyn Lookup, Cx { now, evaluate }: Cx<'_>) -> Res
     Ok(due)
 }
 
-/// What is ready at a loop or scope under way.
+/// The events that are ready at a loop or scope in progress.
 fn go_on(run: GraphRun<'_>, step_path: &StepPath, ready: Ready, cx: Cx<'_>) -> Vec<Event> {
     let graph = run.graph;
     let node = graph.node(step_path.node);
@@ -208,7 +214,7 @@ fn go_on(run: GraphRun<'_>, step_path: &StepPath, ready: Ready, cx: Cx<'_>) -> V
     match ready {
         Ready::Fail => {
             let failure = repeat.failed.as_ref().map(|(item, failure)| fail_with(node, *item, failure));
-            let failure = failure.expect("a repeat is ready to fail because an item failed");
+            let failure = failure.expect("a repeat fails only after an item failed");
             vec![Event::failed(step, attempt, failure)]
         }
         Ready::Finish => {
@@ -224,7 +230,8 @@ fn go_on(run: GraphRun<'_>, step_path: &StepPath, ready: Ready, cx: Cx<'_>) -> V
             vec![Event::TimerSet { step, attempt, due: cx.now.plus(pace), why: TimerPurpose::Pace }]
         }
         Ready::Begin => {
-            // One entry is enough: its dispatch opens the iteration's scope, with the others on the agenda.
+            // One entry node is enough: its dispatch opens the scope of the iteration, and the agenda then contains the
+            // others.
             let path = step_path.path.inside(step_path.node, repeat.next);
             let entry = StepPath { path, node: graph.first_entry(node.body.expect("a repeat has a body")) };
             begin(run, &entry, 1, cx)
@@ -232,7 +239,7 @@ fn go_on(run: GraphRun<'_>, step_path: &StepPath, ready: Ready, cx: Cx<'_>) -> V
     }
 }
 
-/// The results as one array, put together from their texts.
+/// The results as one array, assembled from their JSON texts.
 fn join(results: impl Iterator<Item = Payload>) -> Payload {
     let mut text = String::from("[");
     for result in results {
@@ -255,7 +262,8 @@ fn fail_with(node: &Node, item: u32, failure: &Failure) -> Failure {
 fn end(run: GraphRun<'_>) -> Event {
     let ends = &run.progress.ends;
     if let Some(step) = &ends.error {
-        let failure = Failure::fatal(code::END_ERROR, format!("the run reached {step}, an end in error"));
+        let failure =
+            Failure::fatal(code::END_ERROR, format!("the run reached the end node {step}, whose status is an error"));
         return Event::run_failed(failure, Some(step.clone()));
     }
     if ends.reached == 0 {
@@ -275,7 +283,7 @@ fn why_not_reached(run: GraphRun<'_>) -> String {
             (_, Stage::Failed) => failed.push(node.id.as_str()),
             (NodeKind::Condition { .. }, Stage::Completed) => {
                 let branch = cell.output.as_ref().and_then(|output| output.value().get("branch")?.as_str());
-                taken.push(format!("{} took {:?}", node.id, branch.unwrap_or_default()));
+                taken.push(format!("{} took the handle {:?}", node.id, branch.unwrap_or_default()));
             }
             (NodeKind::Wait { is_approval, .. }, Stage::Completed) => {
                 let says = |field: &str| cell.output.as_ref().and_then(|output| output.value().get(field)?.as_bool());
@@ -286,7 +294,7 @@ fn why_not_reached(run: GraphRun<'_>) -> String {
             _ => {}
         }
     }
-    let mut reason = "no end was reached: every way to one was skipped".to_owned();
+    let mut reason = "no end node was reached: every path to one was skipped".to_owned();
     if !taken.is_empty() {
         reason += &format!("; {}", taken[..taken.len().min(5)].join(", "));
     }

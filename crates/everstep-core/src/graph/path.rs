@@ -1,11 +1,12 @@
-//! Where a step is in a graph: the iterations around it, and its node. Step keys are the text of it.
+//! The position of a step in a graph: the iterations around it, and its node. A step key is the text of this path.
 
 use serde::{Deserialize, Serialize};
 
 use super::model::Graph;
 use crate::ids::StepKey;
 
-/// The iterations that lead to a scope: pairs of a loop's index and an iteration. The graph itself has none.
+/// The iterations that lead to a scope: pairs of a loop's index and an iteration. The path of the graph itself is
+/// empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ScopePath(Vec<(u32, u32)>);
 
@@ -31,7 +32,7 @@ impl ScopePath {
         self.0.starts_with(&outer.0)
     }
 
-    /// The path as step keys have it: `each[3]`, `each[3].inner[0]`.
+    /// The path as part of a step key: `each[3]`, `each[3].inner[0]`.
     pub fn name(&self, graph: &Graph) -> String {
         let mut name = self.prefix(graph);
         name.pop();
@@ -62,7 +63,7 @@ impl StepPath {
         if self.path.is_root() { StepKey::from(id.as_str()) } else { StepKey::from(self.path.prefix(graph) + id) }
     }
 
-    /// Finds a step by its key; `None` when the graph has no such step.
+    /// Finds a step by its key; `None` if the graph has no such step.
     pub fn find(graph: &Graph, key: &StepKey) -> Option<Self> {
         let mut path = Vec::new();
         let mut home = 0;
@@ -73,7 +74,7 @@ impl StepPath {
                 return (graph.node(node).home == home).then_some(Self { path: ScopePath(path), node });
             }
             let (id, iteration) = segment.strip_suffix(']')?.split_once('[')?;
-            // A step has one key: neither `[+1]` nor `[01]` is part of one.
+            // A step has exactly one key: neither `[+1]` nor `[01]` is part of one.
             let is_plain = iteration == "0" || !iteration.starts_with(['0', '+']);
             let node = graph.find(id).filter(|_| is_plain)?;
             if graph.node(node).home != home {

@@ -1,20 +1,20 @@
-//! What is wrong with a definition. All problems are reported at once.
+//! Problems of a definition. All problems are reported together.
 
 use serde::Serialize;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Problem {
-    /// A word for programs, where the problem has one of its own.
+    /// A stable code for programs, if the problem has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<&'static str>,
-    /// The node it is about, where it is about one.
+    /// The node that the problem concerns, if it concerns one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
-    /// Where in the definition, as a JSON pointer.
+    /// The place in the definition, as a JSON pointer.
     pub path: String,
     pub message: String,
-    /// What to do about it.
+    /// The remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
@@ -43,7 +43,7 @@ impl Problem {
     }
 }
 
-/// The known word nearest to a mistyped one, if any is near.
+/// The known name that is nearest to a mistyped one, if one is near enough.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if word.len() > 64 {
         return None;
@@ -56,7 +56,7 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .map(|(_, candidate)| candidate)
 }
 
-/// Levenshtein's distance, letters compared without case.
+/// The Levenshtein distance, ignoring case.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.to_lowercase().chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

@@ -1,8 +1,8 @@
-//! How far a run is through its graph: a fold of the journal.
+//! The progress of a run through its graph: a fold of the journal.
 //!
 //! **Invariant**: the agenda holds exactly the places where something is ready, and is changed only by the fold.
-//! So `settle` reads what is ready without looking at every node, and a step costs the same in a long run as in a
-//! short one.
+//! Therefore `settle` finds the ready places without visiting every node, and a step costs the same in a long run as in
+//! a short one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,20 +25,20 @@ pub struct Progress {
     pub(crate) repeats: BTreeMap<StepPath, Repeat>,
     pub(crate) agenda: BTreeSet<StepPath>,
     pub(crate) ends: Ends,
-    /// Bytes of JSON that variables and the results of iterations hold.
+    /// Bytes of JSON in variables and in results of iterations.
     pub(crate) bytes: usize,
-    /// Roughly the memory that cells, their outputs and items take, in bytes.
+    /// The approximate memory of cells, their outputs and items, in bytes.
     pub(crate) weight: usize,
-    /// An unhandled failure: the run is to fail.
+    /// An unhandled failure: the run must fail.
     pub(crate) unhandled: Option<Box<(StepKey, Failure)>>,
-    /// Steps whose failure was not handled, with their last attempt. A retry opens them again.
+    /// Steps whose failure was not handled, with their last attempt. A retry reopens them.
     pub(crate) failed: BTreeMap<StepKey, u32>,
 }
 
-/// Bytes that an item takes beside its JSON.
+/// Bytes of an item beside its JSON.
 const ITEM_OVERHEAD_BYTES: usize = 64;
 
-/// What the ends that were reached said.
+/// The statuses and outputs of the end nodes that were reached.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Ends {
     pub(crate) reached: u32,
@@ -53,7 +53,7 @@ pub(crate) struct Scope {
     /// By slot.
     pub(crate) cells: Vec<Cell>,
     pub(crate) unsettled: u32,
-    /// Variables set in this scope; they are not seen outside it.
+    /// Variables of this scope; they are not visible outside it.
     pub(crate) vars: BTreeMap<String, Payload>,
 }
 
@@ -69,7 +69,7 @@ pub(crate) struct Cell {
     pub(crate) stage: Stage,
     pub(crate) unsettled_in: u32,
     pub(crate) live_in: u32,
-    /// `None` for null, so that a snapshot reads back as it was.
+    /// `None` for null, so that a snapshot can be read back unchanged.
     pub(crate) output: Option<Payload>,
 }
 
@@ -83,16 +83,16 @@ pub(crate) enum Stage {
     Skipped,
 }
 
-/// Steps that are of no more concern: everything whose key has this prefix.
+/// The prefix of the keys of all steps that a failure made obsolete.
 pub(crate) type Dropped = Option<String>;
 
 impl Progress {
-    /// The iterations under way, outer ones first.
+    /// The iterations in progress, outer ones first.
     pub fn iterations(&self) -> impl Iterator<Item = &ScopePath> {
         self.scopes.keys().filter(|path| !path.is_root())
     }
 
-    /// Whether a step may be dispatched, or something is to be written for a loop.
+    /// Whether a step may be dispatched, or an entry for a loop is due.
     pub(crate) fn has_ready_steps(&self) -> bool {
         !self.agenda.is_empty()
     }
@@ -101,7 +101,7 @@ impl Progress {
         !self.failed.is_empty()
     }
 
-    /// Forgets failed steps whose keys begin with a prefix. The keys are one range.
+    /// Removes the failed steps whose keys begin with a prefix. The keys are one range.
     pub(crate) fn drop_failed(&mut self, prefix: &str) {
         let range = self.failed.range(StepKey::from(prefix)..).map(|(step, _)| step);
         let steps: Vec<_> = range.take_while(|step| step.as_str().starts_with(prefix)).cloned().collect();
@@ -144,7 +144,7 @@ impl Progress {
         self.scopes.get_mut(&step_path.path)?.cells.get_mut(graph.node(step_path.node).slot as usize)
     }
 
-    /// Notes a dispatch. The first one of an iteration opens its scope.
+    /// Records a dispatch. The first dispatch of an iteration opens its scope.
     pub(crate) fn dispatched(&mut self, graph: &Graph, step_path: &StepPath, items: Option<&[Payload]>) -> Option<()> {
         if !self.scopes.contains_key(&step_path.path) {
             let (owner, iteration) = step_path.path.owner()?;
@@ -215,7 +215,8 @@ impl Progress {
         Some(())
     }
 
-    /// Notes a final failure. What it makes obsolete is returned; `true` when an edge or a loop goes on from it.
+    /// Records a final failure. Returns the steps that it makes obsolete, and `true` if an edge or a loop continues
+    /// after it.
     pub(crate) fn failed(&mut self, graph: &Graph, step_path: &StepPath, failure: &Failure) -> Option<(bool, Dropped)> {
         let node = graph.node(step_path.node);
         let cell = self.cell_mut(graph, step_path).filter(|cell| cell.stage == Stage::Open)?;
@@ -250,7 +251,7 @@ impl Progress {
         Some((false, None))
     }
 
-    /// Opens a failed step again: a loop goes on with what was unfinished.
+    /// Reopens a failed step: a loop continues with its unfinished items.
     pub(crate) fn reopen(&mut self, graph: &Graph, step_path: &StepPath) {
         self.unhandled = None;
         if let Some(cell) = self.cell_mut(graph, step_path) {
@@ -258,7 +259,7 @@ impl Progress {
         }
         if let Some(repeat) = self.repeats.get_mut(step_path) {
             repeat.failed = None;
-            // A timer between two items ended with the loop's failure.
+            // The failure of the loop ended the timer between two items.
             repeat.pace = Pacing::Unset;
             self.refresh(graph, step_path);
         }
@@ -277,7 +278,7 @@ impl Progress {
         self.repeats.get(&owner)?.items.get(iteration as usize)
     }
 
-    /// Sets a variable in a scope, if the scope is still there.
+    /// Sets a variable in a scope, if the scope still exists.
     pub(crate) fn set(&mut self, path: &ScopePath, name: &str, value: Payload) {
         let Some(scope) = self.scopes.get_mut(path) else { return };
         self.bytes += value.size();
@@ -317,7 +318,7 @@ impl Progress {
         self.refresh(graph, &owner);
     }
 
-    /// Forgets a loop or scope that is under way, with its iterations; `false` where there is none.
+    /// Removes a loop or scope in progress, with its iterations; `false` if there is none.
     fn drop_inside(&mut self, owner: &StepPath) -> bool {
         let Some(repeat) = self.repeats.remove(owner) else { return false };
         self.bytes -= repeat.bytes;
@@ -328,7 +329,7 @@ impl Progress {
         true
     }
 
-    /// Forgets one iteration with everything in it, which is one range of each ordered map.
+    /// Removes one iteration with everything in it, which is one range of each ordered map.
     fn drop_within(&mut self, path: &ScopePath) {
         let first = StepPath { path: path.clone(), node: 0 };
         let scopes: Vec<_> = self
@@ -360,7 +361,7 @@ impl Progress {
         }
     }
 
-    /// Puts a loop or scope on the agenda exactly when something is ready there.
+    /// Puts a loop or scope on the agenda if and only if something is ready there.
     fn refresh(&mut self, graph: &Graph, step_path: &StepPath) {
         let is_open = self.cell(graph, step_path).is_some_and(|cell| cell.stage == Stage::Open);
         let is_ready = is_open
@@ -392,7 +393,7 @@ impl Progress {
         })
     }
 
-    /// The agenda, found the slow way. The laws compare it with the folded one.
+    /// The agenda, computed by visiting every node. The laws compare it with the folded one.
     pub(crate) fn scan(&self, graph: &Graph) -> BTreeSet<StepPath> {
         let mut found = BTreeSet::new();
         for (path, scope) in &self.scopes {
@@ -418,8 +419,8 @@ impl Progress {
 
 /// When is a node decided?
 ///
-/// 1. `all`: once every edge into it is settled.
-/// 2. `any`: at the first live edge, or once every edge is settled.
+/// 1. `all`: when every edge into it is settled.
+/// 2. `any`: at the first live edge, or when every edge is settled.
 fn is_decided(node: &Node, cell: &Cell) -> bool {
     if cell.stage != Stage::Pending {
         return false;
@@ -434,7 +435,7 @@ fn non_null(payload: Payload) -> Option<Payload> {
     (!payload.is_null()).then_some(payload)
 }
 
-/// An iteration's result: the output of the body's last node; of several, an object by node id.
+/// The result of an iteration: the output of the body's last node; of several last nodes, an object by node id.
 fn result_of(graph: &Graph, path: &ScopePath, scope: &Scope) -> Payload {
     let Some((owner, _)) = path.owner() else { return Payload::null() };
     let Some(body) = graph.node(owner.node).body else { return Payload::null() };
@@ -450,7 +451,7 @@ fn result_of(graph: &Graph, path: &ScopePath, scope: &Scope) -> Payload {
     }
 }
 
-/// Maps whose keys are not text, as lists of pairs.
+/// Serialises maps whose keys are not strings as lists of pairs.
 mod pairs {
     use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Reads a definition: nodes, edges and options, in our words or in those of the engines we replace.
+//! Reads a definition: nodes, edges and options, in our format or in the format of the engines that Everstep replaces.
 
 use std::time::Duration;
 
@@ -17,32 +17,32 @@ use crate::payload::json_depth;
 use crate::retry::{Backoff, RetryPolicy};
 use crate::schema::Schema;
 
-/// Characters of a definition's name, which is for people.
+/// Maximum number of characters of a definition's name, which is for people.
 const NAME_CHARS: usize = 200;
-/// Characters of a definition's description.
+/// Maximum number of characters of a definition's description.
 const DESCRIPTION_CHARS: usize = 1_000;
 
-/// A definition as written, read but not yet connected.
+/// A definition, parsed but not yet connected.
 pub(crate) struct Definition {
     pub(crate) nodes: Vec<NodeText>,
     pub(crate) edges: Vec<EdgeText>,
     pub(crate) retention_days: Option<u32>,
     pub(crate) input_schema: Option<Schema>,
-    /// Whether every node and edge that was written could be read.
+    /// Whether every node and edge of the text could be read.
     pub(crate) is_whole: bool,
     /// The variables of nodes that could not be read.
     pub(crate) unread: Unread,
-    /// The same definition in our own words.
+    /// The same definition in canonical form.
     pub(crate) normal: Value,
 }
 
 pub(crate) struct NodeText {
     pub(crate) id: String,
     pub(crate) path: String,
-    /// `None` where the type is unknown.
+    /// `None` if the type is unknown.
     pub(crate) type_name: Option<String>,
     pub(crate) name: Option<String>,
-    /// `None` where the kind or its config is wrong; the problem is noted.
+    /// `None` if the kind or its config is wrong; the problem is reported.
     pub(crate) kind: Option<NodeKind>,
     pub(crate) handles: Vec<String>,
     pub(crate) join: Option<Join>,
@@ -57,7 +57,7 @@ pub(crate) struct NodeText {
 }
 
 impl NodeText {
-    /// The handle that leads into the body of a loop or scope, known even where the config is wrong.
+    /// The handle that leads into the body of a loop or scope; known even if the config is wrong.
     pub(crate) fn body_handle(&self) -> Option<&'static str> {
         match self.type_name.as_deref() {
             Some("loop") => Some("loop"),
@@ -92,7 +92,7 @@ pub(crate) enum Care {
 pub(crate) fn read(value: &Value, ports: Ports<'_>, problems: &mut Vec<Problem>) -> Option<Definition> {
     if json_depth(value) > limits::JSON_DEPTH {
         problems.push(
-            Problem::at("", format!("nested deeper than {} levels", limits::JSON_DEPTH))
+            Problem::at("", format!("is nested deeper than {} levels", limits::JSON_DEPTH))
                 .hint("flatten the config, or compute the value in a javascript node"),
         );
         return None;
@@ -120,7 +120,7 @@ pub(crate) fn read(value: &Value, ports: Ports<'_>, problems: &mut Vec<Problem>)
     let nodes = nodes?;
     if nodes.len() > limits::GRAPH_NODES {
         problems.push(
-            Problem::at("/nodes", format!("{} nodes are more than {}", nodes.len(), limits::GRAPH_NODES))
+            Problem::at("/nodes", format!("the graph has {} nodes, more than {}", nodes.len(), limits::GRAPH_NODES))
                 .hint("split the workflow, or use a loop"),
         );
         return None;
@@ -206,18 +206,18 @@ fn read_node(value: &Value, index: usize, ports: Ports<'_>, problems: &mut Vec<P
     let mut output_variable = fields.text(&["outputVariable"]).map(str::to_owned);
     match id {
         None => fields.missing(&["id", "nodeID"], "a node needs an id", ID_HINT),
-        Some(id) if !is_id(id) => fields.problem("id", format!("{id:?} cannot be a node's id"), ID_HINT),
+        Some(id) if !is_id(id) => fields.problem("id", format!("{id:?} is not a valid id of a node"), ID_HINT),
         Some(_) => {}
     }
     if kind_name.is_none() {
         fields.missing(&["type", "nodeType"], "a node needs a type", kind_hint("", ports));
     }
     fields.finish();
-    // A node without an id is read on, so that its other faults are told too.
+    // A node without an id is read to its end, so that its other problems are reported too.
     let has_id = id.is_some();
     let id = id.unwrap_or_default();
 
-    // These may stand in the config too, as older definitions have them.
+    // Older definitions have these fields in the config.
     let mut config = config;
     let config_path = format!("{path}/config");
     let at_node = |field: &str| value.get(field).filter(|value| !value.is_null());
@@ -227,7 +227,8 @@ fn read_node(value: &Value, index: usize, ports: Ports<'_>, problems: &mut Vec<P
         for field in ["errorHandling", "timeoutSeconds", "outputVariable", "joinMode"] {
             let Some(inner) = object.shift_remove(field) else { continue };
             if at_node(field).is_some_and(|outer| *outer != inner) && !inner.is_null() {
-                let problem = Problem::at(format!("{config_path}/{field}"), "stands at the node too, and differs");
+                let problem =
+                    Problem::at(format!("{config_path}/{field}"), "is also a field of the node, with another value");
                 problems.push(problem.of_node(id).hint("keep one of them"));
             }
             moved.insert(field.into(), inner);
@@ -240,12 +241,12 @@ fn read_node(value: &Value, index: usize, ports: Ports<'_>, problems: &mut Vec<P
         output_variable = output_variable.or(fields.text(&["outputVariable"]).map(str::to_owned));
     }
     if let Some(variable) = output_variable.as_deref().filter(|variable| !is_variable(variable)) {
-        let problem = Problem::at(place("outputVariable"), format!("{variable:?} cannot be a variable"));
+        let problem = Problem::at(place("outputVariable"), format!("{variable:?} is not a valid name of a variable"));
         problems.push(problem.of_node(id).hint(control::VARIABLE_HINT));
     }
     for named in position.map(secrets::find).unwrap_or_default() {
-        let problem = Problem::at(format!("{path}/position{}", named.pointer), "a secret cannot be named here");
-        problems.push(problem.of_node(id).hint("a node names secrets in its config"));
+        let problem = Problem::at(format!("{path}/position{}", named.pointer), "a secret is not accepted here");
+        problems.push(problem.of_node(id).hint("name secrets in the config of a node"));
     }
     let policy = retry.map_or_else(RetryPolicy::graph, |retry| read_retry(retry, &path, id, problems));
     let read = kind_name.and_then(|name| control::read(name, &config, timeout, &config_path, id, ports, problems));
@@ -259,14 +260,14 @@ fn read_node(value: &Value, index: usize, ports: Ports<'_>, problems: &mut Vec<P
         (kind, handles, info, reads)
     });
     if let (Some(name), None) = (type_name, &info) {
-        // What has no meaning is refused: somebody would rely on it.
-        let acts = "only nodes that act on the world have one";
+        // A field without effect is rejected, because its author would rely on it.
+        let acts = "remove it: only nodes that a handler performs have one";
         let has_timeout = matches!(name, "wait" | "workflow");
         for (field, is_there, has_meaning) in
             [("retry", retry.is_some(), name == "workflow"), ("timeoutSeconds", timeout.is_some(), has_timeout)]
         {
             if is_there && !has_meaning {
-                let message = format!("{field} has no meaning for a node of type {name:?}");
+                let message = format!("{field} has no effect for a node of type {name:?}");
                 problems.push(Problem::at(place(field), message).of_node(id).hint(acts));
             }
         }
@@ -332,11 +333,11 @@ fn read_edge(value: &Value, index: usize, problems: &mut Vec<Problem>) -> Option
     let target = fields.text(&["target", "downstreamNodeID"]);
     let handle = fields.text(&["sourceHandle"]);
     if source.is_none() {
-        let message = "an edge needs the id of the node it leaves";
+        let message = "an edge needs the id of its source node";
         fields.missing(&["source", "upstreamNodeID"], message, "such as \"start\"");
     }
     if target.is_none() {
-        let message = "an edge needs the id of the node it leads to";
+        let message = "an edge needs the id of its target node";
         fields.missing(&["target", "downstreamNodeID"], message, "such as \"end\"");
     }
     fields.finish();
@@ -382,8 +383,8 @@ fn read_retry(value: &Value, path: &str, node: &str, problems: &mut Vec<Problem>
         }
     }
     if policy.base_ms > policy.max_ms {
-        let message = format!("baseMs ({}) is more than maxMs ({})", policy.base_ms, policy.max_ms);
-        fields.problem("baseMs", message, "raise maxMs, which is 300000 where it is not given");
+        let message = format!("baseMs ({}) is greater than maxMs ({})", policy.base_ms, policy.max_ms);
+        fields.problem("baseMs", message, "increase maxMs; its default is 300000");
     }
     fields.finish();
     policy
@@ -395,7 +396,7 @@ fn insert(object: &mut Map<String, Value>, field: &str, value: Option<Value>) {
     }
 }
 
-/// Which types there are, or which one was meant.
+/// The known types, or the one that was probably meant.
 fn kind_hint(name: &str, ports: Ports<'_>) -> String {
     let names: Vec<String> =
         control::CORE_KINDS.iter().map(|name| (*name).to_owned()).chain(ports.kinds.names()).collect();
@@ -405,10 +406,10 @@ fn kind_hint(name: &str, ports: Ports<'_>) -> String {
     }
 }
 
-/// What may be a node's id, for the hint of a problem.
+/// The rule for ids of nodes, as the hint of a problem.
 const ID_HINT: &str = "1 to 100 letters, digits, `_` or `-`";
 
-/// Ids stand in step keys, so the characters of a key's own grammar are left out.
+/// Ids are part of step keys, so the punctuation of step keys is not allowed in them.
 fn is_id(id: &str) -> bool {
     (1..=100).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }

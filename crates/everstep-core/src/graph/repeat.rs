@@ -1,4 +1,4 @@
-//! A loop or scope under way: which items are running, and what is ready next.
+//! A loop or scope in progress: which items are running, and what is ready next.
 
 use std::collections::BTreeSet;
 
@@ -8,15 +8,15 @@ use super::model::{Node, NodeKind};
 use crate::failure::Failure;
 use crate::payload::Payload;
 
-/// A loop or scope under way.
+/// A loop or scope in progress.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Repeat {
     pub(crate) items: Vec<Payload>,
     pub(crate) next: u32,
     pub(crate) running: BTreeSet<u32>,
-    /// In item order; `None` for null and for what has not ended.
+    /// In the order of items; `None` for null and for an item that has not ended.
     pub(crate) results: Vec<Option<Payload>>,
-    /// Bytes of JSON that the results hold.
+    /// Bytes of JSON in the results.
     pub(crate) bytes: usize,
     pub(crate) failed: Option<(u32, Failure)>,
     pub(crate) pace: Pacing,
@@ -25,10 +25,10 @@ pub(crate) struct Repeat {
 /// Whether the next iteration may begin, for a loop that pauses between items.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Pacing {
-    /// A timer is to be set.
+    /// A timer must be set.
     #[default]
     Unset,
-    /// The timer runs.
+    /// The timer is set.
     Waits,
     /// The timer has fired.
     May,

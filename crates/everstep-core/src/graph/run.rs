@@ -1,4 +1,4 @@
-//! A run of a graph, as the functions of this style see it.
+//! A run of a graph, as the functions of this style use it.
 
 use super::model::Graph;
 use super::path::{ScopePath, StepPath};
@@ -19,7 +19,7 @@ pub struct GraphRun<'a> {
 }
 
 impl<'a> GraphRun<'a> {
-    /// `graph` is the workflow's; the state was folded with that workflow.
+    /// `graph` is the graph of the workflow with which the state was folded.
     pub fn from_state(workflow: &'a Workflow, graph: &'a Graph, state: &'a State) -> Self {
         let progress = state.progress.graph().expect("the state of a graph's run has a graph's progress");
         Self { workflow, graph, state, progress }
@@ -35,13 +35,13 @@ impl<'a> GraphRun<'a> {
         ScopeContext::new(self, &ScopePath::default()).document(false)
     }
 
-    /// The variables of each iteration under way, by the iteration's name.
+    /// The variables of each iteration in progress, by the iteration's name.
     pub(crate) fn scopes(self) -> Vec<(String, Payload)> {
         let paths = self.progress.iterations();
         paths.map(|path| (path.name(self.graph), ScopeContext::new(self, path).own())).collect()
     }
 
-    /// Compares the agenda that was folded with the one that is found by looking at every node.
+    /// Compares the folded agenda with the one that is found by visiting every node.
     pub(crate) fn check_counts(self) -> Result<(), String> {
         let found = self.progress.scan(self.graph);
         match found == self.progress.agenda {
@@ -51,7 +51,7 @@ impl<'a> GraphRun<'a> {
     }
 }
 
-/// Whether a step is part of a graph, and where.
+/// The position of a step in a graph, or why it has none.
 pub(super) fn find(graph: &Graph, step: &StepKey) -> Result<StepPath, &'static str> {
     StepPath::find(graph, step).ok_or("the workflow has no such step")
 }

@@ -1,4 +1,4 @@
-//! What expressions see from a place in a run.
+//! The variables that expressions can read at a position in a run.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use super::run::GraphRun;
 use crate::evaluate::Lookup;
 use crate::payload::Payload;
 
-/// The context from inside one scope: its own variables first, then those around it.
+/// The context as visible in one scope: first its own variables, then those of the scopes around it.
 pub struct ScopeContext<'a> {
     run: GraphRun<'a>,
     path: &'a ScopePath,
@@ -31,7 +31,7 @@ impl<'a> ScopeContext<'a> {
         std::iter::successors(Some(self.path.clone()), |path| path.owner().map(|(owner, _)| owner.path))
     }
 
-    /// The whole context as one JSON object, put together from the texts of its parts.
+    /// The whole context as one JSON object, assembled from the JSON texts of its parts.
     pub fn document(&self, with_nodes: bool) -> Payload {
         let mut names = self.names();
         if with_nodes {
@@ -57,7 +57,7 @@ impl<'a> ScopeContext<'a> {
         Payload::from_json(text).expect("an object of JSON parts is JSON")
     }
 
-    /// What belongs to this scope alone, without what it sees around it.
+    /// The variables of this scope, without those of the scopes around it.
     pub fn own(&self) -> Payload {
         let mut fields = serde_json::Map::new();
         if let Some((owner, iteration)) = self.path.owner()
@@ -74,7 +74,7 @@ impl<'a> ScopeContext<'a> {
         Payload::from(Value::Object(fields))
     }
 
-    /// A variable that is kept as JSON text.
+    /// A variable that is stored as JSON text.
     fn payload_of(&self, name: &str) -> Option<&'a Payload> {
         if name == "input" {
             return Some(&self.run.state.input);
@@ -106,7 +106,7 @@ impl<'a> ScopeContext<'a> {
         })
     }
 
-    /// What `__node_x` shows of node `x`.
+    /// The value of `__node_x` for node `x`.
     fn node(&self, id: &str) -> Option<Value> {
         let node = self.graph().find(id).map(|index| self.graph().node(index))?;
         let path = self.paths().find(|path| {
@@ -164,7 +164,7 @@ impl Lookup for ScopeContext<'_> {
             if config.index != name && config.item != name {
                 continue;
             }
-            // A variable of that name, set since, hides it.
+            // A variable with that name, which was set later, hides it.
             return match own {
                 Some(value) => Some(Cow::Borrowed(value.value())),
                 None if config.index == name => Some(Cow::Owned(iteration.into())),

@@ -1,7 +1,7 @@
-//! Where a config names secrets: `{"$secret": "name"}`.
+//! The places where a config names secrets: `{"$secret": "name"}`.
 //!
-//! Only what the saved definition itself says counts, in fields that are made for it. What an expression yields is
-//! never taken for a secret's name, so that a run's input cannot ask for one.
+//! Only names in the saved definition count, in fields that accept a secret. The result of an expression is never used
+//! as the name of a secret, so that the input of a run cannot choose a secret.
 
 use serde_json::Value;
 
@@ -10,14 +10,14 @@ use super::fields::escape;
 /// The field that marks a secret's name.
 pub(crate) const MARK: &str = "$secret";
 
-/// What may be a secret's name, for the hint of a problem.
+/// The rule for names of secrets, as the hint of a problem.
 const NAME_HINT: &str = "1 to 128 letters, digits, `_`, `-` or `.`";
 
 /// One place where a secret is named.
 pub(crate) struct Named {
     /// Relative to the value that was searched.
     pub(crate) pointer: String,
-    /// What is wrong with it by itself, and what to do.
+    /// What is wrong with the name itself, and the remedy.
     pub(crate) fault: Option<(&'static str, &'static str)>,
 }
 
@@ -34,9 +34,9 @@ fn search(value: &Value, pointer: &mut String, found: &mut Vec<Named>) {
         Value::Object(object) if object.contains_key(MARK) => {
             let name = object[MARK].as_str();
             let fault = if object.len() > 1 {
-                Some(("a secret's name stands alone", "remove the other fields"))
+                Some(("an object that names a secret has no other field", "remove the other fields"))
             } else if !name.is_some_and(is_name) {
-                Some(("this cannot be a secret's name", NAME_HINT))
+                Some(("this is not a valid name of a secret", NAME_HINT))
             } else {
                 None
             };
@@ -62,7 +62,7 @@ fn search(value: &Value, pointer: &mut String, found: &mut Vec<Named>) {
     }
 }
 
-/// Whether a pointer is one of the places, in which `*` stands for any one part and `**` for all that follow.
+/// Whether a pointer is one of the places, in which `*` matches any one part and `**` matches all that follow.
 pub(crate) fn is_place(pointer: &str, places: &[String]) -> bool {
     places.iter().any(|place| {
         let (mut parts, mut wanted) = (pointer.split('/'), place.split('/'));

@@ -1,4 +1,4 @@
-//! What a story asks about the steps of a graph.
+//! The story's questions about the steps of a graph.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use crate::status::StepStatus;
 use crate::story::StepStory;
 use crate::workflow::Workflow;
 
-/// What is known about the steps beside the journal: steps are nodes.
+/// Facts about steps that the journal does not contain: steps are nodes.
 #[derive(Clone, Debug)]
 pub(crate) struct StepFacts {
-    /// None where this build cannot read it.
+    /// `None` if this build cannot read the workflow.
     workflow: Option<Arc<Workflow>>,
 }
 
@@ -26,7 +26,7 @@ impl StepFacts {
         step_kind(self.graph()?, key)
     }
 
-    /// By an `error` edge, or with the loop's next item. Not known, and so denied, without the graph.
+    /// Whether an `error` edge or the next item of a loop handles the failure. False if the graph is not known.
     pub(crate) fn is_failure_handled(&self, key: &StepKey) -> bool {
         let Some(graph) = self.graph() else { return false };
         let Some(step) = StepPath::find(graph, key) else { return false };
@@ -43,13 +43,12 @@ impl StepFacts {
     }
 }
 
-/// The type of the node that a step runs.
+/// The type of the node of a step.
 pub(crate) fn step_kind<'a>(graph: &'a Graph, key: &StepKey) -> Option<&'a str> {
     graph.find_node(key.node_name()).map(|node| node.kind.name())
 }
 
-/// The steps that a retry of the run opens again: those that were open when it ended. Steps that failed are dispatched
-/// again.
+/// The steps that a retry of the run reopens: those that were open when it ended. Failed steps are dispatched again.
 pub(crate) fn reopened(steps: &BTreeMap<u64, StepStory>) -> Vec<(u64, StepStatus)> {
     steps.iter().filter_map(|(first_seq, step)| Some((*first_seq, step.reopens?))).collect()
 }

@@ -1,4 +1,4 @@
-//! Describes a task node to its handler.
+//! Describes a task node for its handler.
 
 use serde_json::Value;
 
@@ -12,7 +12,8 @@ use crate::ids::StepKey;
 use crate::payload::Payload;
 use crate::run::task::TaskSpec;
 
-/// Resolves the config of an open task and collects its context. An expression that fails is the task's failure.
+/// Resolves the config of an open task and collects its context. If an expression fails, that is the failure of the
+/// task.
 pub(crate) fn describe_task(run: GraphRun<'_>, step: &StepKey, evaluate: &dyn Evaluate) -> Result<TaskSpec, Failure> {
     let step_path = StepPath::find(run.graph, step).ok_or_else(|| TaskSpec::unknown(step))?;
     let node = run.graph.node(step_path.node);

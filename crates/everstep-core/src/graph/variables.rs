@@ -30,13 +30,13 @@ const PROBLEM_CODE: &str = "UNKNOWN_VARIABLE";
 const ROOTS: &[&str] = &["ctx", "vars", "payload", "meta", "null"];
 const META: &[&str] = &["runId", "workflow", "version", "startedAt"];
 const NODE_PREFIX: &str = "__node_";
-/// Names that a hint lists.
+/// Maximum number of names in a hint.
 const LISTED_NAMES_MAX: usize = 10;
 
 /// A name that an expression of a node reads.
 #[derive(Clone, Debug)]
 pub(crate) struct Name {
-    /// Where in the definition, as a JSON pointer.
+    /// The place in the definition, as a JSON pointer.
     pub(crate) path: String,
     pub(crate) root: String,
     pub(crate) name: Option<String>,
@@ -144,7 +144,7 @@ impl<'a> Graph<'a> {
             return;
         }
         let locals = self.locals(node);
-        let mut told = BTreeSet::new();
+        let mut reported = BTreeSet::new();
         for read in &self.texts[node].reads {
             let is_context = matches!(read.root.as_str(), "ctx" | "vars");
             let unknown = match read.name.as_deref() {
@@ -158,7 +158,7 @@ impl<'a> Graph<'a> {
                 Some(name) if read.root == "null" => Unknown::Variable(name),
                 Some(_) | None => continue,
             };
-            if told.insert((read.path.as_str(), unknown)) {
+            if reported.insert((read.path.as_str(), unknown)) {
                 let is_hinted = problems.len() < HINTED_PROBLEMS_MAX;
                 problems.push(self.problem(node, &locals, &read.path, unknown, is_hinted));
             }
@@ -215,35 +215,35 @@ impl<'a> Graph<'a> {
         };
         let (message, hint) = match unknown {
             Unknown::Root(root) => {
-                let message = format!("there is no `{root}` here");
+                let message = format!("`{root}` does not exist here");
                 let hint = if known().any(|name| name == root) {
                     format!("write ctx.{root}")
                 } else {
                     let roots = || ROOTS[..4].iter().copied().chain(locals.iter().copied());
                     let near = if is_hinted { nearest(root, roots()) } else { None };
                     near.map_or_else(
-                        || format!("an expression begins with one of {}", roots().collect::<Vec<_>>().join(", ")),
+                        || format!("begin the expression with one of {}", roots().collect::<Vec<_>>().join(", ")),
                         |near| format!("did you mean {near:?}?"),
                     )
                 };
                 (message, hint)
             }
-            Unknown::Meta(name) => (format!("`meta` has no field {name:?}"), format!("one of {}", META.join(", "))),
+            Unknown::Meta(name) => (format!("`meta` has no field {name:?}"), format!("use one of {}", META.join(", "))),
             Unknown::Variable(name) => {
-                let message = format!("`ctx.{name}` is written by no node before this one");
+                let message = format!("no node before this one writes `ctx.{name}`");
                 let hint = match name.strip_prefix(NODE_PREFIX) {
                     Some(id) if self.index.contains_key(id) => {
-                        format!("node {id:?} does not come before this one, or stands in a body of its own")
+                        format!("node {id:?} is not before this one, or is inside another body")
                     }
                     Some(id) => format!("there is no node {id:?}"),
                     None => match self.writers.get(name).and_then(Bits::first) {
                         Some(writer) => format!(
-                            "node {:?} writes it, but does not come before this one or stands in a body of its own",
+                            "node {:?} writes it, but is not before this one or is inside another body",
                             self.texts[writer].id
                         ),
                         None => match if is_hinted { nearest(name, known()) } else { None } {
                             Some(near) => format!("did you mean ctx.{near}?"),
-                            None => format!("known here: {}; give it a default() if it is set from outside", listed()),
+                            None => format!("known here: {}; add a default() if a client sets it", listed()),
                         },
                     },
                 };
@@ -261,7 +261,7 @@ enum Unknown<'n> {
     Meta(&'n str),
 }
 
-/// The nodes before each node, in the order of the edges: rule 2 and 3.
+/// The nodes before each node, in the order of the edges: rules 2 and 3.
 fn find_before(texts: &[NodeText], links: &[Link], owners: &[Option<u32>]) -> Vec<Bits> {
     let count = texts.len();
     let mut incoming = vec![0_u32; count];

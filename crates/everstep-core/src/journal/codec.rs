@@ -1,8 +1,8 @@
-//! Entries as rows: a kind, a step, an attempt, and JSON bytes.
+//! The conversion between entries and rows: a kind, a step, an attempt, and JSON bytes.
 //!
-//! Fields are only ever added, with a default that is true of older entries. What belongs to an entry beside its
-//! event, such as its key, is an object on a line of its own after the event's JSON. A build that does not know the
-//! line cannot take it for anything else.
+//! Fields are only added, with a default that is true for older entries. Data of an entry beside its event, such as its
+//! key, is an object on a separate line after the event's JSON. A build that does not know the line cannot confuse it
+//! with other data.
 
 use std::sync::Arc;
 
@@ -14,17 +14,17 @@ use crate::ids::StepKey;
 use crate::payload::Payload;
 use crate::time::Timestamp;
 
-/// An entry as the store keeps it.
+/// An entry as the store holds it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     pub kind: Kind,
     pub step: Option<StepKey>,
     pub attempt: u32,
-    /// JSON; empty where the columns say everything.
+    /// JSON; empty if the columns contain everything.
     pub payload: Vec<u8>,
 }
 
-/// An entry that this build cannot read. Its run is paused, never failed.
+/// An entry that this build cannot read. Its run is paused, and never failed because of it.
 #[derive(Debug, thiserror::Error)]
 #[error("entry {seq} cannot be read: {reason}")]
 pub struct DecodeError {
@@ -32,12 +32,12 @@ pub struct DecodeError {
     pub reason: String,
 }
 
-/// What belongs to an entry beside its event.
+/// Data of an entry beside its event.
 #[derive(Default, Serialize, Deserialize)]
 struct Extras {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     key: Option<Arc<str>>,
-    /// What started the run, beside its input.
+    /// The cause of the run, beside its input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cause: Option<Cause>,
     /// The workflow of a test run, beside its input.
@@ -179,7 +179,7 @@ pub fn decode(seq: u64, at: Timestamp, row: Row) -> Result<Entry, DecodeError> {
 
 fn read_event(row: Row) -> Result<(Event, Extras), String> {
     let Row { kind, step, attempt, payload } = row;
-    let step = || step.clone().ok_or_else(|| format!("{} names no step", kind.name()));
+    let step = || step.clone().ok_or_else(|| format!("{} has no step", kind.name()));
     let bytes = payload.as_slice();
     Ok(match kind {
         Kind::RunStarted => {
@@ -260,7 +260,7 @@ fn json(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).expect("events are plain data")
 }
 
-/// Reads the event's own JSON, and the line after it where there is one.
+/// Reads the event's own JSON, and the line after it if there is one.
 fn read<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<(T, Extras), String> {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let value = T::deserialize(&mut reader).map_err(|error| error.to_string())?;

@@ -1,11 +1,11 @@
-//! A fact with its place in the journal.
+//! A fact with its position in the journal.
 
 use std::sync::Arc;
 
 use super::Event;
 use crate::time::Timestamp;
 
-/// A fact with its place in the journal.
+/// A fact with its position in the journal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
     pub seq: u64,

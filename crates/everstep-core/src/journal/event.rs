@@ -1,4 +1,4 @@
-//! The facts of a run. A journal is a list of them; everything else is derived.
+//! The facts of a run. A journal is a list of them; all other state is derived from them.
 
 use std::sync::Arc;
 
@@ -18,12 +18,13 @@ pub const FORMAT: u32 = 1;
 pub enum Event {
     RunStarted {
         input: Payload,
-        /// What started it, where that was not a caller alone.
+        /// The reason why the run exists, unless a caller started it.
         cause: Option<Cause>,
-        /// The workflow itself, where it is in no library: a test run's.
+        /// The definition of the workflow, if it was not saved: that of a test run.
         definition: Option<Payload>,
     },
-    /// The durable record that a step is under way. "Dispatched and not settled" is what a new owner redoes.
+    /// The durable record that a step is in progress. A new owner performs every step again that was dispatched and not
+    /// settled.
     StepDispatched {
         step: StepKey,
         attempt: u32,
@@ -39,7 +40,7 @@ pub enum Event {
         attempt: u32,
         failure: Failure,
         logs: Vec<String>,
-        /// When a worker began it.
+        /// When a worker began the attempt.
         started_at: Option<Timestamp>,
     },
     /// Every edge into the step is settled and none is live.
@@ -60,7 +61,7 @@ pub enum Event {
     WaitOpened {
         step: StepKey,
         attempt: u32,
-        /// The signal's name, where it is not the step's.
+        /// The signal's name, if it differs from the step's name.
         event: Option<String>,
         pattern: Payload,
         due: Option<Timestamp>,
@@ -70,13 +71,13 @@ pub enum Event {
         attempt: u32,
         by: Resolution,
     },
-    /// A signal for which no wait is open is kept until a time.
+    /// A signal without an open wait is buffered until a time.
     SignalBuffered {
         event: String,
         payload: Payload,
         until: Timestamp,
     },
-    /// A worker has the run: it runs the workflow's function from the top. Turns are counted from 1.
+    /// A worker holds the run: it runs the workflow's function from the top. Turns are counted from 1.
     TurnStarted {
         turn: u32,
         worker: String,
@@ -85,7 +86,7 @@ pub enum Event {
     TurnLost {
         turn: u32,
     },
-    /// Values merged into the context, later ones winning.
+    /// Values merged into the context; later values replace earlier ones.
     ContextSet {
         values: Payload,
     },
@@ -93,8 +94,8 @@ pub enum Event {
         reason: Option<Failure>,
     },
     RunResumed,
-    /// The failed steps of a failed run are to be tried again. Loops and scopes among them go on under their next
-    /// attempt, without a dispatch of their own.
+    /// The failed steps of a failed run are retried. Loops and scopes among them continue under their next attempt,
+    /// without a dispatch of their own.
     RunRetried,
     RunCompleted {
         output: Payload,
@@ -114,11 +115,11 @@ pub enum Event {
     },
 }
 
-/// What started a run. A build ignores the fields that it does not know.
+/// The reason why a run exists. A build ignores the fields that it does not know.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Cause {
-    /// The step that started it.
+    /// The step that started the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Parent>,
 }
@@ -129,17 +130,17 @@ impl From<Parent> for Cause {
     }
 }
 
-/// What a timer is for. The timeouts of waits and children are part of the entries that open them.
+/// The purpose of a timer. The timeouts of waits and children are part of the entries that open them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum TimerPurpose {
     /// A function sleeps.
     Sleep,
-    /// A failed attempt is followed by another.
+    /// Another attempt follows a failed one.
     Retry,
-    /// A loop pauses between two items.
+    /// A loop waits between two items.
     Pace,
-    /// A state of a machine has a time limit. Kept for machines: no style of this build sets such a timer.
+    /// The time limit of a machine's state. Reserved for machines: no style of this build sets such a timer.
     After,
 }
 
@@ -154,7 +155,7 @@ impl TimerPurpose {
     }
 }
 
-/// What a dispatched step is doing.
+/// The work that a dispatched step starts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Dispatch {
@@ -162,47 +163,47 @@ pub enum Dispatch {
     Task,
     /// The core decides it; its completion is in the same item.
     Instant,
-    /// It completes by itself at a time.
+    /// It completes at a time.
     Delay { due: Timestamp },
-    /// It completes by a matching signal, or by its timeout.
+    /// It completes with a matching signal, or with its timeout.
     Wait {
         event: String,
         #[serde(rename = "match")]
         pattern: Payload,
         due: Option<Timestamp>,
     },
-    /// It completes by the end of a run that it starts, or once that run exists.
+    /// It completes with the end of a run that it starts, or when that run exists.
     Child(Arc<Child>),
     /// Its body runs once per item.
     Body { items: Vec<Payload> },
 }
 
-/// What ended a wait.
+/// How a wait ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Resolution {
     Signal {
         event: String,
         payload: Payload,
-        /// The entry that kept it, where it came before the wait.
+        /// The entry that buffered the signal, if it arrived before the wait.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         buffered: Option<u64>,
     },
     Timeout,
 }
 
-/// What a completed step leaves behind.
+/// The result of a completed step.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Outcome {
     #[serde(default)]
     pub output: Payload,
-    /// The handle whose edges are live. `None` is the usual one of the step's kind.
+    /// The handle whose edges are live. `None` is the default handle of the step's kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handle: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub logs: Vec<String>,
-    /// When a worker began it: what a worker does is not dispatched.
+    /// When a worker began the attempt: steps of a worker have no dispatch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
 }
@@ -219,7 +220,7 @@ impl Outcome {
 }
 
 impl Event {
-    /// A step that failed without a word of its own.
+    /// A failed step without output or log lines.
     pub fn failed(step: StepKey, attempt: u32, failure: Failure) -> Self {
         Self::StepFailed { step, attempt, failure, logs: Vec::new(), started_at: None }
     }
@@ -258,7 +259,7 @@ impl Event {
         }
     }
 
-    /// The step that the event is about, with its attempt (0 where the event has none).
+    /// The step that the event concerns, with its attempt (0 if the event has none).
     pub fn step(&self) -> Option<(&StepKey, u32)> {
         match self {
             Self::StepDispatched { step, attempt, .. }
@@ -286,8 +287,8 @@ impl Event {
 
 macro_rules! kinds {
     ($($name:ident = $number:literal, $word:literal;)*) => {
-        /// The number of an event's kind in the database, and its word in the reference vocabulary.
-        /// Numbers are never reused.
+        /// The number of an event's kind in the database, and its name in the reference vocabulary. Numbers are never
+        /// reused.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         #[repr(u8)]
         pub enum Kind {
@@ -314,7 +315,7 @@ macro_rules! kinds {
                 }
             }
 
-            /// The same fact in the words of the graph engines we replace.
+            /// The name of the same fact in the graph engines that Everstep replaces.
             pub fn legacy_name(self) -> &'static str {
                 match self {
                     $(Self::$name => $word,)*
@@ -324,7 +325,7 @@ macro_rules! kinds {
     };
 }
 
-// 12 and 13 are kept for machines.
+// 12 and 13 are reserved for machines.
 kinds! {
     RunStarted = 1, "INPUT_SET";
     StepDispatched = 2, "NODE_DISPATCHED";

@@ -1,4 +1,4 @@
-//! The laws that every committed journal obeys. Tests and the simulator hold them up.
+//! The laws that every committed journal obeys. Tests and the simulator check them.
 //!
 //! **Invariant**: settling a committed journal again adds nothing, unless the run is paused or its last item was full.
 
@@ -14,16 +14,16 @@ use crate::run::{Cx, State};
 use crate::style;
 use crate::workflow::Workflow;
 
-/// Checks a journal that was committed to its end, and returns its state.
+/// Checks a journal whose last item is committed, and returns its state.
 ///
-/// 1. Its entries are numbered from 1 without a gap, and time does not go back.
+/// 1. Its entries are numbered from 1 without a gap, and their times never decrease.
 /// 2. No step is dispatched, completed or failed twice under one attempt, and none completes twice.
-/// 3. An ended run changes no more, but for the retry of a failed one.
-/// 4. It fits its workflow, and what the fold counts is what is found by looking at everything.
+/// 3. No entry follows the end of a run, except the retry of a failed one.
+/// 4. The journal fits its workflow, and the counts of the fold equal the counts found by visiting everything.
 /// 5. Settling it again adds nothing, unless it is paused or its last item was full.
 /// 6. No two dispatches start the same child.
-/// 7. No idempotency key is kept twice while it is remembered.
-/// 8. Turns are numbered from 1 without a gap, and none but the last is lost.
+/// 7. No idempotency key is recorded twice within the keys that a run remembers.
+/// 8. Turns are numbered from 1 without a gap, and only the last one can be lost.
 pub fn check(
     run: RunId,
     workflow: &Workflow,
@@ -39,7 +39,7 @@ pub fn check(
     let mut turns = 0;
     for (index, entry) in journal.iter().enumerate() {
         if entry.seq != index as u64 + 1 {
-            return Err(format!("entry {} stands at place {}", entry.seq, index + 1));
+            return Err(format!("entry {} is at position {}", entry.seq, index + 1));
         }
         if index > 0 && entry.at < journal[index - 1].at {
             return Err(format!("entry {} is earlier than the one before it", entry.seq));
@@ -51,7 +51,7 @@ pub fn check(
         }
         if let Some(key) = &entry.key {
             if keys.contains(key) {
-                return Err(format!("entry {}: the key {key:?} stands there twice", entry.seq));
+                return Err(format!("entry {}: the key {key:?} is recorded twice", entry.seq));
             }
             keys.push_back(Arc::clone(key));
             if keys.len() > limits::REMEMBERED_KEYS {
@@ -101,7 +101,7 @@ pub fn check(
             (entry.event.step(), kind)
             && !seen.insert((step.clone(), attempt, kind))
         {
-            return Err(format!("entry {}: {} {step} #{attempt} stands there twice", entry.seq, kind.name()));
+            return Err(format!("entry {}: {} {step} #{attempt} is recorded twice", entry.seq, kind.name()));
         }
     }
     let state = State::fold(run, workflow, journal).map_err(|error| error.to_string())?;

@@ -89,7 +89,7 @@ pub(super) fn missing<'a>(
         _ => (None, arguments),
     };
     let mut paths = evaluator.evaluate_all(arguments, data)?;
-    // One list of paths stands for the paths in it.
+    // One list of paths is equivalent to the paths in it.
     if let Some(View::List(items)) = paths.first().map(Datum::view) {
         let (mut listed, mut index) = (Vec::new(), 0);
         while let Some(path) = items.next(&mut index, evaluator.fuel)? {

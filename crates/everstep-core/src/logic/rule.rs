@@ -64,7 +64,7 @@ pub struct FieldReference {
 /// A part of a rule.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Part {
-    /// A value that stands for itself.
+    /// A literal value.
     Literal(Value),
     List(Vec<Part>),
     /// A `var` whose path is written in the rule.
@@ -144,7 +144,7 @@ impl Verdict {
 }
 
 impl Part {
-    /// The part as JSON. A single argument stands without a list around it, unless it is a list itself.
+    /// The part as JSON. A single argument is written without a list around it, unless it is a list itself.
     pub(super) fn to_json(&self) -> Value {
         match self {
             Self::Literal(value) => value.clone(),

@@ -1,6 +1,6 @@
-//! The fold: what each entry makes of a state.
+//! The fold: how each entry changes a state.
 //!
-//! The phase is common to all styles and changes here. Everything else is folded by the run's style.
+//! The phase is common to all styles and changes here. The run's style folds everything else.
 
 use std::sync::Arc;
 
@@ -22,12 +22,11 @@ pub(crate) struct Fold<'a> {
     pub(crate) entry: &'a Entry,
 }
 
-/// When the step that an entry settles was dispatched, if it settles one that was; or why the entry does not fit.
+/// When the step that an entry settles was dispatched, if it settles a dispatched one; or why the entry does not fit.
 pub(crate) type Folded = Result<Option<Timestamp>, &'static str>;
 
 impl State {
-    /// Folds one entry.
-    /// Returns when the step that it settles was dispatched, if it settles one that was.
+    /// Folds one entry. Returns when the step that it settles was dispatched, if it settles a dispatched one.
     pub fn apply(&mut self, workflow: &Workflow, entry: &Entry) -> Result<Option<Timestamp>, FoldError> {
         self.fold_entry(workflow, entry).map_err(|reason| FoldError { seq: entry.seq, reason: reason.to_owned() })
     }
@@ -38,7 +37,7 @@ impl State {
         }
         let next = self.phase_after(&entry.event, entry.at)?;
         if let Some(key) = &entry.key {
-            let kind = Keyed::of_event(&entry.event).ok_or("its kind has no key")?;
+            let kind = Keyed::of_event(&entry.event).ok_or("an entry of this kind has no key")?;
             self.keys.remember(kind, Arc::clone(key));
         }
         if entry.at > self.updated_at {
@@ -58,13 +57,13 @@ impl State {
         Ok(since)
     }
 
-    /// The phase that an event leads to, if it leads to another one.
+    /// The phase after an event, if it differs from the present one.
     ///
     /// 1. A run starts once, is resumed only while it is paused, and is retried only after it failed.
-    /// 2. All else that changes the phase follows the table of statuses.
+    /// 2. Every other change of the phase follows the table of statuses.
     fn phase_after(&self, event: &Event, at: Timestamp) -> Result<Option<Phase>, &'static str> {
         let next = match event {
-            Event::RunStarted { .. } => live_if(self.phase == Phase::Pending, "the run was started before")?,
+            Event::RunStarted { .. } => live_if(self.phase == Phase::Pending, "the run has started before")?,
             Event::RunResumed => live_if(self.is_paused(), "the run is not paused")?,
             Event::RunRetried => live_if(matches!(self.phase, Phase::Failed { .. }), "the run has not failed")?,
             Event::RunPaused { reason } => Phase::Paused { at, reason: reason.clone() },
@@ -88,7 +87,7 @@ impl State {
         };
         match self.status().may_become(next.status()) {
             true => Ok(Some(next)),
-            false => Err("a run of this status cannot come to that one"),
+            false => Err("a run of this status cannot change to that status"),
         }
     }
 

@@ -1,12 +1,12 @@
 //! Runs that a run starts, and the run that started it.
 //!
 //! 1. A child's id is chosen at dispatch and is part of `StepDispatched`. Every attempt has a child of its own.
-//! 2. The end of a child is the result of a step that waits for it; any other step completes once its child exists.
-//! 3. A child that was waited for and no longer is, is cancelled: the run ended, the step timed out, or the iteration
-//!    around it was dropped. A child that is not waited for is independent of its parent.
-//! 4. A fork has its original's journal, but neither its children nor its parent: the id of a child shows whose it is.
-//!    An open child of the original stays with the original, and the fork dispatches its step again; a fork sends
-//!    nothing to the parent of its original.
+//! 2. The end of a child is the result of a step that waits for it; any other step completes when its child exists.
+//! 3. A child is cancelled when its step stops waiting for it: the run ended, the step timed out, or the iteration
+//!    around it was dropped. A child for which no step waits is independent of its parent.
+//! 4. A fork has its original's journal, but neither its children nor its parent: the id of a child shows which run it
+//!    belongs to. An open child of the original stays with the original, and the fork dispatches its step again; a fork
+//!    sends nothing to the parent of its original.
 
 use serde::{Deserialize, Serialize};
 
@@ -27,12 +27,12 @@ pub struct Parent {
     pub attempt: u32,
     /// Whether the step waits for the run's end.
     pub waits: bool,
-    /// How many runs there are above this one.
+    /// The number of ancestors of this run.
     pub depth: u32,
 }
 
 impl Parent {
-    /// Whether it started this very run, and not one that this run is a fork of.
+    /// Whether the step started this run, and not the run of which this one is a fork.
     pub fn started(&self, run: RunId) -> bool {
         Child::is_id(run, self.run, &self.step, self.attempt)
     }
@@ -56,63 +56,64 @@ pub struct Child {
 }
 
 impl Child {
-    /// The id of the child of one attempt: the same on every node that decides it at that time, and unique.
+    /// The id of the child of one attempt: unique, and the same on every node that decides it at that time.
     pub fn id(parent: RunId, step: &StepKey, attempt: u32, now: Timestamp) -> RunId {
         let parent = parent.uuid().as_u128();
         let half = |run: u128| u128::from(retry::seed(run, step.as_str(), attempt));
         RunId::new(now, half(parent) << 64 | half(parent.rotate_left(29) ^ u128::from(u64::MAX)))
     }
 
-    /// Whether an id is what [`Child::id`] gives at some time.
+    /// Whether an id is a result of [`Child::id`] for some time.
     fn is_id(child: RunId, parent: RunId, step: &StepKey, attempt: u32) -> bool {
         let millis = i64::try_from(child.uuid().as_u128() >> 80).expect("a time has 48 bits");
         Self::id(parent, step, attempt, Timestamp::from_millis(millis)) == child
     }
 
-    /// Whether this attempt of the run's own step started it, and not one of a run that it is a fork of.
+    /// Whether this attempt of the run's own step started the child, and not an attempt of the run of which it is a
+    /// fork.
     pub(crate) fn is_of(&self, run: RunId, step: &StepKey, attempt: u32) -> bool {
         Self::is_id(self.run, run, step, attempt)
     }
 
-    /// Roughly the memory that it takes, in bytes.
+    /// The approximate memory of the child, in bytes.
     fn weight(&self) -> usize {
         128 + self.workflow.len() + self.input.size()
     }
 }
 
-/// Refuses a child of a run that has as many above it as may be.
+/// Rejects a child of a run that has the maximum number of ancestors.
 pub(crate) fn check_depth(state: &State) -> Result<(), Failure> {
     if state.depth() >= limits::CHILD_DEPTH {
-        let message = format!("runs start one another at most {} deep", limits::CHILD_DEPTH);
+        let message = format!("runs start one another at most {} levels deep", limits::CHILD_DEPTH);
         return Err(Failure::fatal(code::TOO_DEEP, message));
     }
     Ok(())
 }
 
-/// Refuses an input that is over a limit: it is kept while the child is open.
+/// Rejects an input that exceeds a limit: the input is stored while the child is open.
 pub(crate) fn check_input(step: &StepKey, input: &Payload, state: &State) -> Result<(), Failure> {
     let size = input.size();
     if size > limits::PAYLOAD_BYTES {
-        let message = format!("the input that {step} gives is {size} bytes, more than {}", limits::PAYLOAD_BYTES);
+        let message = format!("the input from {step} has {size} bytes, more than {}", limits::PAYLOAD_BYTES);
         return Err(Failure::fatal(code::PAYLOAD_TOO_LARGE, message));
     }
     payload::check(input.json())
-        .map_err(|error| Failure::fatal(error.code(), format!("the input that {step} gives {error}")))?;
+        .map_err(|error| Failure::fatal(error.code(), format!("the input from {step} {error}")))?;
     if state.weight() + size > limits::STATE_BYTES {
-        let message = format!("with the input that {step} gives the run exceeds {} bytes", limits::STATE_BYTES);
+        let message = format!("with the input from {step} the run would exceed {} bytes", limits::STATE_BYTES);
         return Err(Failure::fatal(code::CONTEXT_TOO_LARGE, message));
     }
     Ok(())
 }
 
-/// The children of a run that are open, and those that were just left.
+/// The open children of a run, and those that it has just stopped waiting for.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Children {
-    /// How many open steps are children.
+    /// The number of open steps that are children.
     open: usize,
     bytes: usize,
-    /// Children to be cancelled, with the seq of the entry that left them. Those of an earlier time are forgotten:
-    /// the item that contains their entry cancelled them, and an item is decided at one time.
+    /// Children to be cancelled, with the seq of the entry that stopped waiting for them. Those of an earlier time are
+    /// removed: the item that contains their entry cancelled them, and an item is decided at one time.
     left: Vec<(u64, RunId)>,
 }
 
@@ -139,7 +140,7 @@ impl Children {
         self.bytes -= child.weight();
     }
 
-    /// Notes that a child is no longer waited for.
+    /// Records that no step waits for a child now.
     pub(crate) fn leave(&mut self, seq: u64, child: &Child) {
         if child.waits {
             self.left.push((seq, child.run));
@@ -150,7 +151,7 @@ impl Children {
         self.left.clear();
     }
 
-    /// The children that entries from `seq` on left.
+    /// The children that entries from `seq` on stopped waiting for.
     pub(crate) fn left_since(&self, seq: u64) -> &[(u64, RunId)] {
         &self.left[self.left.partition_point(|(left, _)| *left < seq)..]
     }

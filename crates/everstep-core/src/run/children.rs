@@ -1,4 +1,4 @@
-//! The runs that a run started: what its state knows of them, and what follows from their starts and ends.
+//! The runs that a run started: their state in the parent, and the effects of their starts and ends.
 
 use serde_json::json;
 
@@ -22,30 +22,31 @@ impl State {
         self.cause.as_ref()?.parent.as_ref()
     }
 
-    /// The step that waits for this run's end. The parent of a fork's original waits for the original, not the fork.
+    /// The step that waits for this run's end. The parent of a fork's original waits for the original, not for the
+    /// fork.
     pub fn awaited_by(&self) -> Option<&Parent> {
         self.parent().filter(|parent| parent.waits && parent.started(self.run))
     }
 
-    /// The parent that the child of an open step is started with; `None` for a step that has no child.
+    /// The parent that the child of an open step is started with; `None` for a step without a child.
     pub fn parent_of(&self, step: &StepKey, attempt: u32) -> Option<Parent> {
         let waits = self.open_child(step, attempt)?.waits;
         Some(Parent { run: self.run, step: step.clone(), attempt, waits, depth: self.depth().saturating_add(1) })
     }
 
-    /// Whether a step is open that started a run.
+    /// Whether an open step has started a run.
     pub fn has_open_children(&self) -> bool {
         self.open.has_children()
     }
 
-    /// How many runs there are above this one.
+    /// The number of ancestors of this run.
     pub fn depth(&self) -> u32 {
         self.parent().map_or(0, |parent| parent.depth)
     }
 }
 
 impl Draft<'_> {
-    /// A child ended, or could not be started. Counts only for the child of the open attempt.
+    /// Records that a child ended, or could not be started. This counts only for the child of the open attempt.
     pub(super) fn child_ended(
         &mut self,
         step: StepKey,
@@ -54,7 +55,7 @@ impl Draft<'_> {
         result: Result<Payload, Failure>,
     ) -> Reply {
         let Some(waits) = self.open_child(&step, attempt, child) else {
-            return Reply::ignored("the child's end is late");
+            return Reply::ignored("the end of the child is late");
         };
         let outcome = result.map(|output| if waits { Outcome::from_output(output) } else { started(child) });
         let event = match outcome.and_then(|outcome| self.check(&step, outcome)) {
@@ -65,11 +66,11 @@ impl Draft<'_> {
         Reply::Accepted
     }
 
-    /// A child exists: a step that does not wait for its end is complete.
+    /// Records that a child exists: a step that does not wait for its end is complete.
     pub(super) fn child_started(&mut self, step: StepKey, attempt: u32, child: RunId) -> Reply {
         match self.open_child(&step, attempt, child) {
-            None => Reply::ignored("the child's start is late"),
-            Some(true) => Reply::ignored("the step waits for the child's end"),
+            None => Reply::ignored("the start of the child is late"),
+            Some(true) => Reply::ignored("the step waits for the end of the child"),
             Some(false) => {
                 self.write(Event::StepCompleted { step, attempt, outcome: started(child) });
                 Reply::Accepted
@@ -77,7 +78,7 @@ impl Draft<'_> {
         }
     }
 
-    /// Whether an open child is waited for; `None` where it is not open.
+    /// Whether the step waits for an open child; `None` if the child is not open.
     fn open_child(&self, step: &StepKey, attempt: u32, child: RunId) -> Option<bool> {
         let open = self.state.open_child(step, attempt).filter(|open| open.run == child && !self.state.has_ended())?;
         Some(open.waits)

@@ -1,17 +1,18 @@
 //! Decides what follows from an input. The rules here are common to all styles.
 //!
-//! The core is level-triggered: an input is recorded as events, then [`settle`] derives from the state alone
-//! everything that is ready, until nothing changes. So resume, reload, adoption and "conflict, decide again" are all
-//! one call with [`Input::Settle`].
+//! The core is level-triggered: an input is recorded as events, then [`settle`] derives everything that is ready from
+//! the state alone, until nothing changes. Therefore resume, reload, a change of owner and a new decision after a
+//! conflict are all one call with [`Input::Settle`].
 //!
-//! 1. A result counts only for the open attempt of its step; any other is late and changes nothing.
-//! 2. A failed attempt is retried as its policy says, after a timer.
-//! 3. A crash is not a failure: a lost task is dispatched again under the next attempt, ten times at most.
-//! 4. Paused: results and signals are recorded, due timers stay due, nothing is dispatched.
-//! 5. An ended run no longer changes, except that a failed one may be retried.
-//! 6. A child's end counts as a result does; `run/child.rs` has the rules.
+//! 1. A result counts only for the open attempt of its step; any other result is late and changes nothing.
+//! 2. A failed attempt is retried according to its policy, after a timer.
+//! 3. A crash is not a failure: a lost task is dispatched again under the next attempt, at most ten times.
+//! 4. While a run is paused, results and signals are recorded, due timers stay due, and nothing is dispatched.
+//! 5. An ended run does not change, except that a failed one may be retried.
+//! 6. The end of a child counts as a result; `run/child.rs` has the rules.
 //! 7. A signal or control whose key was accepted before is not recorded again; [`keys`] has the rules.
-//! 8. The run's style answers which steps are ready, and what a timer, a signal or a report means ([`crate::style`]).
+//! 8. The run's style determines which steps are ready, and the effect of a timer, a signal or a report
+//!    ([`crate::style`]).
 
 use std::sync::Arc;
 
@@ -27,14 +28,14 @@ use crate::style;
 use crate::time::Timestamp;
 use crate::workflow::Workflow;
 
-/// What was decided. The state contains it already.
+/// The result of a decision. The state already contains it.
 #[derive(Debug)]
 pub struct Decision {
     pub entries: Vec<Entry>,
-    /// For each entry that settles a step: when that was dispatched.
+    /// For each entry that settles a step: when the step was dispatched.
     pub since: Vec<Option<Timestamp>>,
     pub reply: Reply,
-    /// More is ready than one item takes: decide again with [`Input::Settle`].
+    /// More is ready than fits in one item: decide again with [`Input::Settle`].
     pub has_more: bool,
 }
 
@@ -47,24 +48,24 @@ pub fn decide(workflow: &Workflow, state: &mut State, input: Input, key: Option<
     Decision { entries: draft.entries, since: draft.since, reply, has_more }
 }
 
-/// Records an input. What follows from it is decided when the run is settled later.
+/// Records an input. Its consequences are decided when the run is settled later.
 pub fn record(workflow: &Workflow, state: &mut State, input: Input, cx: Cx<'_>) -> Vec<Entry> {
     let mut draft = Draft::new(workflow, state, cx);
     draft.record(input);
     draft.entries
 }
 
-/// Derives what is ready from the state alone. Empty for every state that was settled before.
+/// Derives everything that is ready from the state alone. Empty for a state that was settled before.
 pub fn settle(workflow: &Workflow, state: &mut State, cx: Cx<'_>) -> Vec<Entry> {
     decide(workflow, state, Input::Settle, None, cx).entries
 }
 
-/// A decision that is being made.
+/// A decision in progress.
 pub(crate) struct Draft<'a> {
     pub(crate) workflow: &'a Workflow,
     pub(crate) state: &'a mut State,
     pub(crate) cx: Cx<'a>,
-    /// The key of the input, until the entry is written that keeps it.
+    /// The key of the input, until the entry that records it is written.
     key: Option<Arc<str>>,
     entries: Vec<Entry>,
     since: Vec<Option<Timestamp>>,
@@ -81,7 +82,7 @@ impl Draft<'_> {
         self.append(event, None);
     }
 
-    /// Writes the entry by which a signal or control is accepted.
+    /// Writes the entry that accepts a signal or control.
     pub(crate) fn accept(&mut self, event: Event) -> Reply {
         let key = self.key.take();
         self.append(event, key);
@@ -89,15 +90,16 @@ impl Draft<'_> {
     }
 
     fn append(&mut self, event: Event, key: Option<Arc<str>>) {
-        // Time does not go back within a journal.
+        // The times of a journal never decrease.
         let at = self.cx.now.max(self.state.updated_at);
         let entry = Entry { seq: self.state.seq + 1, at, event, key };
-        let since = self.state.apply(self.workflow, &entry).expect("what is decided from a state fits it");
+        let since =
+            self.state.apply(self.workflow, &entry).expect("a decision fits the state that it was derived from");
         self.entries.push(entry);
         self.since.push(since);
     }
 
-    /// Records an input unless its key was seen before.
+    /// Records an input unless its key was accepted before.
     fn record_once(&mut self, input: Input, key: Option<&str>) -> Reply {
         if let Some(key) = key {
             if let Some(reply) = keys::answer(self.state, &input, key) {
@@ -146,12 +148,12 @@ impl Draft<'_> {
         Reply::Accepted
     }
 
-    /// Refuses a result that is over a limit, cannot be read back, or does not fit the workflow.
+    /// Rejects a result that exceeds a limit, cannot be read back, or does not fit the workflow.
     pub(crate) fn check(&self, step: &StepKey, outcome: Outcome) -> Result<Outcome, Failure> {
         self.workflow.style.check_result(step, self.bound(step, outcome)?)
     }
 
-    /// Refuses an output that is over a limit, or that cannot be read back.
+    /// Rejects an output that exceeds a limit, or that cannot be read back.
     pub(crate) fn bound(&self, step: &StepKey, outcome: Outcome) -> Result<Outcome, Failure> {
         let outcome = self.fit(step, outcome)?;
         payload::check(outcome.output.json())
@@ -159,25 +161,25 @@ impl Draft<'_> {
         Ok(outcome)
     }
 
-    /// Refuses an output that is over a limit.
+    /// Rejects an output that exceeds a limit.
     pub(crate) fn fit(&self, step: &StepKey, outcome: Outcome) -> Result<Outcome, Failure> {
         let size = outcome.output.size();
         if size > limits::PAYLOAD_BYTES {
             return Err(Failure::fatal(
                 code::PAYLOAD_TOO_LARGE,
-                format!("the output of {step} is {size} bytes, more than {}", limits::PAYLOAD_BYTES),
+                format!("the output of {step} has {size} bytes, more than {}", limits::PAYLOAD_BYTES),
             ));
         }
         if self.state.weight() + size > limits::STATE_BYTES {
             return Err(Failure::fatal(
                 code::CONTEXT_TOO_LARGE,
-                format!("with the output of {step} the run's outputs exceed {} bytes", limits::STATE_BYTES),
+                format!("with the output of {step} the outputs of the run would exceed {} bytes", limits::STATE_BYTES),
             ));
         }
         if self.state.context_bytes() + size > limits::CONTEXT_BYTES {
             return Err(Failure::fatal(
                 code::CONTEXT_TOO_LARGE,
-                format!("with the output of {step} the context exceeds {} bytes", limits::CONTEXT_BYTES),
+                format!("with the output of {step} the context would exceed {} bytes", limits::CONTEXT_BYTES),
             ));
         }
         Ok(outcome)
@@ -205,7 +207,7 @@ impl Draft<'_> {
         if !self.state.phase.is_live() {
             return Reply::ignored("the run is not running");
         }
-        let Some(open) = self.state.open.get(step) else { return Reply::ignored("the timer is gone") };
+        let Some(open) = self.state.open.get(step) else { return Reply::ignored("the timer no longer exists") };
         if open.attempt != attempt || open.timer.is_none_or(|due| due > self.cx.now) {
             return Reply::ignored("the timer is not due");
         }
@@ -216,19 +218,19 @@ impl Draft<'_> {
         Reply::Accepted
     }
 
-    /// A signal for a wait. `is_kept` asks to keep it for a later wait if nothing waits for it yet.
+    /// A signal for a wait. `is_kept` requests that it is buffered if no wait for it is open yet.
     fn signal(&mut self, event: &str, payload: Payload, is_kept: bool) -> Reply {
         if self.state.has_ended() {
-            return self.refuse("RUN_ENDED", "takes no signals");
+            return self.refuse("RUN_ENDED", "accepts no signals");
         }
         if payload.size() > limits::PAYLOAD_BYTES {
-            let message = format!("a signal carries at most {} bytes", limits::PAYLOAD_BYTES);
+            let message = format!("the payload of a signal has at most {} bytes", limits::PAYLOAD_BYTES);
             return Reply::refused("PAYLOAD_TOO_LARGE", message);
         }
         if let Err(error) = payload::check(payload.json()) {
             return Reply::refused(error.refusal(), format!("the signal {error}"));
         }
-        // A timeout that is due came first.
+        // A timeout that is due takes effect before the signal.
         for (step, attempt) in self.state.due(self.cx.now) {
             self.timer(&step, attempt);
         }
@@ -237,7 +239,7 @@ impl Draft<'_> {
 
     fn set_context(&mut self, values: Payload) -> Reply {
         if self.state.has_ended() {
-            return self.refuse("RUN_ENDED", "changes no more");
+            return self.refuse("RUN_ENDED", "no longer changes");
         }
         if self.state.phase == Phase::Pending {
             return self.refuse("INVALID_TRANSITION", "has no context yet");
@@ -246,13 +248,13 @@ impl Draft<'_> {
             return Reply::refused("VALIDATION_ERROR", reason);
         }
         if let Err(error) = payload::check(values.json()) {
-            return Reply::refused(error.refusal(), format!("what is to be set {error}"));
+            return Reply::refused(error.refusal(), format!("the document to set {error}"));
         }
         if !values.value().is_object() {
             return Reply::refused("VALIDATION_ERROR", "expected an object of variables");
         }
         if values.value().get("input").is_some() {
-            return Reply::refused("VALIDATION_ERROR", "`input` is what the run was given");
+            return Reply::refused("VALIDATION_ERROR", "`input` is the input of the run and cannot be set");
         }
         if self.state.context_bytes() + values.size() > limits::CONTEXT_BYTES || values.size() > limits::PAYLOAD_BYTES {
             return Reply::refused("CONTEXT_TOO_LARGE", "the context would exceed its limit");
@@ -260,7 +262,7 @@ impl Draft<'_> {
         self.accept(Event::ContextSet { values })
     }
 
-    /// Writes what is ready until nothing is, or the item is full. Says whether more is ready.
+    /// Writes everything that is ready, until nothing is or the item is full. Returns whether more is ready.
     fn settle(&mut self) -> bool {
         while self.state.phase.is_live() {
             if self.entries.len() >= limits::EVENTS_PER_DECISION {
@@ -283,7 +285,7 @@ impl Draft<'_> {
         false
     }
 
-    /// What the core itself makes is bounded as results are.
+    /// Applies the limits of results to outputs of the core itself.
     fn limit(&self, event: Event) -> Event {
         match event {
             Event::StepCompleted { step, attempt, outcome } => match self.fit(&step, outcome) {

@@ -10,7 +10,7 @@ use crate::status::Status;
 /// The inputs for other runs that follow from the entries of one item. `state` is the state after the item.
 ///
 /// 1. A run that ends sends its result to the step that waits for it.
-/// 2. A run that no longer waits for a child cancels it; the child may not exist yet.
+/// 2. A run that stops waiting for a child cancels it; the child may not exist yet.
 ///
 /// **Invariant**: the entries of one item were decided at one time.
 pub fn inputs_after(state: &State, entries: &[Entry]) -> Vec<(RunId, Input)> {
@@ -28,7 +28,7 @@ pub fn inputs_after(state: &State, entries: &[Entry]) -> Vec<(RunId, Input)> {
     inputs
 }
 
-/// Why a child is cancelled, by the event that left it.
+/// Why a child is cancelled, by the event that stopped waiting for it.
 fn why(event: &Event) -> &'static str {
     match event {
         Event::RunCancelled { .. } => "was cancelled",
@@ -55,7 +55,7 @@ fn why(event: &Event) -> &'static str {
 
 fn to_parent(state: &State, entries: &[Entry]) -> Option<(RunId, Input)> {
     let parent = state.awaited_by().filter(|_| state.has_ended())?;
-    // Nothing follows a run's end, so the item that ends it ends with it.
+    // No entry follows the end of a run, so the end is the last entry of its item.
     let end = entries.last().filter(|last| last.seq == state.seq)?;
     let reason = if let Event::RunCancelled { reason } = &end.event { reason.as_deref() } else { None };
     let result = child_result(state.run, state.status(), state.output(), state.failure(), reason)?;

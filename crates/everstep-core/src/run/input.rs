@@ -10,34 +10,34 @@ use crate::ids::{RunId, StepKey};
 use crate::journal::{Cause, Outcome};
 use crate::payload::Payload;
 
-/// What may happen to a run from outside.
+/// A stimulus of a run from outside.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Input {
     Start {
         input: Payload,
-        /// What starts it, where that is not a caller alone.
+        /// The cause of the run, unless a caller starts it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cause: Option<Cause>,
     },
-    /// A task came to its end.
+    /// A task ended.
     Result {
         step: StepKey,
         attempt: u32,
         result: Result<Outcome, Failure>,
         logs: Vec<String>,
     },
-    /// A task that the journal knows is not being performed by anybody.
+    /// No handler performs a task that is open in the journal.
     TaskLost {
         step: StepKey,
         attempt: u32,
     },
-    /// The time of a timer has come.
+    /// The due time of a timer was reached.
     Timer {
         step: StepKey,
         attempt: u32,
     },
-    /// A child came to its end, or cannot be started.
+    /// A child ended, or cannot be started.
     ChildEnded {
         step: StepKey,
         attempt: u32,
@@ -54,12 +54,12 @@ pub enum Input {
         event: String,
         payload: Payload,
     },
-    /// A signal that is kept for a while where nothing waits for it yet.
+    /// A signal that is buffered for some time if no wait for it is open yet.
     BufferedSignal {
         event: String,
         payload: Payload,
     },
-    /// A worker takes the run.
+    /// A worker takes the turn of the run.
     BeginTurn {
         worker: String,
     },
@@ -67,7 +67,7 @@ pub enum Input {
     LoseTurn {
         turn: u32,
     },
-    /// News from the worker that has this turn.
+    /// A report of the worker that holds this turn.
     Report {
         turn: u32,
         report: Box<Report>,
@@ -82,35 +82,35 @@ pub enum Input {
     Cancel {
         reason: Option<String>,
     },
-    /// Try the failed steps of a failed run again.
+    /// Retry the failed steps of a failed run.
     Retry,
     /// The run cannot continue, for a reason outside its workflow.
     Fail {
         failure: Failure,
     },
-    /// Nothing new: derive what is ready.
+    /// No new fact: derive what is ready.
     Settle,
 }
 
 impl Input {
-    /// The report of a worker, where the input is one.
+    /// The report of a worker, if the input is one.
     pub fn report(&self) -> Option<&Report> {
         if let Self::Report { report, .. } = self { Some(report) } else { None }
     }
 }
 
-/// What became of an input.
+/// The result of an input.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Reply {
     Accepted,
-    /// It is in the journal, for something that may wait for it later.
+    /// The journal contains it, for a wait that may be opened later.
     Buffered,
     /// It was accepted before, under the same key.
     Repeated,
     /// It changes nothing: a duplicate, a late result, a signal for which no wait is open.
     Ignored(Cow<'static, str>),
-    /// It contradicts the run's status, or cannot be kept.
+    /// It contradicts the run's status, or cannot be stored.
     Refused {
         code: Cow<'static, str>,
         message: String,
@@ -118,7 +118,7 @@ pub enum Reply {
 }
 
 impl Reply {
-    /// Whether what was asked for is in the journal.
+    /// Whether the journal contains the requested change.
     pub fn is_accepted(&self) -> bool {
         matches!(self, Self::Accepted | Self::Buffered | Self::Repeated)
     }

@@ -1,8 +1,8 @@
-//! Idempotency keys: what was accepted once under a key is not done twice.
+//! Idempotency keys: a request that was accepted under a key is not applied twice.
 //!
-//! 1. Signals and controls may have a key; the entry that they write keeps it.
-//! 2. The same key with the same kind of input was accepted before: nothing is written.
-//! 3. The same key with another kind of input is refused.
+//! 1. Signals and controls may have a key; the entry that they write contains it.
+//! 2. If the same key was accepted with the same kind of input, nothing is written.
+//! 3. The same key with another kind of input is rejected.
 //! 4. A run remembers its last [`limits::REMEMBERED_KEYS`] keys, also after its end.
 
 use std::collections::VecDeque;
@@ -90,7 +90,7 @@ impl Keyed {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Keys {
     list: VecDeque<(Keyed, Arc<str>)>,
-    /// Roughly the memory that they take.
+    /// The approximate memory of the keys.
     bytes: usize,
 }
 
@@ -122,7 +122,7 @@ fn weight(key: &str) -> usize {
     40 + key.len()
 }
 
-/// What a run answers to a key before it looks at the input itself; `None` where the key is new.
+/// The reply of a run to a key, before it examines the input itself; `None` if the key is new.
 pub fn answer(state: &State, input: &Input, key: &str) -> Option<Reply> {
     if !(1..=limits::KEY_CHARS).contains(&key.chars().count()) {
         let message = format!("an idempotency key has 1 to {} characters", limits::KEY_CHARS);
@@ -134,7 +134,11 @@ pub fn answer(state: &State, input: &Input, key: &str) -> Option<Reply> {
     match state.keys.find(key)? {
         known if known == kind => Some(Reply::Repeated),
         known => {
-            let message = format!("this idempotency key was used for {} before, not for {}", known.name(), kind.name());
+            let message = format!(
+                "this idempotency key was used for {} before, not for {}; use a new key",
+                known.name(),
+                kind.name()
+            );
             Some(Reply::refused("IDEMPOTENCY_KEY_REUSED", message))
         }
     }

@@ -9,7 +9,7 @@ use crate::payload::Payload;
 impl Draft<'_> {
     pub(super) fn start(&mut self, input: Payload, cause: Option<Cause>) -> Reply {
         if self.state.phase != Phase::Pending {
-            return Reply::ignored("the run was started before");
+            return Reply::ignored("the run has started before");
         }
         let definition = self.workflow.style.definition().filter(|_| self.workflow.is_unsaved);
         let definition = definition.map(|definition| Payload::from(definition.clone()));
@@ -20,7 +20,7 @@ impl Draft<'_> {
     pub(super) fn pause(&mut self, reason: Option<Failure>) -> Reply {
         match self.state.phase {
             Phase::Live => self.accept(Event::RunPaused { reason }),
-            Phase::Paused { .. } => Reply::ignored("the run is paused"),
+            Phase::Paused { .. } => Reply::ignored("the run is already paused"),
             Phase::Pending | Phase::Completed { .. } | Phase::Failed { .. } | Phase::Cancelled { .. } => {
                 self.refuse("INVALID_TRANSITION", "cannot be paused")
             }
@@ -37,7 +37,7 @@ impl Draft<'_> {
     pub(super) fn cancel(&mut self, reason: Option<String>) -> Reply {
         match self.state.phase {
             Phase::Live | Phase::Paused { .. } => self.accept(Event::RunCancelled { reason }),
-            Phase::Cancelled { .. } => Reply::ignored("the run is cancelled"),
+            Phase::Cancelled { .. } => Reply::ignored("the run is already cancelled"),
             Phase::Pending | Phase::Completed { .. } | Phase::Failed { .. } => {
                 self.refuse("INVALID_TRANSITION", "cannot be cancelled")
             }

@@ -1,4 +1,4 @@
-//! A run: the state that its journal folds to, and what is decided when an input arrives. Common to all styles.
+//! A run: the state that its journal folds to, and the decision for each input. Common to all styles.
 
 pub(crate) mod apply;
 pub(crate) mod child;

@@ -28,13 +28,13 @@ pub(crate) struct OpenSteps {
     /// Open steps that must be retried or dispatched again.
     todo: BTreeSet<StepKey>,
     timers: BTreeSet<(Timestamp, StepKey)>,
-    /// How many open steps are tasks.
+    /// The number of open steps that are tasks.
     tasks: usize,
     #[serde(default, skip_serializing_if = "Children::are_none")]
     children: Children,
 }
 
-/// A step under way.
+/// A step in progress.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Open {
     pub(crate) attempt: u32,
@@ -44,7 +44,7 @@ pub(crate) struct Open {
     pub(crate) crashes: u32,
     pub(crate) activity: Activity,
     pub(crate) timer: Option<Timestamp>,
-    /// The delay that the last failure asks for.
+    /// The delay that the last failure demands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) retry_after_ms: Option<u32>,
     /// When the current activity began.
@@ -62,11 +62,11 @@ pub(crate) enum Activity {
     },
     Child(Arc<Child>),
     Body,
-    /// An attempt failed and another is allowed: a timer is to be set.
+    /// An attempt failed and another is allowed: a timer must be set.
     Failed,
     /// The timer of a retry is set.
     Backoff,
-    /// To be dispatched again.
+    /// The step must be dispatched again.
     Again,
 }
 
@@ -86,7 +86,7 @@ impl Activity {
         }
     }
 
-    /// Whether it is a wait that this signal ends.
+    /// Whether it is a wait that this signal resolves.
     pub(crate) fn awaits(&self, signal: &str, payload: &Payload) -> bool {
         self.awaited().is_some_and(|(event, pattern)| event == signal && contains::matches(payload, pattern))
     }
@@ -121,13 +121,13 @@ pub enum OpenActivity<'a> {
     Delay { due: Option<Timestamp> },
     /// It failed and is retried at a time.
     Backoff { due: Option<Timestamp> },
-    /// A loop or scope: steps inside it are under way, or its next item waits for a time.
+    /// A loop or scope: steps inside it are in progress, or its next item waits for a time.
     Body { due: Option<Timestamp> },
     /// It continues at once.
     Soon,
 }
 
-/// What a timer that fired was set for.
+/// The purpose of a timer that fired.
 pub(crate) enum Fired {
     /// The step is dispatched again.
     Retry,
@@ -219,12 +219,12 @@ impl OpenSteps {
         self.children.has_open()
     }
 
-    /// Children that are no longer waited for since an entry.
+    /// Children that no step has waited for since an entry.
     pub(crate) fn left_since(&self, seq: u64) -> &[(u64, RunId)] {
         self.children.left_since(seq)
     }
 
-    /// Forgets the children that entries of an earlier time left: they were cancelled with those entries.
+    /// Removes the children that entries of an earlier time stopped waiting for: those entries cancelled them.
     pub(crate) fn forget_left(&mut self) {
         self.children.forget_left();
     }
@@ -244,16 +244,16 @@ impl OpenSteps {
         }
         let awaited: BTreeSet<_> = waits().map(|(_, (event, _))| event).collect();
         if awaited.is_empty() {
-            return Reply::ignored("nothing waits for this signal");
+            return Reply::ignored("no wait for this signal is open");
         }
         let names: Vec<_> = awaited.iter().take(SUGGESTED_WAITS_MAX).map(|name| format!("{name:?}")).collect();
         let others = awaited.len() - names.len();
         let others = if others > 0 { format!(" and {others} more") } else { String::new() };
         let names = names.join(", ");
-        Reply::Ignored(format!("nothing waits for this signal; the run waits for {names}{others}").into())
+        Reply::Ignored(format!("no wait for this signal is open; the run waits for {names}{others}").into())
     }
 
-    /// Roughly the memory that the steps take, in bytes.
+    /// The approximate memory of the steps, in bytes.
     pub(crate) fn weight(&self) -> usize {
         160 * self.steps.len() + self.children.weight()
     }
@@ -309,7 +309,7 @@ impl OpenSteps {
         }
     }
 
-    /// Sets the timer of a retry. `None` when no retry is due for the step.
+    /// Sets the timer of a retry. `None` if the step has no failed attempt to retry.
     pub(crate) fn back_off(&mut self, step: &StepKey, due: Timestamp) -> Option<()> {
         let open = self.steps.get_mut(step).filter(|open| open.activity == Activity::Failed)?;
         (open.activity, open.timer) = (Activity::Backoff, Some(due));
@@ -318,7 +318,7 @@ impl OpenSteps {
         Some(())
     }
 
-    /// Sets the timer between two items of a loop. `None` when the step is no loop, or has a timer.
+    /// Sets the timer between two items of a loop. `None` if the step is not a loop, or has a timer.
     pub(crate) fn pace(&mut self, step: &StepKey, due: Timestamp) -> Option<()> {
         let open = self.steps.get_mut(step).filter(|open| open.activity == Activity::Body && open.timer.is_none())?;
         open.timer = Some(due);
@@ -326,7 +326,7 @@ impl OpenSteps {
         Some(())
     }
 
-    /// Removes the timer that fired of a retry or a loop.
+    /// Removes the fired timer of a retry or a loop.
     pub(crate) fn fire(&mut self, step: &StepKey) -> Option<Fired> {
         let open = self.steps.get_mut(step)?;
         let fired = match open.activity {
@@ -349,14 +349,14 @@ impl OpenSteps {
         Some(fired)
     }
 
-    /// A failed run is retried: tasks that were cut off by its failure did not crash.
+    /// A failed run is retried: the failure interrupted its tasks, which does not count as a crash.
     pub(crate) fn forget_crashes(&mut self) {
         for open in self.steps.values_mut() {
             open.crashes = 0;
         }
     }
 
-    /// Whether a step was opened by the run that this one is a fork of, so that its child belongs to the original.
+    /// Whether the run of which this one is a fork opened a step, so that its child belongs to the original.
     pub(crate) fn has_foreign_child(&self, run: RunId, step: &StepKey) -> bool {
         let is_foreign =
             |open: &Open| matches!(open.activity, Activity::Child(_)) && open.own_child(run, step).is_none();
@@ -372,7 +372,7 @@ impl OpenSteps {
         self.steps.iter().filter(|(_, open)| waits(open)).map(|(step, _)| step.clone()).collect()
     }
 
-    /// The run ended: its children are no longer waited for. The steps stay open for a retry.
+    /// The run ended: no step waits for its children. The steps stay open for a retry.
     pub(crate) fn leave_children(&mut self, run: RunId, seq: u64) {
         if !self.children.has_open() {
             return;
@@ -384,10 +384,11 @@ impl OpenSteps {
         }
     }
 
-    /// Leaves the child of a step that an entry closed because the step timed out. `open` is the step as it was.
+    /// Stops waiting for the child of a step that an entry closed because the step timed out. `open` is the step before
+    /// that entry.
     ///
-    /// A child that ended is not left, whatever the code of its failure is. The timer distinguishes the two: the
-    /// caller asks only for a live run, and there a timer that is due fires before anything else is recorded.
+    /// A child that ended is not cancelled, whatever the code of its failure is. The timer distinguishes the two cases:
+    /// the caller asks only for a live run, and there a due timer fires before anything else is recorded.
     pub(crate) fn leave_late_child(&mut self, run: RunId, open: &Open, failure: &Failure, entry: &Entry) {
         if failure.code == code::STEP_TIMEOUT
             && open.timer.is_some_and(|due| due <= entry.at)
@@ -398,7 +399,7 @@ impl OpenSteps {
         }
     }
 
-    /// Closes the steps whose keys begin with a prefix, and leaves their children. The keys are one range.
+    /// Closes the steps whose keys begin with a prefix, and stops waiting for their children. The keys are one range.
     pub(crate) fn drop_within(&mut self, run: RunId, prefix: &str, seq: u64) {
         let range = self.steps.range(StepKey::from(prefix)..).map(|(step, _)| step);
         let steps: Vec<_> = range.take_while(|step| step.as_str().starts_with(prefix)).cloned().collect();

@@ -15,28 +15,28 @@ use crate::style::{self, Progress};
 use crate::time::Timestamp;
 use crate::workflow::Workflow;
 
-/// The number of the form in which a [`State`] is stored as a snapshot. A snapshot of another number is ignored.
+/// The format number of a [`State`] that is stored as a snapshot. A snapshot with another number is ignored.
 pub const SNAPSHOT_FORMAT: u32 = 2;
 
-/// **Invariant**: `State` is a function of the journal alone. Nothing but [`State::apply`] changes it.
+/// **Invariant**: `State` is a function of the journal alone. Only [`State::apply`] changes it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct State {
     pub run: RunId,
-    /// The last entry's seq; also the run's version.
+    /// The seq of the last entry; also the version of the run.
     pub seq: u64,
     pub(crate) phase: Phase,
     pub started_at: Timestamp,
     /// The time of the last entry.
     pub updated_at: Timestamp,
     pub input: Payload,
-    /// What started the run, where that was not a caller alone.
+    /// The reason why the run exists, unless a caller started it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
     pub(crate) open: OpenSteps,
-    /// The keys of signals and controls that were accepted.
+    /// The keys of accepted signals and controls.
     #[serde(default, skip_serializing_if = "Keys::is_empty")]
     pub(crate) keys: Keys,
-    /// What only the run's style understands.
+    /// The part of the state that belongs to the run's style.
     pub(crate) progress: Progress,
 }
 
@@ -95,7 +95,7 @@ impl State {
         }
     }
 
-    /// Whether something is being performed or about to be.
+    /// Whether a step is being performed or is about to be.
     fn is_busy(&self) -> bool {
         self.open.has_tasks() || self.open.has_todo() || self.open.is_empty() || self.progress.has_ready_steps()
     }
@@ -124,7 +124,7 @@ impl State {
         self.phase.paused_at()
     }
 
-    /// The progress that workers need to continue the run; none where the server performs it.
+    /// The progress that workers need to continue the run; none if the server performs it.
     pub fn code(&self) -> Option<&code::Progress> {
         self.progress.code()
     }
@@ -165,7 +165,7 @@ impl State {
         self.open.get(step).is_some_and(|open| open.attempt == attempt && open.activity == super::Activity::Task)
     }
 
-    /// The status of a step; `None` for one that was not reached.
+    /// The status of a step; `None` for a step that was not reached.
     pub fn step_status(&self, workflow: &Workflow, step: &StepKey) -> Option<StepStatus> {
         let Some(open) = self.open.get(step) else { return style::step_status(workflow, self, step) };
         Some(if self.has_ended() { StepStatus::Cancelled } else { open.activity.step_status() })
@@ -176,17 +176,17 @@ impl State {
         style::context(workflow, self)
     }
 
-    /// The variables of each iteration under way, by the iteration's name; outer iterations first.
+    /// The variables of each iteration in progress, by the iteration's name; outer iterations first.
     pub fn scopes(&self, workflow: &Workflow) -> Vec<(String, Payload)> {
         style::scopes(workflow, self)
     }
 
-    /// Roughly the memory that this state takes, in bytes.
+    /// The approximate memory of this state, in bytes.
     pub fn weight(&self) -> usize {
         1_024 + self.context_bytes() + self.progress.weight() + self.open.weight() + self.keys.weight()
     }
 
-    /// Bytes of JSON that the context holds.
+    /// Bytes of JSON in the context.
     pub(crate) fn context_bytes(&self) -> usize {
         self.input.size() + self.progress.context_bytes()
     }

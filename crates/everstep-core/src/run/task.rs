@@ -1,4 +1,4 @@
-//! What a task asks of its handler.
+//! The description of a task for its handler.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use crate::payload::Payload;
 use crate::style;
 use crate::workflow::Workflow;
 
-/// An open task, with everything that its handler needs to know.
+/// An open task, with everything that its handler needs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskSpec {
     pub kind: String,
-    /// Resolved, but for the kind's raw fields.
+    /// Resolved, except for the raw fields of the kind.
     pub config: Value,
-    /// Where in the config the definition names secrets, as JSON pointers.
+    /// The places in the config where the definition names secrets, as JSON pointers.
     pub secrets: Vec<String>,
     /// The config as the definition has it, if it names secrets; else null. A handler compares the two before it sends
     /// a secret.
@@ -28,13 +28,13 @@ pub struct TaskSpec {
 }
 
 impl TaskSpec {
-    /// The failure of a task that its workflow does not have.
+    /// The failure of a task that the workflow does not contain.
     pub(crate) fn unknown(step: &StepKey) -> Failure {
         Failure::fatal(code::UNKNOWN_KIND, format!("{step} is not a task of this workflow"))
     }
 }
 
-/// Describes an open task. An expression that fails is the task's failure.
+/// Describes an open task. If an expression fails, that is the failure of the task.
 pub fn describe(
     workflow: &Workflow,
     state: &State,

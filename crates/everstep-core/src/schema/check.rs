@@ -140,7 +140,7 @@ impl<'s> Checker<'s> {
                 [_] => {}
                 several => {
                     let titles: Vec<_> = several.iter().map(|shape| self.title(*shape)).collect();
-                    self.report(format!("only one may be there: {}", titles.join(" or ")));
+                    self.report(format!("only one of these fields is allowed: {}", titles.join(" or ")));
                 }
             }
         }
@@ -212,7 +212,7 @@ impl<'s> Checker<'s> {
                 match others.map(|others| (others, this.rules[others.index()].fits_nothing)) {
                     Some((_, true)) => {
                         let known = if rule.names.is_empty() { "none".to_owned() } else { rule.names.join(", ") };
-                        this.report(format!("there is no field `{field}`; there are {known}"));
+                        this.report(format!("the field `{field}` does not exist; the fields are {known}"));
                     }
                     Some((others, false)) => this.check(others, value),
                     None => {}
@@ -374,7 +374,7 @@ fn not_one_of(rule: &Rule, value: &Value) -> Option<String> {
             let words: Vec<_> = choices.iter().map(shown).collect();
             return Some(match words.as_slice() {
                 [word] => format!("it is {word}"),
-                words => format!("it is one of {}", words.join(", ")),
+                words => format!("expected one of {}", words.join(", ")),
             });
         }
     }

@@ -81,7 +81,7 @@ impl Schema {
         faults
     }
 
-    /// The places that may name a secret, as JSON pointers: `*` is any one part, `**` any number of them.
+    /// The places that accept a secret, as JSON pointers: `*` is any one part, `**` any number of them.
     pub fn secret_places(&self) -> Vec<String> {
         secrets::places(&self.rules)
     }

@@ -1,8 +1,8 @@
 //! Updates that follow from an entry about another step, or about the run.
 //!
-//! 1. A loop or scope that is over gives its open steps up.
-//! 2. A run that has ended gives all open steps up.
-//! 3. A run that is retried opens the steps again that rule 2 gave up, and those that made it fail.
+//! 1. The end of a loop or scope cancels its open steps.
+//! 2. The end of a run cancels all open steps.
+//! 3. The retry of a run reopens the steps that rule 2 cancelled, and those that caused its failure.
 
 use std::borrow::Cow;
 use std::ops::Bound;
@@ -15,7 +15,7 @@ use crate::status::StepStatus;
 use crate::time::Timestamp;
 
 impl Story {
-    /// A loop or scope is over. If its failure was not handled, the run fails, and a retry continues inside it.
+    /// A loop or scope has ended. If its failure was not handled, the run fails, and a retry continues inside it.
     pub(super) fn leave<'e>(&mut self, body: &StepUpdate<'_>) -> Vec<Update<'e>> {
         if !self.facts.are_nested() {
             return Vec::new();
@@ -56,7 +56,7 @@ impl Story {
         cancelled.collect()
     }
 
-    /// The run is retried. `failed_step` is the step that made it fail.
+    /// The run is retried. `failed_step` is the step that caused its failure.
     pub(super) fn reopen<'e>(&mut self, seq: u64, at: Timestamp, failed_step: Option<&StepKey>) -> Vec<Update<'e>> {
         let failed_step = failed_step.and_then(|key| self.step(key));
         let mut updates = Vec::new();

@@ -16,9 +16,9 @@ use crate::status::{Status, StepStatus};
 use crate::style::StepFacts;
 use crate::workflow::Workflow;
 
-/// What happened in a run so far.
+/// The history of a run so far.
 ///
-/// **Invariant**: a story is a function of the entries that it was given. Nothing but [`Story::apply`] changes it.
+/// **Invariant**: a story is a function of the entries that it was given. Only [`Story::apply`] changes it.
 #[derive(Clone, Debug)]
 pub struct Story {
     pub run: RunStory,
@@ -29,14 +29,14 @@ pub struct Story {
     pub(super) index: BTreeMap<StepKey, u64>,
 }
 
-/// Which entries a story is given, and which steps it keeps.
+/// Which entries a story receives, and which steps it contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Scope {
-    /// All entries from the first. All steps are kept.
+    /// All entries from the first. The story contains all steps.
     Whole,
-    /// Entries from somewhere on. Steps that began before are left out.
+    /// Entries from some entry on. Steps that began earlier are left out.
     Page,
-    /// Entries from somewhere on. Only open steps are kept: a follower is interested in updates alone.
+    /// Entries from some entry on. The story contains only open steps: a follower needs only updates.
     Live,
 }
 
@@ -46,16 +46,16 @@ impl Story {
         Self::with(StepFacts::new(workflow), Scope::Whole)
     }
 
-    /// The story of the steps that begin after some entry. Steps that began before are left out. Where the style
-    /// cannot tell them apart, the story is whole and must be read from its first entry: see [`Story::is_whole`].
+    /// The story of the steps that begin after some entry. Steps that began earlier are left out. If the style cannot
+    /// distinguish them, the story is whole and must be read from its first entry: see [`Story::is_whole`].
     pub fn page(workflow: Option<&Arc<Workflow>>) -> Self {
         let facts = StepFacts::new(workflow);
         let scope = if facts.needs_whole_journal() { Scope::Whole } else { Scope::Page };
         Self::with(facts, scope)
     }
 
-    /// A story that produces updates from some entry on and keeps only the steps that are open. `state` is the run's
-    /// state at that entry or later, where it is known.
+    /// A story that produces updates from some entry on and contains only open steps. `state` is the run's state at
+    /// that entry or later, if it is known.
     pub fn live(workflow: Option<&Arc<Workflow>>, state: Option<&State>) -> Self {
         let mut facts = StepFacts::new(workflow);
         if let Some(state) = state {
@@ -81,7 +81,7 @@ impl Story {
         self.steps.get(self.index.get(key)?)
     }
 
-    /// Where the run is. It is exact at the end of an item, and only if the whole journal was read.
+    /// The status of the run. It is exact at the end of an item, and only if the whole journal was read.
     pub fn status(&self) -> Status {
         if self.run.status != Status::Running {
             return self.run.status;
@@ -104,7 +104,7 @@ impl Story {
         entry.event.step().is_some_and(|(key, _)| !self.index.contains_key(key)) && self.admits(entry)
     }
 
-    /// Applies the next entry. Returns the update that it is, and those that follow from it.
+    /// Applies the next entry. Returns the update that it causes, and those that follow from it.
     pub fn apply<'e>(&mut self, entry: &'e Entry) -> Vec<Update<'e>> {
         self.run.seq = entry.seq;
         let context = match entry.event.step() {
@@ -121,15 +121,15 @@ impl Story {
         }
     }
 
-    /// Drops the values of a step: its output, errors and logs. A reader that shows a part of the steps does so for the
-    /// others, whose values may be large.
+    /// Drops the values of a step: its output, errors and logs. A reader that shows a part of the steps calls this for
+    /// the others, whose values may be large.
     pub fn drop_values(&mut self, key: &StepKey) {
         if let Some(step) = self.index.get(key).and_then(|seq| self.steps.get_mut(seq)) {
             step.drop_values();
         }
     }
 
-    /// Cancels what is open: the run has ended, by an entry that this build cannot read.
+    /// Cancels the open steps: the run has ended with an entry that this build cannot read.
     pub fn end_unread(&mut self) {
         for step in self.steps.values_mut().filter(|step| step.is_open()) {
             let before = step.status;
@@ -141,7 +141,7 @@ impl Story {
     fn context<'e>(&self, entry: &'e Entry, key: &'e StepKey, attempt: u32) -> StepContext<'e> {
         let known = self.step(key);
         let kind = self.facts.kind(key);
-        // Without the workflow a loop is known by its dispatch.
+        // Without the workflow, a loop is recognised by its dispatch.
         let is_body = known.is_some_and(StepStory::is_body);
         StepContext {
             node: Cow::Borrowed(self.facts.name_of(key)),
@@ -152,7 +152,7 @@ impl Story {
         }
     }
 
-    /// Whether a step that is not known may begin with an entry.
+    /// Whether an unknown step may begin with an entry.
     fn admits(&self, entry: &Entry) -> bool {
         match self.scope {
             Scope::Whole | Scope::Live => true,
@@ -193,7 +193,7 @@ impl Story {
         if update.change.is_end() && may_be_body {
             derived = self.leave(&update);
             for step in derived.iter().filter_map(Update::step) {
-                // Where the failure was not handled, a retry of the run opens the step again.
+                // If the failure was not handled, a retry of the run reopens the step.
                 if self.step(step).is_some_and(|step| step.reopens.is_none()) {
                     self.forget(step);
                 }
@@ -206,7 +206,7 @@ impl Story {
         own.into_iter().chain(derived).collect()
     }
 
-    /// Forgets a step that is over, if only open ones are kept.
+    /// Removes an ended step, if the story contains only open ones.
     fn forget(&mut self, key: &StepKey) {
         if self.scope == Scope::Live
             && let Some(seq) = self.index.remove(key)

@@ -1,4 +1,4 @@
-//! Reads entries as updates for observers that hold no story.
+//! Reads entries as updates for observers without a story.
 
 use super::read::{StepContext, read};
 use super::update::Update;
@@ -9,7 +9,7 @@ use crate::style;
 use crate::time::Timestamp;
 use crate::workflow::Workflow;
 
-/// Reads an entry that was just committed, for observers that hold no story. `since` is when the step that it settles
+/// Reads an entry that was just committed, for observers without a story. `since` is when the step that it settles
 /// began; `state` is the run's state after the entry. Both the workflow and the state are none for a run that this
 /// build cannot read.
 pub fn observe<'e>(
@@ -27,7 +27,7 @@ fn observed<'e>(key: &'e StepKey, since: Option<Timestamp>, run: Option<(&'e Wor
     StepContext { node: node.into(), kind: kind.map(Into::into), since, due: None, timer: Some(timer(kind)) }
 }
 
-/// What a timer of a step of this kind is for.
+/// The purpose of a timer of a step of this kind.
 pub(super) fn timer(kind: Option<&str>) -> TimerPurpose {
     match kind {
         Some("sleep") => TimerPurpose::Sleep,

@@ -11,20 +11,20 @@ use crate::payload::Payload;
 use crate::status::StepStatus;
 use crate::time::Timestamp;
 
-/// What is known about the step of an entry before the entry is applied.
+/// The known facts about the step of an entry before the entry is applied.
 #[derive(Clone, Debug, Default)]
 pub struct StepContext<'e> {
     pub node: Cow<'e, str>,
     pub kind: Option<Cow<'e, str>>,
-    /// When the attempt that the entry is about began.
+    /// When the attempt of the entry began.
     pub since: Option<Timestamp>,
-    /// Until when a sleep lasts.
+    /// The end of a sleep.
     pub due: Option<Timestamp>,
-    /// What a timer of the step is for, which only the entry that sets it says.
+    /// The purpose of the step's timer, which only the entry that sets it contains.
     pub timer: Option<TimerPurpose>,
 }
 
-/// Reads an entry. None for one that neither changes a step nor the run's status.
+/// Reads an entry. None for an entry that changes neither a step nor the status of the run.
 pub fn read<'e>(entry: &'e Entry, context: StepContext<'e>) -> Option<Update<'e>> {
     let timer = context.timer;
     let step = StepReader { entry, context };
@@ -116,14 +116,14 @@ fn run_update(entry: &Entry, change: RunChange) -> RunUpdate<'_> {
     }
 }
 
-/// An entry about a step, with what is known about the step.
+/// An entry about a step, with the known facts about the step.
 struct StepReader<'e> {
     entry: &'e Entry,
     context: StepContext<'e>,
 }
 
 impl<'e> StepReader<'e> {
-    /// An update with what all of them have in common; `more` adds the rest.
+    /// An update with the common fields; `more` sets the others.
     fn update(
         self,
         change: StepChange,
@@ -178,14 +178,14 @@ impl<'e> StepReader<'e> {
         })
     }
 
-    /// The sleep of a code workflow is over.
+    /// The sleep of a code workflow has ended.
     fn slept(self) -> Update<'e> {
         let due = self.context.due;
         let output = due.map(|due| Cow::Owned(Payload::from(json!({"slept_until": format!("{due:.6}")}))));
         self.update(StepChange::Completed, StepStatus::Completed, |update| StepUpdate { output, ..update })
     }
 
-    /// The wait of a code workflow is over.
+    /// The wait of a code workflow has ended.
     fn resolved(self, by: &'e Resolution) -> Update<'e> {
         let (output, handle) = match by {
             Resolution::Signal { payload, .. } => (Cow::Borrowed(payload), None),

@@ -7,21 +7,22 @@ use crate::payload::Payload;
 use crate::status::Status;
 use crate::time::Timestamp;
 
-/// What became of the run itself so far.
+/// The history of the run itself so far.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunStory {
     /// The last entry that was applied.
     pub seq: u64,
-    /// Where the run is. One that waits is running here: [`Story::status`](super::Story::status) looks at its steps.
+    /// The status of the run. A waiting run is running here: [`Story::status`](super::Story::status) also considers its
+    /// steps.
     pub status: Status,
     pub started_at: Option<Timestamp>,
     pub ended_at: Option<Timestamp>,
-    /// When it was paused, while it is.
+    /// When the run was paused, while it is paused.
     pub paused_at: Option<Timestamp>,
     pub output: Option<Payload>,
     /// Why the run failed, is paused, or was paused when it was cancelled.
     pub failure: Option<Failure>,
-    /// The step that made the run fail.
+    /// The step that caused the failure of the run.
     pub failed_step: Option<StepKey>,
     /// The stack trace of the error that the function has thrown.
     pub stack: Option<Box<str>>,
@@ -29,7 +30,7 @@ pub struct RunStory {
     pub unawaited: Vec<StepKey>,
     /// Why the run was cancelled.
     pub reason: Option<String>,
-    /// The worker that has the run's turn.
+    /// The worker that holds the run's turn.
     pub worker: Option<String>,
 }
 

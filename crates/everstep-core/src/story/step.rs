@@ -11,7 +11,7 @@ use crate::payload::Payload;
 use crate::status::StepStatus;
 use crate::time::Timestamp;
 
-/// What became of one step so far.
+/// The history of one step so far.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepStory {
     pub key: StepKey,
@@ -20,26 +20,26 @@ pub struct StepStory {
     /// The node's type, or `run`, `sleep`, `wait`, `call` for a step of code; none while it is not known.
     pub kind: Option<String>,
     pub status: StepStatus,
-    /// What the last attempt does, or did.
+    /// The activity of the last attempt.
     pub activity: Activity,
     pub attempts: Vec<AttemptStory>,
     /// When the first attempt began; none for a step that was skipped.
     pub since: Option<Timestamp>,
     /// When the last attempt ended; none while the step is open, and for a step that was open when its run ended.
     pub ended_at: Option<Timestamp>,
-    /// When the step continues by itself, or until when a sleep lasted.
+    /// When the step continues without an input, or until when a sleep lasted.
     pub due: Option<Timestamp>,
     pub output: Option<Payload>,
     /// Why the step failed, if it did.
     pub error: Option<Failure>,
-    /// The handle by which it was left; none for the usual one of its kind.
+    /// The handle with which the step completed; none for the default handle of its kind.
     pub handle: Option<String>,
     /// The first entry about the step.
     pub first_seq: u64,
     /// The last entry that changed the step.
     pub seq: u64,
-    /// The status that a retry of the run gives back: of a step that was open when the run ended, and of a loop or
-    /// scope whose failure was not handled.
+    /// The status that a retry of the run restores: of a step that was open when the run ended, and of a loop or scope
+    /// whose failure was not handled.
     pub(crate) reopens: Option<StepStatus>,
 }
 
@@ -56,7 +56,7 @@ pub struct AttemptStory {
     pub logs: Vec<String>,
 }
 
-/// What a step does while it is open.
+/// The work of an open step.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(tag = "does", rename_all = "camelCase")]
 pub enum Activity {
@@ -76,7 +76,8 @@ pub enum Activity {
 }
 
 impl Activity {
-    /// Whether somebody must be performing the step while it is running. The others wait, or contain other steps.
+    /// Whether a handler or a worker performs the step while it is running. The other steps wait, or contain other
+    /// steps.
     fn is_work(&self) -> bool {
         match self {
             Self::Task | Self::Instant => true,
@@ -106,7 +107,7 @@ impl StepStory {
         }
     }
 
-    /// Whether the step has neither ended nor been given up.
+    /// Whether the step has neither ended nor been cancelled.
     pub fn is_open(&self) -> bool {
         matches!(self.status, StepStatus::Pending | StepStatus::Running | StepStatus::Waiting)
     }
@@ -141,7 +142,7 @@ impl StepStory {
         self.attempts.last().filter(|last| last.attempt == attempt)?.began_at
     }
 
-    /// Applies what an entry says about the step itself.
+    /// Applies an update of the step itself.
     pub(super) fn apply(&mut self, update: &StepUpdate<'_>) {
         self.seq = update.seq;
         if self.kind.is_none() {
@@ -195,7 +196,8 @@ impl StepStory {
         self.reopens = None;
     }
 
-    /// Gives an open step up with the run, or with the loop or scope around it: the latter ends it at a time.
+    /// Cancels an open step together with the run, or with the loop or scope around it; only the latter sets the end of
+    /// the step.
     pub(super) fn cancel(&mut self, ended_at: Option<Timestamp>, reopens: Option<StepStatus>) {
         (self.status, self.ended_at, self.reopens) = (StepStatus::Cancelled, ended_at, reopens);
         if let Some(last) = self.attempts.last_mut().filter(|last| last.ended_at.is_none()) {
@@ -203,7 +205,7 @@ impl StepStory {
         }
     }
 
-    /// Drops what the step has returned, logged and failed with. Its status and the times of its attempts stay.
+    /// Drops the output, the logs and the errors of the step. Its status and the times of its attempts stay.
     pub(super) fn drop_values(&mut self) {
         (self.output, self.error) = (None, None);
         for attempt in &mut self.attempts {
@@ -211,8 +213,8 @@ impl StepStory {
         }
     }
 
-    /// Opens a step that ended, or was given up, with its run. As in the run's state, the retry is an entry about the
-    /// steps that had failed; a step that was open continues as it was.
+    /// Reopens a step that ended or was cancelled with its run. As in the run's state, the retry is an entry about the
+    /// steps that had failed; a step that was open continues unchanged.
     pub(super) fn reopen(&mut self, seq: u64, status: StepStatus) {
         if self.status == StepStatus::Failed {
             self.seq = seq;

@@ -1,4 +1,4 @@
-//! What an entry of a journal changes for readers.
+//! The change that an entry of a journal makes for readers.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use crate::payload::Payload;
 use crate::status::{Status, StepStatus};
 use crate::time::Timestamp;
 
-/// One thing that an entry has changed: about the run itself, or about one of its steps.
+/// One change by an entry: of the run itself, or of one of its steps.
 ///
 /// It borrows from the entry. As JSON it is an object with the member `of` (`run` or `step`); values can be left out
 /// with [`Update::without_values`].
@@ -23,7 +23,7 @@ pub enum Update<'e> {
 }
 
 impl Update<'_> {
-    /// The step that it is about; none if it is about the run.
+    /// The step that the update concerns; none if it concerns the run.
     pub(super) fn step(&self) -> Option<&StepKey> {
         match self {
             Self::Run(_) => None,
@@ -56,7 +56,7 @@ pub struct RunUpdate<'e> {
     /// Why the run failed or was paused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<&'e Failure>,
-    /// The step that made the run fail.
+    /// The step that caused the failure of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed_step: Option<&'e StepKey>,
     /// The stack trace of the error that the function has thrown.
@@ -68,17 +68,17 @@ pub struct RunUpdate<'e> {
     /// Why the run was cancelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<&'e str>,
-    /// The worker that a turn was given to.
+    /// The worker that received a turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worker: Option<&'e str>,
 }
 
-/// What happened to the run.
+/// The kind of a change of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum RunChange {
     Started,
-    /// A worker has a turn of the run.
+    /// A worker holds a turn of the run.
     TurnStarted,
     TurnLost,
     Paused,
@@ -90,7 +90,7 @@ pub enum RunChange {
 }
 
 impl RunChange {
-    /// The status of a run that has ended with this change.
+    /// The status of a run that ended with this change.
     pub fn end(self) -> Option<Status> {
         match self {
             Self::Completed => Some(Status::Completed),
@@ -119,18 +119,18 @@ pub struct StepUpdate<'e> {
     pub attempt: u32,
     pub status: StepStatus,
     pub change: StepChange,
-    /// What a step that has begun does.
+    /// The activity of a step that has begun.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub activity: Option<Activity>,
     /// When the attempt began.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "rfc3339_option")]
     pub since: Option<Timestamp>,
-    /// When the step continues by itself.
+    /// When the step continues without an input.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "rfc3339_option")]
     pub due: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<Cow<'e, Payload>>,
-    /// The handle by which a completed step was left; none for the usual one of its kind.
+    /// The handle with which a step completed; none for the default handle of its kind.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub handle: Option<&'e str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -140,13 +140,13 @@ pub struct StepUpdate<'e> {
 }
 
 impl StepUpdate<'_> {
-    /// How long the attempt took, if this update ends it and its beginning is known.
+    /// The duration of the attempt, if this update ends it and its beginning is known.
     pub fn duration(&self) -> Option<std::time::Duration> {
         self.change.is_end().then_some(self.at).zip(self.since).map(|(end, since)| end.since(since))
     }
 }
 
-/// What happened to a step.
+/// The kind of a change of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum StepChange {
@@ -171,7 +171,7 @@ pub enum StepChange {
 }
 
 impl StepChange {
-    /// Whether it is the result of an attempt.
+    /// Whether the change is the result of an attempt.
     pub fn is_end(self) -> bool {
         match self {
             Self::Completed | Self::Failed => true,

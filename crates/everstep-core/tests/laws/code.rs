@@ -1,4 +1,4 @@
-//! Laws that hold for every function, wherever it is run and however often it begins anew.
+//! Laws that hold for every function, whichever worker runs it and however often it runs from the top.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -16,18 +16,18 @@ use serde_json::json;
 
 use crate::support::{Game, Random, code, now, often, steady};
 
-/// What a function does: stage after stage, the steps of each side by side.
+/// The stages of a function; the steps of one stage run in parallel.
 struct Function {
     stages: Vec<Vec<(StepKey, Act)>>,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Act {
-    /// Fails so many times before it gives something; whoever has the patience sees it.
+    /// Fails this many times before it succeeds, if its policy allows that many attempts.
     Run {
         failures: u32,
     },
-    /// Fails for good, and the function catches it, or does not.
+    /// Fails finally, and the function catches the failure or not.
     Broken {
         is_caught: bool,
     },
@@ -54,7 +54,7 @@ impl Function {
                     7 | 8 => Act::Wait { timeout_ms },
                     _ => Act::Call { timeout_ms },
                 };
-                // Names are not in the order in which the steps come.
+                // The order of names differs from the order of steps.
                 (StepKey::from(format!("s{}", (count * 7) % 31)), act)
             });
             acts.collect()
@@ -62,7 +62,7 @@ impl Function {
         Self { stages: (0..1 + random.below(6)).map(|_| stage(random)).collect() }
     }
 
-    /// What a worker that was told all that the journal knows reports next; several where it may choose.
+    /// The next report of a worker that has received the whole journal; several if it may choose.
     fn go_on(&self, state: &State) -> Vec<Report> {
         for stage in &self.stages {
             let mut waits = false;
@@ -122,12 +122,12 @@ impl Act {
     }
 }
 
-/// Plays a function without mercy.
+/// Plays a function with random inputs, including late, repeated and invalid ones.
 struct Player {
     game: Game,
     function: Function,
     random: Random,
-    /// What was accepted, with its turn.
+    /// The accepted reports, with their turns.
     sent: Vec<(u32, Report)>,
     items: BTreeSet<u64>,
     seed: u64,
@@ -141,7 +141,7 @@ impl Player {
     }
 
     fn input(&mut self, input: Input) -> (usize, Reply) {
-        // Timers that are due fire before all else.
+        // Due timers fire before everything else.
         while let Some((step, attempt)) = self.game.state.first_due(self.game.now) {
             self.game.input(Input::Timer { step, attempt });
         }
@@ -164,7 +164,7 @@ impl Player {
         reply
     }
 
-    /// The worker that has the turn does what comes next.
+    /// The worker that holds the turn sends its next report.
     fn work(&mut self) {
         let turn = self.game.state.code().unwrap().turn;
         if !self.game.state.code().unwrap().may_go_on(turn) {
@@ -187,13 +187,13 @@ impl Player {
         self.game.state.is_paused()
     }
 
-    /// Says again what was accepted before: nothing is written.
+    /// Repeats a report that was accepted before: nothing is written.
     fn repeat(&mut self) {
         if self.sent.is_empty() {
             return;
         }
         let (turn, report) = self.random.pick(&self.sent).clone();
-        // Whatever is due fires first, and is no part of the answer.
+        // Due timers fire first, and are not part of the reply.
         self.input(Input::Settle);
         let is_last = turn == self.game.state.code().unwrap().turn;
         let (written, reply) = self.input(Input::Report { turn, report: Box::new(report.clone()) });
@@ -216,7 +216,7 @@ impl Player {
         let (step, attempt, child) = self.random.pick(&known).clone();
         let child = if self.random.chance(5) { RunId::new(Game::BEGIN, 5) } else { child };
         let result = if self.random.chance(80) { Ok(Payload::null()) } else { Err(Failure::transient("LOST", "")) };
-        // A child that ends when its time has come ends too late.
+        // A child that ends at its due time ends too late.
         self.input(Input::Settle);
         self.input(Input::ChildEnded { step, attempt, child, result });
     }
@@ -260,7 +260,7 @@ impl Player {
         }
     }
 
-    /// From here on everything goes well: the run must come to its end.
+    /// From here on every report succeeds: the run must end.
     fn finish(&mut self) {
         self.input(Input::Resume);
         self.input(Input::Retry);
@@ -293,7 +293,7 @@ impl Player {
         panic!("seed {}: the run does not end: {:?}", self.seed, self.game.state);
     }
 
-    /// Every step that was not cut off came to one end, and the output is what the steps gave.
+    /// Every step that was not interrupted has one end, and the output consists of the outputs of the steps.
     fn check_end(&self) {
         let mut ends = BTreeMap::<&StepKey, usize>::new();
         let mut retries = 0;
@@ -384,7 +384,7 @@ fn a_step_costs_the_same_early_and_late() {
     let mut game = begun();
     let mut step = 0;
     let mut run = |count: usize| {
-        // Too short for the time of a thread, which is counted in ticks; the best of ten tells.
+        // The work is shorter than a tick of the thread's clock; the best of ten measurements counts.
         let began = now();
         for _ in 0..count {
             step += 1;
@@ -396,7 +396,7 @@ fn a_step_costs_the_same_early_and_late() {
     let early = (0..10).map(|_| run(50)).min().unwrap();
     run(50_000);
     let late = (0..10).map(|_| run(50)).min().unwrap();
-    // A hundred times as many steps are known.
+    // A hundred times as many steps are in the journal.
     assert!(late < early * 8, "early {early:?}, late {late:?}");
 }
 
@@ -404,7 +404,7 @@ fn a_step_costs_the_same_early_and_late() {
 fn a_journal_that_is_too_long_fails_the_run() {
     let mut game = begun();
     let nearly = limits::JOURNAL_ENTRIES - limits::EVENTS_PER_DECISION as u64 - 10;
-    // The same run, had it come so far.
+    // The same run at this point of its journal.
     let snapshot = serde_json::to_string(&game.state).unwrap().replacen("\"seq\":2,", &format!("\"seq\":{nearly},"), 1);
     game.state = serde_json::from_str(&snapshot).unwrap();
     for step in 0..10 {

@@ -46,22 +46,22 @@ fn a_condition_that_is_no_json_logic_is_refused() {
 #[test]
 fn an_unknown_operator_is_refused_with_the_nearest_one() {
     let found = problems(&rule(&json!({"and": [{"misssing": ["a"]}, {"=>": [1, 2]}, {"frobnicate": 1}]})));
-    let told: Vec<_> =
+    let reported: Vec<_> =
         found.iter().map(|problem| (problem.code, &*problem.path, problem.hint.as_deref().unwrap())).collect();
     let unknown = Some("CONDITION_UNKNOWN_OPERATOR");
-    assert_eq!(told[0], (unknown, "/condition/rule/and/0", "did you mean \"missing\"?"));
-    assert_eq!((told[1].0, told[1].1), (unknown, "/condition/rule/and/1"));
-    assert_eq!((told[2].0, told[2].1), (unknown, "/condition/rule/and/2"));
-    assert!(told[2].2.starts_with("known operators: var missing"), "{told:?}");
-    assert_eq!(told.len(), 3);
+    assert_eq!(reported[0], (unknown, "/condition/rule/and/0", "did you mean \"missing\"?"));
+    assert_eq!((reported[1].0, reported[1].1), (unknown, "/condition/rule/and/1"));
+    assert_eq!((reported[2].0, reported[2].1), (unknown, "/condition/rule/and/2"));
+    assert!(reported[2].2.starts_with("known operators: var missing"), "{reported:?}");
+    assert_eq!(reported.len(), 3);
 }
 
 #[test]
 fn an_unknown_field_of_a_condition_is_refused() {
     let found = problems(&json!({"type": "json-logic", "rule": {"==": [1, 1]}, "rul": 1, "note": 2}));
-    let told: Vec<_> = found.iter().map(|problem| (&*problem.path, problem.hint.as_deref().unwrap())).collect();
+    let reported: Vec<_> = found.iter().map(|problem| (&*problem.path, problem.hint.as_deref().unwrap())).collect();
     assert_eq!(
-        told,
+        reported,
         [("/condition/rul", "did you mean \"rule\"?"), ("/condition/note", "a condition has the fields type and rule")]
     );
 }

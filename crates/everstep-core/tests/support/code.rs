@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::Game;
 
-/// A workflow of which nothing is known but that it is code.
+/// A code workflow; only its style is known.
 pub(crate) fn code() -> Workflow {
     Workflow { name: "test".into(), version: 1, style: Style::Code, is_unsaved: false }
 }
@@ -92,7 +92,7 @@ fn failure(code: Option<&str>) -> Failure {
     Failure::fatal(code.unwrap_or("BROKEN"), "no luck")
 }
 
-/// The policy that a text changes, and how long the failure asks to wait.
+/// The policy that a text changes, and the delay that the failure demands.
 fn policy(changes: Option<&str>) -> (RetryPolicy, Option<u32>) {
     let mut policy = serde_json::to_value(steady()).unwrap();
     let changes: Value = serde_json::from_str(changes.unwrap_or("{}")).unwrap();
@@ -107,7 +107,7 @@ fn json(text: Option<&str>) -> Payload {
     payload(text.unwrap_or("null"))
 }
 
-/// Reads JSON, or what stands for a lot of it.
+/// Reads JSON, or a short form for a large document.
 pub(crate) fn payload(text: &str) -> Payload {
     let number = |text: &str| text.parse::<usize>().unwrap();
     if let Some(bytes) = text.strip_prefix("big:") {
@@ -134,7 +134,7 @@ fn millis(text: &str) -> u64 {
         }
 }
 
-/// What a worker that begins the function now is told, in the order of the journal.
+/// The step records that a worker receives at the beginning of a turn, in the order of the journal.
 pub(crate) fn known(state: &State) -> String {
     let mut steps: Vec<_> = state.code().unwrap().steps().collect();
     steps.sort_by_key(|(_, step)| step.seq);

@@ -1,4 +1,4 @@
-//! Follows the children of one run: each that is waited for ends or is cancelled, once.
+//! Follows the children of one run: each child that a step waits for ends or is cancelled, once.
 
 use std::collections::BTreeMap;
 
@@ -36,12 +36,12 @@ impl Family {
         self.children.get(&run).map(|kin| (&kin.step, kin.attempt))
     }
 
-    /// Every child that there ever was, as its step, attempt and run.
+    /// Every child that ever existed, as its step, attempt and run.
     pub(crate) fn all(&self) -> Vec<(StepKey, u32, RunId)> {
         self.children.iter().map(|(run, kin)| (kin.step.clone(), kin.attempt, *run)).collect()
     }
 
-    /// The child that an input has news of.
+    /// The child that an input concerns.
     pub(crate) fn child_in(input: &Input) -> Option<RunId> {
         match input {
             Input::ChildEnded { child, .. } | Input::ChildStarted { child, .. } => Some(*child),
@@ -49,7 +49,7 @@ impl Family {
         }
     }
 
-    /// News of a child were accepted.
+    /// An input about a child was accepted.
     pub(crate) fn heard(&mut self, child: Option<RunId>) {
         let Some(child) = child else { return };
         let kin = self.children.get_mut(&child).expect("only a known child is listened to");
@@ -75,11 +75,11 @@ impl Family {
                     kin.fate = Fate::Cancelled;
                 }
                 Input::ChildEnded { child, .. } => {
-                    let parent = state.parent().expect("only a child tells of its end");
+                    let parent = state.parent().expect("only a child sends its end");
                     assert_eq!((*run, *child), (parent.run, state.run));
                     to_parent += 1;
                 }
-                other => panic!("no run tells another {other:?}"),
+                other => panic!("no run sends {other:?} to another run"),
             }
         }
         let ends = state.has_ended() && !entries.is_empty();
@@ -88,7 +88,7 @@ impl Family {
         self.check(state);
     }
 
-    /// What is waited for is open, unless it ended or was cancelled; and the other way round.
+    /// A child is waited for exactly if it is open and has neither ended nor been cancelled.
     fn check(&self, state: &State) {
         let awaited = |kin: &&Kin| kin.waits && kin.fate == Fate::Open;
         let mut followed: Vec<_> = self.children.values().filter(awaited).map(|kin| (&kin.step, kin.attempt)).collect();
@@ -99,6 +99,6 @@ impl Family {
         let mut open: Vec<_> = open.map(|open| (open.step, open.attempt)).collect();
         open.sort_unstable();
         followed.sort_unstable();
-        assert_eq!(open, followed, "what is waited for is open");
+        assert_eq!(open, followed, "a child that a step waits for is open");
     }
 }

@@ -1,4 +1,4 @@
-//! Plays one run, holding up the laws after every item.
+//! Plays one run, and checks the laws after every item.
 
 use everstep_core::ids::RunId;
 use everstep_core::journal::codec;
@@ -51,7 +51,7 @@ impl Game {
         self.keyed(input, None)
     }
 
-    /// A run that goes on from this one as it was after an entry.
+    /// A run that continues from the state of this one after an entry.
     pub(crate) fn fork(&self, at: u64) -> Self {
         let mut fork = Self::new(self.workflow.clone());
         fork.state = State::new(RunId::new(Self::BEGIN, 8), &fork.workflow);
@@ -64,7 +64,7 @@ impl Game {
         fork
     }
 
-    /// A child has the id that its parent chose for it.
+    /// Gives a child the id that its parent chose for it.
     fn name_child(&mut self, input: &Input) {
         if let Input::Start { cause: Some(Cause { parent: Some(parent) }), .. } = input
             && self.journal.is_empty()
@@ -98,7 +98,7 @@ impl Game {
         (written, decision.reply)
     }
 
-    /// Records an input and leaves what follows for later.
+    /// Records an input without deciding what follows.
     pub(crate) fn record(&mut self, input: Input) {
         self.name_child(&input);
         let child = Family::child_in(&input);
@@ -108,7 +108,7 @@ impl Game {
         self.record_entries(entries, true, &mut Vec::new());
     }
 
-    /// Forgets everything but the journal, as it was written, and reads it again.
+    /// Drops everything except the journal as it was written, and reads it again.
     pub(crate) fn reload(&mut self) {
         let mut state = State::new(self.state.run, &self.workflow);
         for entry in &self.journal {
@@ -124,7 +124,7 @@ impl Game {
             let before = self.shadow.status();
             self.shadow.apply(&self.workflow, entry).unwrap();
             let after = self.shadow.status();
-            // One entry may say two things: a run that is resumed runs, and is found to wait.
+            // One entry may cause two changes: a resumed run runs, and is then found to wait.
             let is_near = before.may_become(after) || before.next().iter().any(|between| between.may_become(after));
             assert!(before == after || is_near, "a run that is {before} became {after}");
         }
@@ -133,7 +133,7 @@ impl Game {
         self.sent_inputs.extend(messages);
         self.journal.extend(entries.clone());
         written.extend(entries);
-        // Checking looks at the whole journal: long ones are checked now and then, and at their end.
+        // A check reads the whole journal: long journals are checked now and then, and at their end.
         if self.journal.len() >= self.next_check || (self.state.has_ended() && !written.is_empty()) {
             let size = self.journal.len()
                 + self.workflow.graph().map_or(0, |graph| graph.nodes().len())
@@ -143,7 +143,7 @@ impl Game {
         }
     }
 
-    /// The laws; and the fold of the journal is the state; and a snapshot of it too.
+    /// Checks the laws, that the fold of the journal is the state, and that a snapshot of the state reads back equal.
     pub(crate) fn check(&self, has_more: bool) {
         let state = law::check(self.state.run, &self.workflow, &self.journal, &self.evaluate, has_more).unwrap();
         assert!(state == self.state, "the fold of the journal is the state:\n{state:?}\n{:?}", self.state);

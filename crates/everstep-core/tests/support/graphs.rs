@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::Random;
 
-/// A definition, with what its maker knows of it.
+/// A definition, with the facts that its generator knows.
 pub(crate) struct Plan {
     pub(crate) definition: Value,
     pub(crate) nodes: BTreeMap<String, Planned>,
@@ -20,7 +20,7 @@ pub(crate) struct Planned {
     pub(crate) acts: bool,
     /// Edges into it from its own body, as source and handle. The edge from the owner is `None`.
     pub(crate) incoming: Vec<Option<(String, String)>>,
-    /// The handle that a completion without one means.
+    /// The handle of a completion that names none.
     pub(crate) default_handle: &'static str,
 }
 
@@ -67,7 +67,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Fills a body. The nodes in `before` may be connected to what comes.
+    /// Fills a body. The nodes in `before` may be connected to new ones.
     fn body(&mut self, before: &[String], owner: Option<&str>, depth: usize) {
         let mut before: Vec<String> = before.to_vec();
         let count = 1 + self.random.below(if depth == 0 { 7 } else { 3 });
@@ -111,7 +111,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Gives a node one to three edges from what was there before it.
+    /// Gives a node one to three edges from earlier nodes.
     fn connect_to(&mut self, id: &str, before: &[String], owner: Option<&str>) {
         for _ in 0..1 + self.random.below(3) {
             let from_owner = before.is_empty() || (owner.is_some() && self.random.chance(20));

@@ -1,4 +1,4 @@
-//! What the core's tests share.
+//! Shared code of the core's tests.
 
 mod code;
 mod family;
@@ -24,8 +24,8 @@ pub(crate) use self::graphs::Plan;
 pub(crate) use self::random::{Random, often};
 pub(crate) use self::text::{definition, is_code, play};
 
-/// The acting kinds of the tests: `noop` takes any config, `javascript` as the product's one, `ask` has a handle
-/// of its own and takes secrets.
+/// The kinds of the tests that a handler performs: `noop` accepts any config, `javascript` is like the product's kind,
+/// `ask` has a handle of its own and accepts secrets.
 struct TestKinds(Vec<KindInfo>);
 
 impl TestKinds {
@@ -80,7 +80,7 @@ pub(crate) fn compile(definition: &Value) -> Result<Workflow, Vec<Problem>> {
     Ok(Workflow { name: "test".into(), version: 1, style: Style::Graph(graph), is_unsaved: false })
 }
 
-/// As `compile`, for a definition that an earlier version of the server saved.
+/// Like `compile`, for a definition that an earlier version of the server saved.
 pub(crate) fn load(definition: &Value) -> Result<Workflow, Vec<Problem>> {
     let graph = graph::load(definition, &TestKinds::new(), &Expressions::default())?;
     Ok(Workflow { name: "test".into(), version: 1, style: Style::Graph(graph), is_unsaved: false })
@@ -92,7 +92,8 @@ pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
-/// The time that something takes: of this thread alone where the system tells it, so that a busy machine is no fault.
+/// Measures the duration of a call: the CPU time of this thread if the system reports it, so that a busy machine causes
+/// no failure.
 pub(crate) fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     let (begin, begin_of_thread) = (now(), thread_time());
     let result = work();
@@ -100,7 +101,7 @@ pub(crate) fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     (result, took.unwrap_or_else(|| begin.elapsed()))
 }
 
-/// How long this thread has been on a core.
+/// The CPU time of this thread.
 fn thread_time() -> Option<Duration> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     text.split(' ').next()?.parse().ok().map(Duration::from_nanos)

@@ -30,7 +30,7 @@ impl Random {
     }
 }
 
-/// How often something random is tried: `SOAK=100 cargo test -p everstep-core --release` takes a longer look.
+/// The number of repetitions of a random test: `SOAK=100 cargo test -p everstep-core --release` runs more of them.
 pub(crate) fn often(times: u64) -> u64 {
     let soak = std::env::var_os("SOAK").and_then(|text| text.to_str()?.parse().ok());
     times * soak.unwrap_or(1)

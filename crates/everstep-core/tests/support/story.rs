@@ -11,7 +11,7 @@ use everstep_core::status::StepStatus;
 use everstep_core::story::{StepStory, Story, Update};
 use everstep_core::workflow::Workflow;
 
-/// At the end of an item the story and the state agree, and the updates say all that the story knows about statuses.
+/// At the end of an item the story and the state agree, and the updates contain every status of the story.
 pub(crate) fn check(workflow: &Workflow, journal: &[Entry], state: &State) {
     let workflow = Arc::new(workflow.clone());
     let mut story = Story::new(Some(&workflow));
@@ -25,9 +25,9 @@ pub(crate) fn check(workflow: &Workflow, journal: &[Entry], state: &State) {
     }
     let mut has_given_up = false;
     for step in story.steps() {
-        // A failed attempt may be retried later: a timer says so when the run is not paused any more.
+        // A failed attempt may be retried later: its timer is set when the run is no longer paused.
         let may_be_retried = step.error.as_ref().is_some_and(|failure| failure.retryable);
-        // The state forgets the steps of iterations that are over.
+        // The state drops the steps of iterations that have ended.
         match state.step_status(&workflow, &step.key) {
             Some(status) => assert!(
                 step.status == status || may_be_retried && step.status == StepStatus::Failed,

@@ -1,9 +1,9 @@
 //! Reads and plays decision texts: a workflow, inputs, and the journal that follows.
 //!
-//! The head is a graph in short form, `json:` with a definition up to the first `>` line, or `code`.
-//! In short form `a -> b` is an edge, `a -error-> b` one with a handle, and `a: TYPE {…}` describes a node with all
-//! its fields but id and type. Nodes that are only named have the type of their name (`start`, `end2`, `loop`, …),
-//! run a workflow (`call`) or are acting no-ops. An input may be given a key: `key k1 signal go`.
+//! The head is a graph in short form, `json:` with a definition up to the first `>` line, or `code`. In short form `a
+//! -> b` is an edge, `a -error-> b` one with a handle, and `a: TYPE {…}` describes a node with all its fields except id
+//! and type. Nodes that are only named have the type of their name (`start`, `end2`, `loop`, …), run a workflow
+//! (`call`) or are no-op tasks. An input may have a key: `key k1 signal go`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use super::code::{code, known, payload, report};
 use super::{Game, compile};
 
-/// Plays a decision text and returns it with the journal that was really written.
+/// Plays a decision text and returns it with the journal that was written.
 pub(crate) fn play(text: &str) -> String {
     let (head, rest) = match text.find("\n>") {
         Some(at) => text.split_at(at + 1),
@@ -66,7 +66,7 @@ struct Player {
 }
 
 impl Player {
-    /// A run that is nothing to this one, or its parent.
+    /// A run that is unrelated to this one, or its parent.
     const STRANGER: RunId = RunId::from_uuid(uuid::Uuid::from_u128(99));
 
     fn say(&mut self, line: impl std::fmt::Display) {
@@ -82,7 +82,7 @@ impl Player {
             // Moves the clock and leaves the timers alone.
             "later" => return self.pass(rest),
             "after" => self.pass(rest),
-            // `fork 4` goes on from the fourth entry, as another run.
+            // `fork 4` continues from the fourth entry, as another run.
             "fork" => self.game = self.game.fork(rest.parse().unwrap()),
             _ => {}
         }
@@ -112,7 +112,7 @@ impl Player {
         }
     }
 
-    /// A message to another run. Runs are named by what they are to this one.
+    /// An input for another run. Runs are named by their relation to this one.
     fn describe_input(&self, run: RunId, message: &Input) -> String {
         let plain = |text: &str| text.replace(&self.game.state.run.to_string(), "R");
         match message {
@@ -126,7 +126,7 @@ impl Player {
                 let again = if failure.retryable { ", again" } else { "" };
                 format!("to the parent: {}{again}", plain(&failure.to_string()))
             }
-            other => panic!("no run tells another {other:?}"),
+            other => panic!("no run sends {other:?} to another run"),
         }
     }
 
@@ -152,7 +152,8 @@ impl Player {
         let child = self.game.family.find(&step, attempt).unwrap_or(Self::STRANGER);
         vec![match verb {
             "start" if first == "as" => {
-                // `start as child {…}` is waited for, `start as stray {…}` is not; `deep` has as many above it as may be.
+                // The parent waits for `start as child {…}` and not for `start as stray {…}`; `deep` has the maximum
+                // number of ancestors.
                 let (role, input) = tail.split_once(' ').unwrap_or((tail, "{}"));
                 let (waits, depth) = (role != "stray", if role == "deep" { limits::CHILD_DEPTH } else { 1 });
                 let parent = Parent { run: Self::STRANGER, step: "call".into(), attempt: 1, waits, depth };
@@ -204,7 +205,7 @@ impl Player {
         }]
     }
 
-    /// Shows something of the state.
+    /// Shows a part of the state.
     fn show(&mut self, verb: &str, rest: &str) {
         let Game { workflow, state, evaluate, .. } = &self.game;
         let text = match verb {

@@ -28,7 +28,7 @@ fn unknown_fields_are_refused_at_every_level() {
             ("", "/colour", "unknown field \"colour\"", "known fields"),
             ("", "/options/retentionDay", "unknown field", "did you mean \"retentionDays\"?"),
             ("start", "/nodes/0/kind", "unknown field \"kind\"", "known fields"),
-            ("start", "/nodes/0/config/x", "unknown field", "takes no fields"),
+            ("start", "/nodes/0/config/x", "unknown field", "has no fields"),
             ("it", "/nodes/1/config/fallback", "unknown field", "known fields: branches"),
             ("it", "/nodes/1/config/branches/0/lable", "unknown field", "did you mean \"label\"?"),
             ("it", "/nodes/1/config/branches/0/conditions/0/right", "unknown field", "rightValue"),
@@ -65,7 +65,7 @@ fn words_outside_their_choices_are_refused() {
         &delay,
         &[
             ("it", "/nodes/1/config/delayType", "unknown value", "fixed, dynamic, until"),
-            ("it", "/nodes/1/config/delaySeconds", "needs a length", "delayMinutes"),
+            ("it", "/nodes/1/config/delaySeconds", "needs a duration", "delayMinutes"),
         ],
     );
     let item = with_config("loop", json!({"sourceVariable": [], "onItemError": "skip"}));
@@ -102,7 +102,7 @@ fn numbers_outside_their_range_are_refused() {
         assert_problems(&with_config(kind, config), &[("it", &path, "expected a whole number from", "such as")]);
     }
     let days = with_config("delay", json!({"delayMinutes": 1440, "delaySeconds": 1}));
-    assert_problems(&days, &[("it", "/nodes/1/config/delayMinutes", "at most 24 hours", "several delays")]);
+    assert_problems(&days, &[("it", "/nodes/1/config/delayMinutes", "at most 24 hours", "several delay nodes")]);
     for (field, value) in [
         ("maxAttempts", json!(0)),
         ("maxAttempts", json!(21)),
@@ -135,7 +135,7 @@ fn numbers_may_be_written_as_text() {
 #[test]
 fn a_retry_policy_is_consistent() {
     let long = around(json!({"type": "noop", "retry": {"baseMs": 600_000}}));
-    assert_problems(&long, &[("it", "/nodes/1/retry/baseMs", "more than maxMs (300000)", "raise maxMs")]);
+    assert_problems(&long, &[("it", "/nodes/1/retry/baseMs", "greater than maxMs (300000)", "increase maxMs")]);
     let fine = around(json!({"type": "noop", "retry": {"baseMs": 600_000, "maxMs": 600_000}}));
     assert_eq!(problems(&fine), []);
     let codes = around(json!({"type": "noop", "retry": {"nonRetryable": ["A", 5]}}));
@@ -149,18 +149,18 @@ fn a_retry_policy_is_consistent() {
 #[test]
 fn what_a_kind_would_ignore_is_refused() {
     let retried = around(json!({"type": "transform", "config": {"value": 1}, "retry": {"maxAttempts": 2}}));
-    assert_problems(&retried, &[("it", "/nodes/1/retry", "no meaning for a node of type \"transform\"", "act")]);
+    assert_problems(&retried, &[("it", "/nodes/1/retry", "no effect for a node of type \"transform\"", "handler")]);
     let timed = around(json!({"type": "delay", "config": {"delayMs": 1, "timeoutSeconds": 5}}));
     assert_problems(
         &timed,
-        &[("it", "/nodes/1/config/timeoutSeconds", "no meaning for a node of type \"delay\"", "act")],
+        &[("it", "/nodes/1/config/timeoutSeconds", "no effect for a node of type \"delay\"", "handler")],
     );
     let both = around(json!({"type": "noop", "outputVariable": "a", "config": {"outputVariable": "b"}}));
-    assert_problems(&both, &[("it", "/nodes/1/config/outputVariable", "stands at the node too", "keep one")]);
+    assert_problems(&both, &[("it", "/nodes/1/config/outputVariable", "is also a field of the node", "keep one")]);
     let names = around(json!({"type": "noop", "name": "a", "title": "b"}));
-    assert_problems(&names, &[("it", "/nodes/1/title", "title and name mean the same", "keep name")]);
+    assert_problems(&names, &[("it", "/nodes/1/title", "title and name are two names of one field", "keep name")]);
     let until = with_config("delay", json!({"delayType": "until", "untilTime": "x", "delaySeconds": 5, "delayMs": 0}));
-    assert_problems(&until, &[("it", "/nodes/1/config/delaySeconds", "no meaning with this delayType", "remove it")]);
+    assert_problems(&until, &[("it", "/nodes/1/config/delaySeconds", "no effect with this delayType", "remove it")]);
 }
 
 #[test]
@@ -173,12 +173,12 @@ fn kinds_check_their_own_config() {
     assert_problems(&config, &[("it", "/nodes/1/config", "expected an object, found a number", "braces")]);
     assert_problems(
         &with_config("transform", json!({})),
-        &[("it", "/nodes/1/config/value", "needs the value", "such as")],
+        &[("it", "/nodes/1/config/value", "a transform needs a value", "such as")],
     );
     assert_problems(
         &with_config("wait", json!({"match": 5})),
         &[
-            ("it", "/nodes/1/config/event", "needs the name of the event", "such as"),
+            ("it", "/nodes/1/config/event", "needs the name of the signal", "such as"),
             ("it", "/nodes/1/config/match", "expected an object", "such as"),
         ],
     );
@@ -188,28 +188,28 @@ fn kinds_check_their_own_config() {
     );
     assert_problems(
         &with_config("wait", json!({"approval": ""})),
-        &[("it", "/nodes/1/config/approval", "needs the name of the event", "such as")],
+        &[("it", "/nodes/1/config/approval", "needs the name of the signal", "such as")],
     );
     assert_problems(
         &with_config("loop", json!({"itemVariable": "x", "indexVariable": "x"})),
         &[
-            ("it", "/nodes/1/config/sourceVariable", "a loop needs its items", "such as"),
+            ("it", "/nodes/1/config/sourceVariable", "a loop needs items", "such as"),
             ("it", "/nodes/1/config/indexVariable", "different names", "such as"),
         ],
     );
     assert_problems(
         &with_config("delay", json!({"delayType": "dynamic"})),
-        &[("it", "/nodes/1/config/delayVariable", "needs its milliseconds", "such as")],
+        &[("it", "/nodes/1/config/delayVariable", "needs an expression for its milliseconds", "such as")],
     );
     assert_problems(
         &with_config("delay", json!({"delayType": "until"})),
-        &[("it", "/nodes/1/config/untilTime", "needs a time", "such as")],
+        &[("it", "/nodes/1/config/untilTime", "needs that time", "such as")],
     );
     assert_problems(
         &with_config("scope", json!({"x": 1})),
         &[
-            ("it", "/nodes/1/config/x", "unknown field", "takes no fields"),
-            ("it", "/nodes/1", "has no body", "\"body\""),
+            ("it", "/nodes/1/config/x", "unknown field", "has no fields"),
+            ("it", "/nodes/1", "has an empty body", "\"body\""),
         ],
     );
     let mut end = definition("start -> end");
@@ -221,7 +221,7 @@ fn kinds_check_their_own_config() {
             ("end", "/nodes/0/config/outputParameters/0/sourceVariable", "needs a source", "such as"),
             ("end", "/nodes/0/config/outputParameters/1", "expected an object", "braces"),
             ("end", "/nodes/0/config/outputParameters/2/name", "needs a name", "such as"),
-            ("end", "/nodes/0/config/outputParameters/4/name", "\"a\" is there twice", "name of its own"),
+            ("end", "/nodes/0/config/outputParameters/4/name", "have the name \"a\"", "a different name"),
         ],
     );
 }
@@ -248,23 +248,23 @@ fn a_condition_is_checked_branch_by_branch() {
     assert_problems(
         &found,
         &[
-            ("it", "/nodes/1/config/defaultBranch", "`error` is the handle of a failed node", "such as"),
+            ("it", "/nodes/1/config/defaultBranch", "`error` is reserved for the handle of a failed node", "such as"),
             ("it", &at("0/id"), "a branch needs an id", "sourceHandle"),
-            ("it", &at("1/id"), "`error` is the handle of a failed node", "such as"),
+            ("it", &at("1/id"), "`error` is reserved for the handle of a failed node", "such as"),
             ("it", &at("2/conditions"), "either `conditions` or an `expression`", "keep one"),
             ("it", &at("3/conditions"), "needs `conditions` or an `expression`", "such as"),
-            ("it", &at("5/id"), "\"same\" is there twice", "id of its own"),
+            ("it", &at("5/id"), "have the id \"same\"", "a different id"),
             ("it", &at("5/condition"), "", "such as ctx."),
             ("it", &at("6/conditions/0"), "expected an object", "braces"),
             ("it", &at("6/conditions/1/operator"), "needs an operator", "one of equals"),
-            ("it", &at("6/conditions/2/leftValue"), "expected an expression as text", "such as"),
+            ("it", &at("6/conditions/2/leftValue"), "expected an expression as a string", "such as"),
             ("it", &at("6/conditions/3/leftValue"), "", "such as {{ctx."),
         ],
     );
 }
 
 #[test]
-fn templates_are_checked_wherever_they_stand() {
+fn templates_are_checked_at_every_depth() {
     let broken = "{{ctx.a +}}";
     let template = |config: Value| -> Vec<String> {
         let kind = config["kind"].as_str().unwrap().to_owned();
@@ -291,7 +291,7 @@ fn templates_are_checked_wherever_they_stand() {
         ["/untilTime"]
     );
     assert_eq!(template(json!({"kind": "loop", "config": {"sourceVariable": broken}})), ["/sourceVariable"]);
-    // What a kind takes as written is not a template.
+    // A raw field is not a template.
     assert_eq!(template(json!({"kind": "javascript", "config": {"code": "return '{{ctx.a +}}'"}})), [""; 0]);
     let mut end = definition("start -> end");
     end["nodes"][0]["config"] = json!({"outputParameters": [{"name": "a", "sourceVariable": broken}]});
@@ -304,12 +304,18 @@ fn variables_are_plain_names() {
         let found = around(json!({"type": "noop", "outputVariable": bad}));
         assert_problems(
             &found,
-            &[("it", "/nodes/1/outputVariable", "cannot be a variable", "letters, digits and `_`")],
+            &[("it", "/nodes/1/outputVariable", "is not a valid name of a variable", "letters, digits and `_`")],
         );
         let found = around(json!({"type": "noop", "config": {"outputVariable": bad}}));
-        assert_problems(&found, &[("it", "/nodes/1/config/outputVariable", "cannot be a variable", "letters")]);
+        assert_problems(
+            &found,
+            &[("it", "/nodes/1/config/outputVariable", "is not a valid name of a variable", "letters")],
+        );
         let found = with_config("loop", json!({"sourceVariable": [], "itemVariable": bad}));
-        assert_problems(&found, &[("it", "/nodes/1/config/itemVariable", "cannot be a variable", "letters")]);
+        assert_problems(
+            &found,
+            &[("it", "/nodes/1/config/itemVariable", "is not a valid name of a variable", "letters")],
+        );
     }
     assert_eq!(problems(&around(json!({"type": "noop", "outputVariable": "_order2"}))), []);
 }
@@ -324,7 +330,7 @@ fn a_workflow_is_called_by_its_name() {
     for bad in ["", "Orders", "{{ctx.name}}", "-a", &"x".repeat(129)] {
         assert_problems(
             &with_config("workflow", json!({"workflow": bad})),
-            &[("it", &config("workflow"), "cannot be a workflow's name", "lowercase letters")],
+            &[("it", &config("workflow"), "is not a valid name of a workflow", "lowercase letters")],
         );
     }
     assert_problems(
@@ -352,7 +358,7 @@ fn a_workflow_node_may_be_retried_and_timed() {
         json!({"type": "workflow", "config": config, "retry": {"maxAttempts": 2}, "timeoutSeconds": 5})
     };
     assert_eq!(problems(&around(node(true))), []);
-    let expected = [("it", "/nodes/1/config/wait", "timeoutSeconds has no meaning without waiting", "remove")];
+    let expected = [("it", "/nodes/1/config/wait", "timeoutSeconds has no effect without waiting", "remove")];
     assert_problems(&around(node(false)), &expected);
     let mut edges = around(json!({"type": "workflow", "config": {"workflow": "other"}}));
     edges["edges"][1]["sourceHandle"] = "timeout".into();

@@ -1,4 +1,4 @@
-//! Large definitions, sound and unsound ones.
+//! Large definitions, valid and invalid ones.
 
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ fn a_large_definition_that_is_all_wrong_is_refused_in_time() {
         assert!(time < Duration::from_secs(10), "{time:?}");
         assert!(found.len() < 60_000, "{}", found.len());
     };
-    // Every edge leads nowhere.
+    // Every edge leads to a node that does not exist.
     let nodes: Vec<_> = (0..10_000).map(|i| json!({"id": format!("node{i}"), "type": "noop"})).collect();
     let edges: Vec<_> = (0..10_000).map(|i| json!({"source": format!("nood{i}"), "target": "nowhere"})).collect();
     check(&json!({"nodes": nodes, "edges": edges}));
@@ -79,7 +79,7 @@ fn a_definition_is_an_object_of_bounded_size() {
     let found = around(json!({"type": "noop", "config": {"x": deep}}));
     assert_problems(&found, &[("", "", "nested deeper than 100 levels", "flatten")]);
     let nodes: Vec<_> = (0..10_001).map(|i| json!({"id": format!("n{i}"), "type": "noop"})).collect();
-    assert_problems(&json!({"nodes": nodes}), &[("", "/nodes", "10001 nodes are more than 10000", "split")]);
+    assert_problems(&json!({"nodes": nodes}), &[("", "/nodes", "the graph has 10001 nodes, more than 10000", "split")]);
 }
 
 /// Performs every task as soon as it is dispatched.

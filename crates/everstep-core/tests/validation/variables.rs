@@ -1,4 +1,4 @@
-//! Which names an expression may read is known when a workflow is saved.
+//! The names that an expression may read are checked when a workflow is saved.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use super::{assert_problems, problems};
 use crate::support::{definition, load, timed};
 
-/// Asserts that a head is sound.
+/// Asserts that a head is valid.
 #[track_caller]
 fn assert_sound(head: &str) {
     let found = problems(&definition(head));
     assert!(found.is_empty(), "{head}: {found:#?}");
 }
 
-/// Asserts that a head has one unknown name: in which node, part of the message, part of the hint.
+/// Asserts that a head has one unknown name: its node, part of the message, part of the hint.
 #[track_caller]
 fn assert_unknown(head: &str, node: &str, message: &str, hint: &str) {
     let found = problems(&definition(head));
@@ -34,13 +34,13 @@ fn makes(id: &str, source: &str) -> String {
 }
 
 #[test]
-fn a_mistyped_variable_is_told_with_the_nearest_name() {
+fn a_mistyped_variable_is_reported_with_the_nearest_name() {
     let head = |source: &str| "start -> total -> b -> end".to_owned() + &makes("total", "1") + &makes("b", source);
     assert_sound(&head("{{ctx.total + vars.total}}"));
-    assert_unknown(&head("{{ctx.totl}}"), "b", "`ctx.totl` is written by no node", "did you mean ctx.total?");
+    assert_unknown(&head("{{ctx.totl}}"), "b", "no node before this one writes `ctx.totl`", "did you mean ctx.total?");
     assert_unknown(&head("{{1 + vars.totl.x}}"), "b", "`ctx.totl`", "did you mean ctx.total?");
     assert_unknown(&head("{{ctx.weather}}"), "b", "`ctx.weather`", "known here: ctx.input, ctx.total;");
-    assert_unknown(&head("{{ctx.b}}"), "b", "`ctx.b`", "node \"b\" writes it, but does not come before this one");
+    assert_unknown(&head("{{ctx.b}}"), "b", "`ctx.b`", "node \"b\" writes it, but is not before this one");
     let twice = head("{{ctx.totl}} of {{ctx.totl}}");
     assert_unknown(&twice, "b", "`ctx.totl`", "ctx.total");
 }
@@ -58,7 +58,7 @@ fn a_problem_has_its_place() {
     assert_problems(
         &found,
         &[
-            ("it", "/nodes/1/config/a/0/b", "`ctx.x` is written by no node before this one", "known here: ctx.input"),
+            ("it", "/nodes/1/config/a/0/b", "no node before this one writes `ctx.x`", "known here: ctx.input"),
             ("it", "/nodes/1/config/a/1/$expr", "`ctx.y`", "default()"),
         ],
     );
@@ -79,11 +79,11 @@ fn a_variable_of_a_path_beside_is_not_known() {
     let head = |source: &str| {
         "start -> a -> join -> end\nstart -> b -> join".to_owned() + &makes("a", "1") + &makes("b", source)
     };
-    assert_unknown(&head("{{ctx.a}}"), "b", "`ctx.a`", "node \"a\" writes it, but does not come before");
-    assert_unknown(&head("{{ctx.__node_a.output}}"), "b", "`ctx.__node_a`", "node \"a\" does not come before");
+    assert_unknown(&head("{{ctx.a}}"), "b", "`ctx.a`", "node \"a\" writes it, but is not before");
+    assert_unknown(&head("{{ctx.__node_a.output}}"), "b", "`ctx.__node_a`", "node \"a\" is not before");
     assert_unknown(&head("{{ctx.__node_z}}"), "b", "`ctx.__node_z`", "there is no node \"z\"");
     let after = "start -> a -> b -> end".to_owned() + &makes("a", "{{ctx.b}}") + &makes("b", "1");
-    assert_unknown(&after, "a", "`ctx.b`", "does not come before");
+    assert_unknown(&after, "a", "`ctx.b`", "is not before");
 }
 
 #[test]
@@ -109,14 +109,14 @@ fn a_body_sees_what_is_around_it_and_keeps_its_own() {
     assert_unknown(
         &head("{{item}}", "1"),
         "c",
-        "there is no `item` here",
+        "`item` does not exist here",
         "one of ctx, vars, payload, meta, row, index",
     );
     assert_unknown(&head("{{ctx.loopResults}}", "1"), "c", "`ctx.loopResults`", "node \"loop\" writes it");
-    assert_unknown(&head("{{ctx.__node_loop}}", "1"), "c", "`ctx.__node_loop`", "does not come before");
-    assert_unknown(&head("1", "{{ctx.b}}"), "d", "`ctx.b`", "stands in a body of its own");
-    assert_unknown(&head("1", "{{row}}"), "d", "there is no `row` here", "begins with one of ctx, vars, payload, meta");
-    assert_unknown(&head("1", "{{ctx.__node_b}}"), "d", "`ctx.__node_b`", "a body of its own");
+    assert_unknown(&head("{{ctx.__node_loop}}", "1"), "c", "`ctx.__node_loop`", "is not before");
+    assert_unknown(&head("1", "{{ctx.b}}"), "d", "`ctx.b`", "is inside another body");
+    assert_unknown(&head("1", "{{row}}"), "d", "`row` does not exist here", "with one of ctx, vars, payload, meta");
+    assert_unknown(&head("1", "{{ctx.__node_b}}"), "d", "`ctx.__node_b`", "inside another body");
 }
 
 #[test]
@@ -135,9 +135,9 @@ fn a_fallback_forgives_an_unknown_variable_but_not_an_unknown_root() {
     assert_sound(&head("{{ctx.note | default('none')}}"));
     assert_sound(&head("{{ctx.note.x if ctx.note is defined else 1}}"));
     assert_sound(&head("{{ctx[payload.key] | default(1)}}"));
-    assert_unknown(&head("{{foo.bar | default(1)}}"), "b", "there is no `foo` here", "begins with one of");
-    assert_unknown(&head("{{ctxx.input}}"), "b", "there is no `ctxx` here", "did you mean \"ctx\"?");
-    assert_unknown(&head("{{input.x}}"), "b", "there is no `input` here", "write ctx.input");
+    assert_unknown(&head("{{foo.bar | default(1)}}"), "b", "`foo` does not exist here", "with one of");
+    assert_unknown(&head("{{ctxx.input}}"), "b", "`ctxx` does not exist here", "did you mean \"ctx\"?");
+    assert_unknown(&head("{{input.x}}"), "b", "`input` does not exist here", "write ctx.input");
     assert_unknown(&head("{{meta.runID}}"), "b", "`meta` has no field \"runID\"", "one of runId");
     assert_sound(&head("{{meta.runId}} {{payload.anything}} {{ctx.input.anything}} {{payload == null}}"));
 }
@@ -161,25 +161,22 @@ fn conditions_are_checked_though_they_forgive_at_run_time() {
 
 #[test]
 fn code_is_not_looked_into() {
-    assert_sound("start -> a -> end\na: javascript {\"config\": {\"code\": \"return '{{ctx.nobody}} {{foo}}'\"}}");
+    assert_sound("start -> a -> end\na: javascript {\"config\": {\"code\": \"return '{{ctx.missing}} {{foo}}'\"}}");
 }
 
 #[test]
-fn one_fault_is_told_once() {
-    // What a node of an unknown type writes is not known; neither are the names of a loop that cannot be read.
+fn one_fault_is_reported_once() {
+    // The variables of a node of unknown type are not known; neither are the names of a loop whose config is wrong.
     let head = "start -> a -> b -> end\na: javascrip {}".to_owned() + &makes("b", "{{ctx.jsResult}}");
     assert_problems(&definition(&head), &[("a", "/nodes/0/type", "unknown node type", "javascript")]);
     let head = "start -> each -loop-> b\neach -done-> end\neach: loop {\"config\": {\"itemVariable\": \"row\"}}"
         .to_owned()
         + &makes("b", "{{row}}");
-    assert_problems(
-        &definition(&head),
-        &[("each", "/nodes/1/config/sourceVariable", "a loop needs its items", "such as")],
-    );
+    assert_problems(&definition(&head), &[("each", "/nodes/1/config/sourceVariable", "a loop needs items", "such as")]);
 }
 
 #[test]
-fn other_problems_are_told_beside_it() {
+fn other_problems_are_reported_beside_it() {
     let head =
         "start -> a -> b -> end\na: noop {\"retry\": {\"maxAttempts\": 0}}".to_owned() + &makes("b", "{{ctx.x}}");
     assert_problems(
@@ -197,7 +194,7 @@ fn unknown_variables_are_reported_beside_a_node_of_an_unknown_type() {
     let head = |source: &str| definition(&("start -> a -> b -> end\na: javascrip {}".to_owned() + &makes("b", source)));
     assert_problems(
         &head("{{ctx.x}}"),
-        &[unknown_type, ("b", "/nodes/1/config/value", "`ctx.x` is written by no node", "known here")],
+        &[unknown_type, ("b", "/nodes/1/config/value", "no node before this one writes `ctx.x`", "known here")],
     );
     // It may write the default variable of any type, and it may be meant as a loop.
     for source in ["{{ctx.jsResult}}", "{{ctx.loopResults}}", "{{item}} {{ctx.index}}", "{{ctx.input.x}}"] {
@@ -226,7 +223,7 @@ fn unknown_variables_are_reported_beside_problems_of_the_shape() {
         ],
         "edges": [
             {"source": "start", "target": "a"}, {"source": "a", "target": "b"}, {"source": "b", "target": "each"},
-            {"source": "each", "sourceHandle": "done", "target": "nobody-at-all"}, {"source": "b", "target": "end"},
+            {"source": "each", "sourceHandle": "done", "target": "missing-node"}, {"source": "b", "target": "end"},
         ],
     });
     let found = problems(&broken);
@@ -238,18 +235,18 @@ fn unknown_variables_are_reported_beside_problems_of_the_shape() {
     assert_eq!(
         unknown,
         [
-            ("/nodes/1/config/value", "`ctx.nowhere` is written by no node before this one"),
-            ("/nodes/2/config/value", "there is no `foo` here"),
+            ("/nodes/1/config/value", "no node before this one writes `ctx.nowhere`"),
+            ("/nodes/2/config/value", "`foo` does not exist here"),
         ]
     );
-    for part in ["there is no node \"nobody-at-all\"", "a node needs an id", "has no body"] {
+    for part in ["there is no node \"missing-node\"", "a node needs an id", "has an empty body"] {
         assert!(found.iter().any(|problem| problem.message.contains(part)), "{part}: {found:#?}");
     }
 }
 
 #[test]
 fn what_was_saved_before_still_loads() {
-    let head = definition(&("start -> b -> end".to_owned() + &makes("b", "{{ctx.nobody}} {{foo}}")));
+    let head = definition(&("start -> b -> end".to_owned() + &makes("b", "{{ctx.missing}} {{foo}}")));
     assert_eq!(problems(&head).len(), 2);
     assert!(load(&head).is_ok());
 }
@@ -282,10 +279,10 @@ fn ten_thousand_nodes_that_read_and_write_compile_in_time() {
             })
             .collect(),
     );
-    // The first node reads what only the second writes.
+    // The first node reads a variable that only the second writes.
     let found = problems_in_time(&line);
     assert_eq!(found.len(), 1, "{found:#?}");
-    // Everything is wrong: each reads what a neighbour beside it writes.
+    // Every node is wrong: each reads a variable that a parallel node writes.
     let fan = wrap(
         (0..COUNT).map(|i| node(i, &format!("{{{{ctx.v{}}}}}", (i + 1) % COUNT))).collect(),
         (0..COUNT).flat_map(|i| [edge("start".into(), format!("n{i}")), edge(format!("n{i}"), "end".into())]).collect(),

@@ -1,4 +1,4 @@
-//! Reports that no worker sends, and journals that no function leaves.
+//! Reports that no worker sends, and journals that no function writes.
 
 use std::time::Duration;
 
@@ -141,7 +141,7 @@ fn child_of(what: &OpenActivity<'_>) -> Option<RunId> {
     }
 }
 
-/// Whatever comes is taken or refused, and the laws hold after it.
+/// Every report is accepted or rejected, and the laws hold after it.
 #[test]
 fn any_report_in_any_state_is_decided() {
     let mut random = Random::new(6);
@@ -153,7 +153,7 @@ fn any_report_in_any_state_is_decided() {
         }
         for _ in 0..random.below(60) {
             let input = wild_input(&mut random, &game.state);
-            // A run that no longer waits for a child that ended in time does not know that it did.
+            // A run that stopped waiting for a child does not know that the child ended in time.
             let is_late = matches!(&input, Input::ChildEnded { .. }) && game.state.first_due(game.now).is_some();
             if is_late {
                 continue;
@@ -173,7 +173,7 @@ fn any_report_in_any_state_is_decided() {
     assert!(accepted > 1_000, "{accepted}");
 }
 
-/// A report may reach a run by way of another node.
+/// A report may reach a run through another node.
 #[test]
 fn a_report_reads_back_as_it_was_written() {
     let mut random = Random::new(9);
@@ -238,7 +238,7 @@ fn wild_event(random: &mut Random) -> Event {
     }
 }
 
-/// A journal that was damaged is told from a sound one; or it is folded, and then the run can be decided.
+/// A damaged journal is rejected; or it is folded, and then the run can be decided.
 #[test]
 fn a_damaged_journal_of_a_function_is_refused_or_decided() {
     let mut random = Random::new(7);
@@ -271,7 +271,7 @@ fn a_damaged_journal_of_a_function_is_refused_or_decided() {
     assert!(folded > 300 && refused > 300, "{folded} folded, {refused} refused");
 }
 
-/// The events of a run that went as runs go.
+/// The events of an ordinary run.
 fn sound(random: &mut Random) -> Vec<Event> {
     let mut game = Game::new(code());
     game.input(Input::Start { input: Payload::null(), cause: None });
@@ -301,7 +301,7 @@ fn decide_on(mut state: State, workflow: &Workflow, random: &mut Random) {
     }
 }
 
-/// A journal of a function is none of a graph, and the other way round.
+/// A journal of a function is rejected for a graph, and a journal of a graph for a function.
 #[test]
 fn a_journal_of_another_style_is_refused() {
     let graph = compile(&definition("start -> a -> end")).unwrap();

@@ -1,7 +1,7 @@
 //! Writes the items of all shards, those of many runs in one durable transaction.
 //!
-//! The committer blocks for the first item and takes all others that are queued: no timer, no minimum.
-//! While an outcome is unknown, the same items are sent again, and no other item of their runs.
+//! The committer blocks for the first item and collects all others that are queued: no timer, no minimum size. While an
+//! outcome is unknown, it sends the same items again, and no other item of their runs.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
@@ -19,16 +19,16 @@ use crate::shard::{ShardSender, ToShard};
 
 const BATCH_ITEMS_MAX: usize = 512;
 const BATCH_BYTES_MAX: usize = 1024 * 1024;
-/// While this many items wait, a second batch is written beside the first, if the database can do that. Two batches at
-/// all times would be half as large each, which costs more than it gains.
+/// While this many items wait, a second batch is written at the same time as the first, if the database can do that.
+/// Two batches at all times would each be half as large, which costs more than it gains.
 pub(crate) const SECOND_BATCH_ITEMS: usize = 256;
 const RESEND_DELAY_MIN: Duration = Duration::from_millis(20);
 const RESEND_DELAY_MAX: Duration = Duration::from_secs(1);
 
-/// An item that a shard wants written.
+/// An item that a shard submits to be written.
 pub(crate) struct Proposal {
     pub(crate) run: RunId,
-    /// Absent only while it is with the store.
+    /// Absent only while the store has it.
     pub(crate) item: Option<Item>,
     pub(crate) bytes: usize,
     /// The shard that receives the verdict.
@@ -41,15 +41,15 @@ impl Proposal {
     }
 }
 
-/// What happened to a proposal.
+/// The outcome of a proposal.
 #[derive(Debug)]
 pub(crate) enum Verdict {
     Stored(CommitOutcome),
-    /// The database refuses this item for ever.
+    /// The database rejects this item permanently.
     Refused(String),
     /// There is no space for a new run.
     Full(String),
-    /// This node was fenced. If `is_unknown`, the item was sent before without an answer and may have been written.
+    /// This node was fenced. If `is_unknown`, the item was sent before without a reply and may have been written.
     Fenced {
         is_unknown: bool,
     },
@@ -60,7 +60,7 @@ pub(crate) struct Committer {
     proposals: mpsc::UnboundedReceiver<Proposal>,
     /// Received, and not yet sent.
     waiting: Vec<Proposal>,
-    /// Batches that may be written at the same time.
+    /// The number of batches that may be written at the same time.
     batches_max: usize,
 }
 
@@ -70,7 +70,7 @@ struct Writer {
     node: NodeId,
     shared: Arc<Shared>,
     shards: Vec<ShardSender>,
-    /// Why there is no space, while there is none: new work is then refused at once.
+    /// Why there is no space, while the disk is full: new work is then rejected at once.
     full: Mutex<Option<String>>,
 }
 
@@ -105,12 +105,12 @@ impl Committer {
                 continue;
             }
             let Some(message) = writer.full() else {
-                // The committer is notified only of many waiting items or of a full disk. A notification per item
-                // would cost more than it is worth.
+                // The committer is notified only of many waiting items or of a full disk. A notification per item would
+                // cost more than it gains.
                 future::select(writing.next(), std::pin::pin!(shared.crowd.notified())).await;
                 continue;
             };
-            // Items that were accepted before wait for space; starts are refused. Some may have been received with the
+            // Items that were accepted before wait for space; starts are rejected. Some may have been received with the
             // batch that is being written.
             let received = waiting.len();
             waiting = writer.refuse_starts(waiting, &message);
@@ -127,7 +127,7 @@ impl Committer {
 impl Writer {
     /// Commits one batch. Returns when every item has a verdict.
     async fn write(&self, batch: Vec<Proposal>) {
-        // An item that the database refuses must not fail the others: the batch is split until the item is alone.
+        // An item that the database rejects must not fail the others: the batch is split until the item is alone.
         let mut batches = vec![batch];
         let mut is_unknown = false;
         let mut delay = RESEND_DELAY_MIN;
@@ -155,19 +155,22 @@ impl Writer {
                     batches.push(batch);
                 }
                 Err(Error::Full(message)) => {
-                    // Items that may have been written are not refused: their outcome is unknown.
+                    // Items that may have been written are not rejected: their outcome is unknown.
                     if !is_unknown {
                         batch = self.refuse_starts(batch, &message);
                     }
                     if !batch.is_empty() {
                         batches.push(batch);
                         self.set_full(Some(&message));
-                        tracing::warn!(message, "the disk is full; new work is refused, the rest waits");
+                        tracing::warn!(
+                            message,
+                            "the disk is full; new work is rejected and accepted work waits; free some disk space"
+                        );
                         self.world.sleep(delay).await;
                     }
                 }
                 Err(error) => {
-                    tracing::warn!(%error, items = batch.len(), "commit failed; sending it again");
+                    tracing::warn!(%error, items = batch.len(), "a commit failed; sending it again");
                     is_unknown = true;
                     batches.push(batch);
                     self.world.sleep(delay).await;
@@ -202,7 +205,7 @@ impl Writer {
         }
     }
 
-    /// On a full disk new work is refused at once; the rest is returned.
+    /// On a full disk new work is rejected at once; the rest is returned.
     fn refuse_starts(&self, batch: Vec<Proposal>, message: &str) -> Vec<Proposal> {
         let (starts, others): (Vec<_>, Vec<_>) = batch.into_iter().partition(Proposal::is_start);
         self.answer(starts.into_iter().map(|proposal| (proposal, Verdict::Full(message.to_owned()))));
@@ -210,7 +213,7 @@ impl Writer {
     }
 }
 
-/// How many of the waiting proposals make a batch.
+/// The number of waiting proposals that form a batch.
 fn first_batch(waiting: &[Proposal]) -> usize {
     let mut bytes = 0;
     let fitting = waiting.iter().take(BATCH_ITEMS_MAX).take_while(|proposal| {

@@ -1,4 +1,4 @@
-//! Writes decisions: `propose` makes an item of what was decided for a run, the committer writes items in batches.
+//! Writes decisions: `propose` makes an item of a run's decision, the committer writes items in batches.
 
 mod committer;
 pub(crate) mod propose;

@@ -1,4 +1,4 @@
-//! Makes an item of what was decided for a run.
+//! Makes an item of the decision for a run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,19 +12,19 @@ use everstep_store::{Gate, InboxInput, Item, NewEntry, NewRun, Projection, SideW
 
 use crate::run::{ActiveRun, Decided, Envelope, InFlight, Ownership, Rest};
 
-/// The overhead of a row in a batch, roughly.
+/// The approximate overhead of a row in a batch.
 const ROW_OVERHEAD_BYTES: usize = 128;
-/// A wait that is shorter does not change the status that lists show.
+/// A shorter wait does not change the status that lists show.
 const BRIEF_WAIT: Duration = Duration::from_secs(1);
 
-/// Who commits, and when.
+/// The node that commits, and the time of the commit.
 pub(crate) struct Writer {
     pub(crate) node: NodeId,
     pub(crate) commit: CommitId,
     pub(crate) now: Timestamp,
 }
 
-/// The item that writes a decision, with its size in bytes, and what happens once it is written.
+/// The item that writes a decision, with its size in bytes, and the actions after its commit.
 pub(crate) fn propose(
     run: &mut ActiveRun,
     decided: Decided,
@@ -45,7 +45,7 @@ pub(crate) fn propose(
         (None, Ownership::Owner) => Gate::Owned,
         (None, Ownership::Guest) => Gate::Unowned,
     };
-    // Most items leave the run's row alone: it changes only with the run's status, owner and end.
+    // Most items do not change the run's row: it changes only with the run's status, owner and end.
     let changes_row = is_start
         || renews_waits
         || status != run.row_status()

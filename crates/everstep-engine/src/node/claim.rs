@@ -1,12 +1,13 @@
 //! Takes ownership of due runs that no node owns, and reads the inbox.
 //!
-//! **Invariant**: a run that has not ended is owned by a live node, or claimable now, or has a time to wake.
+//! **Invariant**: a run that has not ended is owned by a live node, or claimable now, or has a wake time.
 //!
 //! The loop here is for a database that no other node uses, and does not poll it. It wakes when the next parked run is
-//! due, when a place becomes free while runs wait for one, and when it is notified of new inbox rows. A database that
+//! due, when a permit becomes free while runs wait for one, and when it is notified of new inbox rows. A database that
 //! several nodes share needs the loop in `tick`.
 //!
-//! The same loop has the node clock follow the machine's wall clock, because no tick brings a database's clock.
+//! The same loop makes the node clock follow the machine's wall clock, because there is no tick that brings a
+//! database's clock.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,23 +28,23 @@ use crate::run::Envelope;
 use crate::shard::{ShardSender, ToShard, shard_of};
 use crate::workers::{More, Workers};
 
-/// Runs that one claim takes, or inbox rows that one query reads, at most.
+/// The maximum number of runs in one claim, and of inbox rows in one query.
 pub(crate) const BATCH_ROWS_MAX: usize = 500;
-/// How long to wait after a failed claim.
+/// The pause after a failed claim.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
-/// How long the loop sleeps at most, and so how often the node clock is compared with the wall clock.
+/// The maximum sleep of the loop, and so the period in which the node clock is compared with the wall clock.
 const CLOCK_CHECK_PERIOD: Duration = Duration::from_secs(5);
 /// A step forward of more than this is logged.
 const LARGE_STEP: Duration = Duration::from_secs(1);
-/// The lane of runs that the server performs by itself.
+/// The lane of runs that the server performs itself.
 const SERVER_LANE: &str = "";
 
-/// When each lane is to be asked for due runs again.
+/// When each lane must be queried for due runs again.
 struct Schedule {
     lanes: BTreeMap<Arc<str>, Timestamp>,
-    /// Whether to ask every lane, because places or seats became free.
+    /// Whether to query every lane, because permits or seats became free.
     asks_all: bool,
-    /// After a failure no lane is asked before this time.
+    /// After a failure no lane is queried before this time.
     not_before: Timestamp,
 }
 
@@ -65,7 +66,7 @@ impl Schedule {
         self.lanes.extend(lanes.into_iter().map(|lane| (lane, Timestamp::EPOCH)));
     }
 
-    /// A run was parked in a lane until `time`.
+    /// Records that a run was parked in a lane until `time`.
     fn note_parked(&mut self, lane: Arc<str>, time: Timestamp) {
         let due = self.lanes.entry(lane).or_insert(time);
         *due = time.min(*due);
@@ -80,8 +81,8 @@ pub(crate) struct Claimer {
     pub(crate) shards: Vec<ShardSender>,
     pub(crate) workers: Arc<Workers>,
     pub(crate) messages: mpsc::UnboundedReceiver<ToClaimer>,
-    /// The places of claims whose answer was lost: they may have been made, and then this node owns runs that it does
-    /// not know. The places stay reserved until [`Claimer::recover`] has found these runs.
+    /// The permits of claims whose reply was lost: they may have succeeded, and then this node owns runs that it does
+    /// not know. The permits stay reserved until [`Claimer::recover`] has found these runs.
     pub(crate) unanswered: Option<Reservation>,
 }
 
@@ -100,13 +101,13 @@ impl Claimer {
             if schedule.next() <= now
                 && let Err(error) = self.claim_due(&mut schedule, now).await
             {
-                tracing::warn!(%error, "claiming failed; trying again");
+                tracing::warn!(%error, "a claim failed; trying again");
                 self.expect_lost_claims(None);
                 (schedule.asks_all, schedule.not_before) = (true, self.world.clock.now().plus(RETRY_DELAY));
             }
             let retry_at = if reads_inbox { self.world.clock.now().plus(RETRY_DELAY) } else { Timestamp::NEVER };
             let mut message = self.next_message(schedule.next().min(retry_at)).await;
-            // Handle all messages that wait before the next query.
+            // Handle all waiting messages before the next query.
             while let Some(one) = message {
                 match one {
                     ToClaimer::Parked(lane, time) => schedule.note_parked(lane, time),
@@ -131,12 +132,12 @@ impl Claimer {
         if asks_all || schedule.is_due(SERVER_LANE, now) {
             let wake = match self.claim_server_lane(None).await? {
                 More::No => self.world.runs.next_wake(SERVER_LANE).await?,
-                // The next place that becomes free asks again.
+                // The next permit that becomes free causes another query.
                 More::Likely | More::Unknown => None,
             };
             schedule.lanes.insert(SERVER_LANE.into(), wake.unwrap_or(Timestamp::NEVER));
         }
-        // A lane without workers is asked when a worker connects.
+        // A lane without workers is queried when a worker connects.
         schedule.lanes.retain(|lane, _| lane.is_empty() || self.workers.is_served(lane));
         for lane in self.workers.lanes() {
             if !asks_all && !schedule.is_due(&lane, now) {
@@ -144,7 +145,7 @@ impl Claimer {
             }
             let wake = match self.claim_lane(&lane).await? {
                 More::No => self.world.runs.next_wake(&lane).await?,
-                // The next seat or place that becomes free asks again.
+                // The next seat or permit that becomes free causes another query.
                 More::Likely | More::Unknown => None,
             };
             schedule.lanes.insert(lane, wake.unwrap_or(Timestamp::NEVER));
@@ -171,7 +172,7 @@ impl Claimer {
         }
     }
 
-    /// The next message, or `None` once `until` has come or the clocks are to be compared.
+    /// The next message, or `None` when `until` is reached or the clocks must be compared.
     async fn next_message(&mut self, until: Timestamp) -> Option<ToClaimer> {
         let message = std::pin::pin!(self.messages.recv());
         let rest = until.since(self.world.clock.now()).min(CLOCK_CHECK_PERIOD);
@@ -181,18 +182,18 @@ impl Claimer {
         }
     }
 
-    /// Places that a claim can fill now.
+    /// The number of permits that a claim can use now.
     pub(crate) fn room(&self, share: Share) -> usize {
         if self.shared.is_stopping() { 0 } else { self.shared.permits.free(share) }
     }
 
-    /// Reserves places for a claim: at most `places`, and none while this node stops.
+    /// Reserves permits for a claim: at most `places`, and none while this node stops.
     pub(crate) fn reserve(&self, share: Share, places: usize) -> Reservation {
         let places = if self.shared.is_stopping() { 0 } else { places };
         self.shared.permits.reserve(share, places)
     }
 
-    /// Claims the due runs of the server's own lane until none is left, no place is free, or `until` has come.
+    /// Claims the due runs of the server's own lane until none is left, no permit is free, or `until` is reached.
     pub(crate) async fn claim_server_lane(&mut self, until: Option<Duration>) -> Result<More> {
         loop {
             let reserved = self.reserve(Share::Server, BATCH_ROWS_MAX);
@@ -205,7 +206,7 @@ impl Claimer {
                     return Ok(More::No);
                 }
             } else if self.room(Share::Server) == 0 {
-                // Looked at after the backlog was set: a place that became free in between wakes nothing.
+                // Read after the backlog was set: a permit that became free in between does not wake this loop.
                 return Ok(More::Likely);
             }
             if until.is_some_and(|until| self.world.clock.monotonic() >= until) {
@@ -214,7 +215,7 @@ impl Claimer {
         }
     }
 
-    /// Claims due runs of a worker's lane: as many as there are seats and places for.
+    /// Claims due runs of a worker's lane: as many as there are seats and permits for.
     pub(crate) async fn claim_lane(&mut self, lane: &Arc<str>) -> Result<More> {
         loop {
             let seats = self.workers.room(lane);
@@ -232,8 +233,8 @@ impl Claimer {
             }
             let (runs, mut reserved) = self.claim(lane, reserved).await?;
             let more = More::after(runs.len(), places);
-            // Counted before they are handed out: a run that reached its shard first would stay counted as incoming,
-            // and its seat would be lost.
+            // Counted before they are sent to their shards: a run that reached its shard first would stay counted as
+            // incoming, and its seat would be lost.
             self.workers.claimed(lane, &runs, more);
             self.hand_out(&runs, &mut reserved);
             drop(reserved);
@@ -247,7 +248,7 @@ impl Claimer {
         }
     }
 
-    /// Claims due runs of a lane, as many as places are reserved.
+    /// Claims due runs of a lane, as many as permits are reserved.
     async fn claim(&mut self, lane: &str, reserved: Reservation) -> Result<(Vec<RunId>, Reservation)> {
         match self.world.runs.claim_runs(self.node, lane, self.world.clock.now(), reserved.places()).await {
             Ok(runs) => Ok((runs, reserved)),
@@ -258,7 +259,7 @@ impl Claimer {
         }
     }
 
-    /// Hands claimed runs to their shards, each with its place.
+    /// Sends claimed runs to their shards, each with its permit.
     pub(crate) fn hand_out(&self, runs: &[RunId], reserved: &mut Reservation) {
         let runs = runs.iter().map(|run| (*run, reserved.fill()));
         for (shard, runs) in self.by_shard(runs, |(run, _)| *run) {
@@ -275,7 +276,7 @@ impl Claimer {
         }
     }
 
-    /// After a lost answer: has the shards load every run that the database says is this node's.
+    /// After a lost reply: makes the shards load every run that this node owns in the database.
     pub(crate) async fn recover(&mut self) -> Result<()> {
         if self.unanswered.is_none() {
             return Ok(());
@@ -313,7 +314,7 @@ impl Claimer {
         }
     }
 
-    /// Hands inbox rows to the shards of their runs. A shard ignores rows that it already has.
+    /// Sends inbox rows to the shards of their runs. A shard ignores rows that it already has.
     pub(crate) fn hand_over(&self, arrivals: &[InboxRow]) {
         for arrival in arrivals {
             let Some(envelope) = Envelope::from_row(arrival) else { continue };

@@ -1,5 +1,5 @@
-//! A node's clock: a monotonic clock plus an offset. Where nodes share a database the offset follows the database's
-//! clock, and else the machine's wall clock.
+//! A node's clock: a monotonic clock plus an offset. If nodes share a database, the offset follows the database's
+//! clock, and otherwise the machine's wall clock.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -9,21 +9,21 @@ use everstep_core::time::Timestamp;
 
 use crate::ports::{BoxFuture, Clock, SystemClock};
 
-/// How much the offset may change in a second without a step.
+/// The change of the offset per second without a step.
 const SLEW_MICROS_PER_SECOND: i64 = 50_000;
 /// A skew above this is logged and reported.
 const LARGE_SKEW_MICROS: i64 = 1_000_000;
-/// A step forward of at least this much makes alarms too late, so that they must be set again.
+/// A step forward of at least this much makes alarms late, so that they must be set again.
 const REARM_STEP_MICROS: i64 = 10_000;
 
 /// Stamps entries, timers and ids. Leases are not measured by it: those of nodes use the database's clock, those of
 /// workers the monotonic clock.
 ///
-/// **Invariant**: the clock of a node never goes back, whatever the database's clock and the machine's do.
+/// **Invariant**: the clock of a node never goes backwards, whatever the database's clock and the machine's do.
 pub struct NodeClock {
     machine: Arc<dyn Clock>,
     slew: Mutex<Slew>,
-    /// How often the clock was stepped forward.
+    /// The number of steps forward.
     steps: AtomicU64,
 }
 
@@ -43,12 +43,13 @@ impl NodeClock {
 
     pub fn now(&self) -> Timestamp {
         let slew = self.slew.lock().expect("no holder of the lock panics");
-        // Read with the lock held: an anchor that is later than it would show a time before one that was shown.
+        // Read with the lock held: an anchor later than this reading would show a time before one that was already
+        // shown.
         let monotonic = self.machine.monotonic();
         Timestamp::from_micros(micros(monotonic) + slew.offset_at(monotonic))
     }
 
-    /// Time that only passes, from some beginning.
+    /// Monotonic time, from an arbitrary beginning.
     pub fn monotonic(&self) -> Duration {
         self.machine.monotonic()
     }
@@ -62,27 +63,27 @@ impl NodeClock {
         self.machine.sleep(duration)
     }
 
-    /// How often the clock was stepped forward. [`NodeClock::sleep_until`] sleeps on the monotonic clock, so a sleep
-    /// from before a step ends too late and must be begun again.
+    /// The number of steps forward. [`NodeClock::sleep_until`] sleeps on the monotonic clock, so a sleep from before a
+    /// step ends too late and must be started again.
     pub fn steps(&self) -> u64 {
         self.steps.load(Ordering::SeqCst)
     }
 
     /// Follows the machine's wall clock. For a node that shares its database with no other.
     ///
-    /// While a machine is suspended its monotonic clock stops, and its wall clock goes on: then this clock is behind
+    /// While a machine is suspended its monotonic clock stops, and its wall clock continues: then this clock is behind
     /// and steps forward at once, so that timers that became due fire. A clock that is ahead, because the wall clock
-    /// was set back, slews. Returns how far it was stepped forward, if that was far enough for alarms to be late.
+    /// was set back, slews. Returns the size of the step forward, if it was large enough for alarms to be late.
     pub fn follow_wall(&self) -> Option<Duration> {
         let mut slew = self.slew.lock().expect("no holder of the lock panics");
-        // The wall clock first: if this thread is suspended between the two reads, the node clock is behind, and the
-        // next comparison corrects it at once.
+        // The wall clock is read first: if this thread is suspended between the two reads, the node clock is behind,
+        // and the next comparison corrects it at once.
         let wall = self.machine.wall().micros();
         let monotonic = self.machine.monotonic();
         let target = wall - micros(monotonic);
         let offset = slew.offset_at(monotonic);
         let behind = (target - offset).max(0);
-        // Many small steps make an alarm as late as a large one.
+        // Many small steps make an alarm as late as one large step.
         let unannounced = slew.unannounced + behind;
         let is_announced = unannounced >= REARM_STEP_MICROS;
         *slew = Slew {
@@ -99,7 +100,7 @@ impl NodeClock {
         Some(Duration::from_micros(unannounced.unsigned_abs()))
     }
 
-    /// Learns what the database's clock showed at some moment between two of our own.
+    /// Learns the time of the database's clock at some moment between two times of our own.
     pub fn follow(&self, database: Timestamp, sent: Duration, received: Duration) {
         let middle = micros(sent + received.saturating_sub(sent) / 2);
         let wall = self.machine.wall().micros() - (micros(self.machine.monotonic()) - middle);
@@ -108,16 +109,17 @@ impl NodeClock {
         slew.skew = Some(wall - database.micros());
     }
 
-    /// Learns the same when no entry or timer of this clock is in use: a node that stood still, and was fenced, does
-    /// not lag behind the others for as long as slewing takes.
+    /// Like `follow`, while no entry or timer of this clock is in use: a node that was suspended and fenced does not
+    /// lag behind the others for as long as slewing takes.
     pub fn catch_up(&self, database: Timestamp, sent: Duration, received: Duration) {
         self.follow(database, sent, received);
         let mut slew = self.slew.lock().expect("no holder of the lock panics");
         slew.offset = slew.offset.max(slew.target);
     }
 
-    /// How far the machine's wall clock is ahead of the clock that all nodes follow, in microseconds: the database's,
-    /// or on a node that shares its database with no other, the node's own. `None` until they were compared.
+    /// The difference between the machine's wall clock and the clock that all nodes follow, in microseconds: the
+    /// database's, or on a node that shares its database with no other, the node's own. Positive if the wall clock is
+    /// ahead. `None` until they were compared.
     pub fn skew(&self) -> Option<i64> {
         self.slew.lock().expect("no holder of the lock panics").skew
     }
@@ -128,7 +130,7 @@ impl NodeClock {
     }
 }
 
-/// Notices when a skew becomes large, so that it is logged once and not at every measurement.
+/// Detects when a skew becomes large, so that it is logged once and not at every measurement.
 #[derive(Default)]
 pub(crate) struct SkewAlert {
     is_raised: bool,
@@ -143,14 +145,14 @@ impl SkewAlert {
     }
 }
 
-/// An offset on its way from one value to another.
+/// An offset that moves from one value to another.
 struct Slew {
     /// The moment at which the offset was `offset`.
     anchor: Duration,
     offset: i64,
     target: i64,
     skew: Option<i64>,
-    /// By how much the clock was stepped forward since alarms were last begun again.
+    /// The sum of the steps forward since alarms were last started again.
     unannounced: i64,
 }
 
@@ -162,7 +164,7 @@ impl Slew {
         self.offset + (self.target - self.offset).clamp(-change, change)
     }
 
-    /// The first measurement is taken over at once: no entry was stamped before it.
+    /// The first measurement is applied at once: no entry was stamped before it.
     fn aim(&mut self, now: Duration, target: i64) {
         self.offset = if self.skew.is_none() { target } else { self.offset_at(now) };
         (self.anchor, self.target) = (now, target);
@@ -234,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_joins_anew_catches_up_at_once_and_never_goes_back() {
+    fn a_node_that_joins_again_catches_up_at_once_and_never_goes_back() {
         let (machine, clock) = clock(0);
         clock.follow(clock.now(), machine.monotonic(), machine.monotonic());
         let hour = 3_600_000_000;
@@ -263,7 +265,7 @@ mod tests {
         let (machine, clock) = clock(0);
         assert_eq!((clock.follow_wall(), clock.steps(), clock.skew()), (None, 0, Some(0)));
         let before = clock.now().micros();
-        // The machine was suspended for an hour: the monotonic clock stood still.
+        // The machine was suspended for an hour: the monotonic clock stopped.
         machine.0.lock().unwrap().1 += 3_600_000_000;
         assert_eq!(clock.now().micros(), before);
         assert_eq!(clock.follow_wall(), Some(Duration::from_secs(3_600)));

@@ -1,6 +1,6 @@
-//! A node while it is a member of the cluster: its id, its loops, and how to reach them.
+//! A node while it is a member of the cluster: its id, its loops, and the handles to them.
 //!
-//! Whoever is fenced stops for good and joins anew, under an id that was never used.
+//! A node that is fenced stops permanently and joins again, under an id that was never used.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -100,13 +100,13 @@ impl Member {
         let shard = &self.shards[shard_of(run, self.shards.len())];
         shard.send(message).map_err(|_| {
             if self.shared.is_fenced.load(Ordering::SeqCst) {
-                return Error::Busy("this node was fenced and joins anew; try again".to_owned());
+                return Error::Busy("this node was fenced and joins again; try again".to_owned());
             }
             Error::Stopping
         })
     }
 
-    /// Ends all loops, wherever they are. What was under way is for whoever claims its runs.
+    /// Ends all loops at once. The nodes that claim its runs perform the work in progress again.
     pub(crate) fn quit(&self) {
         self.shared.is_stopping.store(true, Ordering::SeqCst);
         self.workers.close_all();

@@ -1,4 +1,4 @@
-//! The way to other nodes. Everything is true without it, only slower.
+//! The port to other nodes. Without it the engine is correct, and slower.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,36 +11,36 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 
-/// Carries what one node has to say to another.
+/// Sends inputs, hints and questions from one node to another.
 #[async_trait]
 pub trait Peers: Send + Sync {
-    /// Has another node decide an input, and returns its reply.
+    /// Makes another node decide an input, and returns its reply.
     ///
     /// [`Error::Unreachable`] promises that nothing was written; [`Error::OutcomeUnknown`] promises nothing.
     async fn send(&self, peer: &Peer, input: RunInput) -> Result<Reply, Error>;
 
-    /// Tells another node what it would find out by itself a little later. May be lost.
+    /// Notifies another node of a fact that it would find in its next tick. May be lost.
     fn hint(&self, peer: &Peer, hint: Hint);
 
-    /// Asks another node for what whoever speaks for it knows, and returns the status and the body of its answer.
-    /// The engine itself asks nothing so.
+    /// Sends a question to the API of another node, and returns the status and the body of the answer. The engine
+    /// itself sends no questions.
     async fn ask(&self, peer: &Peer, _: Question) -> Result<(u16, Vec<u8>), Error> {
         Err(Error::Unreachable(peer.id))
     }
 }
 
-/// What one node asks another on somebody's behalf.
+/// A question of one node to another, on behalf of a caller.
 #[derive(Clone, Debug)]
 pub struct Question {
     pub path: &'static str,
-    /// The workspace of whoever asks.
+    /// The workspace of the caller.
     pub workspace: WorkspaceId,
     pub body: Vec<u8>,
-    /// How long an answer may take.
+    /// The time limit of the answer.
     pub patience: Duration,
 }
 
-/// Another node, and where it listens.
+/// Another node, and its address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
     pub id: NodeId,
@@ -54,7 +54,7 @@ pub struct RunInput {
     pub workspace: WorkspaceId,
     pub run: RunId,
     pub input: Input,
-    /// The version that the run must have for the input to be taken.
+    /// The version that the run must have for the input to be accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected: Option<u64>,
     /// The idempotency key of a signal or control.
@@ -73,23 +73,23 @@ impl RunInput {
     }
 }
 
-/// What a node may tell another without waiting for an answer.
+/// A notification from one node to another that needs no reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Hint {
-    /// The inbox has a row for a run of yours.
+    /// The inbox has a row for a run that the receiver owns.
     Inbox,
     /// There are runs to claim.
     Work,
-    /// Somebody at this node follows a run of yours: say when it goes on.
+    /// A caller at this node follows a run that the receiver owns: notify this node when the run continues.
     Watch { run: RunId, by: NodeId },
-    /// A run that you follow has an entry with this seq.
+    /// A run that the receiver follows has an entry with this seq.
     Written { run: RunId, seq: u64 },
-    /// A run that you follow has ended.
+    /// A run that the receiver follows has ended.
     Ended { run: RunId, seq: u64 },
 }
 
-/// The peers of a node that has none.
+/// The peers of a node without peers.
 pub struct NoPeers;
 
 #[async_trait]

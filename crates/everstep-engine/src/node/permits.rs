@@ -1,11 +1,11 @@
-//! Bounds the runs that a node owns at once.
+//! Bounds the number of runs that a node owns at the same time.
 //!
 //! A run that this node owns holds a [`RunPermit`]. A claim does not know how many runs it will get, so it holds a
-//! [`Reservation`] for as many as it asks for, from before the query until after its answer. Without the reservation
-//! a start could use the place that a claim under way fills a moment later.
+//! [`Reservation`] for as many as it requests, from before the query until after its reply. Without the reservation a
+//! start could use the permit that a claim in progress uses a moment later.
 //!
-//! **Invariant**: permits and reservations together never exceed `max_active_runs`, except for runs that this node
-//! must own in any case (see [`RunPermits::take_regardless`]).
+//! **Invariant**: permits and reservations together never exceed `max_active_runs`, except for runs that this node must
+//! own in any case (see [`RunPermits::take_regardless`]).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,12 +17,12 @@ use tokio::sync::{Notify, mpsc};
 use crate::message::ToClaimer;
 use crate::node::clock::NodeClock;
 
-/// How long a start waits for the answer of a claim that has reserved the last places.
+/// The time for which a start waits for the reply of a claim that has reserved the last permits.
 const CLAIM_ANSWER_WAIT: Duration = Duration::from_millis(100);
-/// One reserved place in [`RunPermits::counts`], whose lower half counts the permits.
+/// One reserved permit in [`RunPermits::counts`], whose lower half counts the permits in use.
 const RESERVED_ONE: u64 = 1 << 32;
 
-/// Who performs the steps of a run. A quarter of the places is kept for runs that the server performs, so that runs
+/// The performer of a run's steps. A quarter of the permits is reserved for runs that the server performs, so that runs
 /// that wait for slow workers do not block all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Share {
@@ -37,19 +37,19 @@ impl Share {
     }
 }
 
-/// The places of a node.
+/// The permits of a node.
 pub(crate) struct RunPermits {
-    /// Places for all runs.
+    /// The number of permits for all runs.
     max: u64,
     /// The part of them that runs of workers may use.
     worker_max: u64,
-    /// Reserved places in the upper half, permits in the lower half: one word, so that both change together.
+    /// Reserved permits in the upper half, permits in use in the lower half: one word, so that both change together.
     counts: AtomicU64,
-    /// Whether due runs of the server's own lane may wait in the database for a place.
+    /// Whether due runs of the server's own lane may wait in the database for a permit.
     has_server_backlog: AtomicBool,
-    /// Whether due runs of a worker's lane may wait in the database for a place.
+    /// Whether due runs of a worker's lane may wait in the database for a permit.
     has_worker_backlog: AtomicBool,
-    /// Reserved places were filled or returned.
+    /// Reserved permits were used or returned.
     settled: Notify,
     claimer: mpsc::UnboundedSender<ToClaimer>,
 }
@@ -68,12 +68,12 @@ impl RunPermits {
         })
     }
 
-    /// How many runs hold a permit.
+    /// The number of runs that hold a permit.
     pub(crate) fn active(&self) -> usize {
         (self.counts.load(Ordering::SeqCst) % RESERVED_ONE) as usize
     }
 
-    /// How many places are neither used nor reserved.
+    /// The number of permits that are neither used nor reserved.
     pub(crate) fn free(&self, share: Share) -> usize {
         self.limit(share).saturating_sub(used(self.counts.load(Ordering::SeqCst))) as usize
     }
@@ -85,7 +85,7 @@ impl RunPermits {
         }
     }
 
-    /// Takes a place if one is free.
+    /// Takes a permit if one is free.
     pub(crate) fn try_take(self: &Arc<Self>, share: Share) -> Option<RunPermit> {
         let limit = self.limit(share);
         let take = |counts| (used(counts) < limit).then_some(counts + 1);
@@ -93,8 +93,8 @@ impl RunPermits {
         Some(RunPermit(Arc::clone(self)))
     }
 
-    /// Takes a place for a run that starts. While the last places are reserved by a claim, it waits for the answer:
-    /// the claim may leave some of them free.
+    /// Takes a permit for a run that starts. While a claim has reserved the last permits, the start waits for its
+    /// reply: the claim may leave some of them free.
     pub(crate) async fn take_for_start(self: &Arc<Self>, share: Share, clock: &NodeClock) -> Option<RunPermit> {
         if let Some(permit) = self.try_take(share) {
             return Some(permit);
@@ -115,15 +115,15 @@ impl RunPermits {
         }
     }
 
-    /// Takes a place whether or not one is free: for a run that the database already says is this node's, because a
-    /// claim's answer was lost, and for a run that an input woke and that dispatches a task in the same item. Until the
-    /// excess is gone, nothing is claimed and starts are parked.
+    /// Takes a permit whether or not one is free: for a run that this node already owns in the database, because the
+    /// reply of a claim was lost, and for a run that an input woke and that dispatches a task in the same item. Until
+    /// the excess is gone, nothing is claimed and starts are parked.
     pub(crate) fn take_regardless(self: &Arc<Self>) -> RunPermit {
         self.counts.fetch_add(1, Ordering::SeqCst);
         RunPermit(Arc::clone(self))
     }
 
-    /// Reserves places for a claim: as many as are free, and at most `places`.
+    /// Reserves permits for a claim: as many as are free, and at most `places`.
     pub(crate) fn reserve(self: &Arc<Self>, share: Share, places: usize) -> Reservation {
         let (limit, mut granted) = (self.limit(share), 0);
         let reserve = |counts| {
@@ -134,8 +134,8 @@ impl RunPermits {
         Reservation { permits: Arc::clone(self), places: reserved.map_or(0, |_| granted) }
     }
 
-    /// Says whether due runs may wait in the database for a place. If so, the next place that becomes free wakes the
-    /// claimer. A place that became free before this call does not: look at [`RunPermits::free`] afterwards.
+    /// Sets whether due runs may wait in the database for a permit. If so, the next permit that becomes free wakes the
+    /// claimer. A permit that became free before this call does not: read [`RunPermits::free`] afterwards.
     pub(crate) fn set_backlog(&self, share: Share, has_backlog: bool) {
         let flag = match share {
             Share::Server => &self.has_server_backlog,
@@ -144,7 +144,7 @@ impl RunPermits {
         flag.store(has_backlog, Ordering::SeqCst);
     }
 
-    /// Gives `count` back, and wakes the claimer if runs wait for it.
+    /// Returns `count` permits, and wakes the claimer if runs wait for them.
     fn give_back(&self, count: u64) {
         let before = self.counts.fetch_sub(count, Ordering::SeqCst);
         let is_wanted = |flag: &AtomicBool| flag.load(Ordering::SeqCst) && flag.swap(false, Ordering::SeqCst);
@@ -159,7 +159,7 @@ fn used(counts: u64) -> u64 {
     counts % RESERVED_ONE + counts / RESERVED_ONE
 }
 
-/// A run's place among those that a node owns. Dropping it returns the place.
+/// A run's permit to be owned by a node. Dropping it returns the permit.
 pub(crate) struct RunPermit(Arc<RunPermits>);
 
 impl Drop for RunPermit {
@@ -168,7 +168,7 @@ impl Drop for RunPermit {
     }
 }
 
-/// Places that a claim under way may fill. Dropping it returns those that were not filled.
+/// Permits that a claim in progress may use. Dropping it returns those that were not used.
 pub(crate) struct Reservation {
     permits: Arc<RunPermits>,
     places: u64,
@@ -179,7 +179,7 @@ impl Reservation {
         self.places as usize
     }
 
-    /// Turns one reserved place into the permit of a run that was claimed.
+    /// Turns one reserved permit into the permit of a claimed run.
     pub(crate) fn fill(&mut self) -> RunPermit {
         if self.places == 0 {
             return self.permits.take_regardless();
@@ -189,7 +189,7 @@ impl Reservation {
         RunPermit(Arc::clone(&self.permits))
     }
 
-    /// Puts two reservations together.
+    /// Adds another reservation to this one.
     pub(crate) fn add(&mut self, mut other: Self) {
         self.places += std::mem::take(&mut other.places);
     }
@@ -245,7 +245,7 @@ mod tests {
         drop(taken.pop());
         assert!(matches!(messages.try_recv(), Ok(ToClaimer::Room)));
         drop(taken.pop());
-        assert!(messages.try_recv().is_err(), "the claimer knows");
+        assert!(messages.try_recv().is_err(), "the claimer was notified");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::ports::World;
 use crate::read::Library;
 use crate::upkeep::counts::Tally;
 
-/// How long to wait after a failed attempt to join again.
+/// The pause after a failed attempt to join again.
 const REJOIN_DELAY: Duration = Duration::from_millis(500);
 
 /// The node that this process is at present.
@@ -25,7 +25,7 @@ pub(crate) struct Membership {
 }
 
 impl Membership {
-    /// Joins, and joins again whenever the node was fenced.
+    /// Joins, and joins again each time the node was fenced.
     pub(crate) async fn begin(
         world: &World,
         options: &Options,
@@ -41,7 +41,7 @@ impl Membership {
             member: RwLock::new(Arc::new(member)),
             is_stopping: AtomicBool::new(false),
         });
-        // Where no other node can use the database, no node is fenced.
+        // If no other node can use the database, no node is fenced.
         if world.runs.is_shared() {
             world.spawn.spawn(Box::pin(rejoin_when_fenced(Arc::downgrade(&membership))));
         }
@@ -56,7 +56,7 @@ impl Membership {
         self.is_stopping.load(Ordering::SeqCst)
     }
 
-    /// From now on the node takes nothing new, and does not join again.
+    /// Makes the node accept nothing new, and not join again.
     pub(crate) fn stop(&self) -> Arc<Member> {
         self.is_stopping.store(true, Ordering::SeqCst);
         let member = self.member();

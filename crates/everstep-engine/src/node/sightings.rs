@@ -1,4 +1,4 @@
-//! Which nodes have stopped renewing their lease, as this node has seen it itself.
+//! The nodes that have stopped renewing their lease, as this node has observed.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,14 +9,15 @@ use everstep_store::NodeRow;
 
 /// When is another node fenced?
 ///
-/// 1. Its lease is over by the database's clock.
-/// 2. We have seen the same lease, in ticks that all succeeded, through one full lease of our own monotonic clock.
+/// 1. Its lease has expired by the database's clock.
+/// 2. This node has observed the same lease, in ticks that all succeeded, for one full lease of its own monotonic
+///    clock.
 ///
-/// So neither an outage of the database nor a jump of its clock fences anybody: after both everybody has the time
-/// of a whole lease to be seen again.
+/// So neither an outage of the database nor a jump of its clock fences a node: after both, every node has the time of a
+/// whole lease to renew its own.
 pub(crate) struct Sightings {
     lease: Duration,
-    /// The lease that each node was first seen with, and when.
+    /// The lease with which each node was first observed, and when.
     seen: BTreeMap<NodeId, (Timestamp, Duration)>,
     last: Option<Duration>,
 }
@@ -26,9 +27,9 @@ impl Sightings {
         Self { lease, seen: BTreeMap::new(), last: None }
     }
 
-    /// Records the nodes that a successful tick read. Returns the nodes that are to be fenced, with the lease they had.
+    /// Records the nodes that a successful tick read. Returns the nodes that must be fenced, with their lease.
     pub(crate) fn record_sightings(&mut self, me: NodeId, nodes: &[NodeRow], at: Duration) -> Vec<(NodeId, Timestamp)> {
-        // We were asleep ourselves: so may everybody have been.
+        // This node itself was suspended: the others may have been suspended as well.
         if self.last.is_some_and(|last| at.saturating_sub(last) > self.lease / 2) {
             self.seen.clear();
         }
@@ -48,7 +49,7 @@ impl Sightings {
         over
     }
 
-    /// A tick has failed: whoever was not seen may have been alive.
+    /// A tick has failed: a node that was not observed may have been alive.
     pub(crate) fn forget(&mut self) {
         self.seen.clear();
     }
@@ -74,7 +75,7 @@ mod tests {
         NodeId::new(Timestamp::EPOCH, 1)
     }
 
-    /// What is fenced at each second, when the other node shows `row`.
+    /// The seconds at which the other node is fenced, when it shows `row`.
     fn watch(sightings: &mut Sightings, seconds: std::ops::Range<u64>, row: &NodeRow) -> Vec<u64> {
         let is_over = |second: &u64| {
             let nodes = [node(1, 5, false), row.clone()];
@@ -90,20 +91,20 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_that_the_database_says_is_running_is_not_over() {
+    fn a_lease_that_runs_by_the_clock_of_the_database_has_not_expired() {
         let mut sightings = Sightings::new(LEASE);
         assert!(watch(&mut sightings, 0..30, &node(2, 7, false)).is_empty());
     }
 
     #[test]
-    fn a_renewed_lease_is_watched_anew() {
+    fn a_renewed_lease_restarts_the_watch() {
         let mut sightings = Sightings::new(LEASE);
         assert!(watch(&mut sightings, 0..9, &node(2, 7, true)).is_empty());
         assert_eq!(watch(&mut sightings, 9..21, &node(2, 8, true)), [19, 20]);
     }
 
     #[test]
-    fn a_failed_tick_begins_the_watch_anew() {
+    fn a_failed_tick_restarts_the_watch() {
         let mut sightings = Sightings::new(LEASE);
         assert!(watch(&mut sightings, 0..9, &node(2, 7, true)).is_empty());
         sightings.forget();
@@ -111,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_slept_itself_begins_the_watch_anew() {
+    fn a_node_that_was_suspended_restarts_the_watch() {
         let mut sightings = Sightings::new(LEASE);
         assert!(watch(&mut sightings, 0..3, &node(2, 7, true)).is_empty());
         assert_eq!(watch(&mut sightings, 20..31, &node(2, 7, true)), [30]);

@@ -1,7 +1,7 @@
 //! The heartbeat of a node that shares its database with others.
 //!
-//! Once a second it renews the lease, fences nodes whose lease has lapsed, releases the runs of fenced nodes, claims
-//! due runs, and reads the inbox. Hints make all of it fast; the tick makes it true.
+//! Once a second it renews the lease, fences nodes whose lease has expired, releases the runs of fenced nodes, claims
+//! due runs, and reads the inbox. Hints provide speed; the tick provides correctness.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ use crate::tasks::Dispatcher;
 use crate::upkeep::counts;
 use crate::workers::More;
 
-/// Runs of fenced nodes that one tick releases at most.
+/// The maximum number of runs of fenced nodes that one tick releases.
 const RELEASED_RUNS_MAX: usize = 500;
 
 pub(crate) struct Ticker {
@@ -31,12 +31,12 @@ pub(crate) struct Ticker {
     dispatcher: Arc<Dispatcher>,
     sightings: Sightings,
     period: Duration,
-    /// Whether the next tick may reserve the larger half of the free places for workers.
+    /// Whether the next tick may reserve the larger half of the free permits for workers.
     favours_workers: bool,
     skew_alert: SkewAlert,
 }
 
-/// What there is to do before the next tick.
+/// The work before the next tick.
 #[derive(Default)]
 struct Todo {
     /// Claim in all lanes.
@@ -49,13 +49,13 @@ struct Todo {
     stops: bool,
 }
 
-/// What a tick asks for, lane by lane, with the places that are reserved for the answer.
+/// The request of a tick, lane by lane, with the permits that are reserved for the reply.
 struct Asked {
     server: usize,
     lanes: Vec<(Arc<str>, usize)>,
-    /// Whether the lanes of workers got fewer places than they have seats.
+    /// Whether the lanes of workers got fewer permits than they have seats.
     is_short: bool,
-    /// Whether workers have no place at all, so that their lanes are not asked.
+    /// Whether workers have no permit at all, so that their lanes are not queried.
     is_full_for_workers: bool,
     reserved: Reservation,
 }
@@ -94,14 +94,14 @@ impl Ticker {
                 Ok(()) => {}
                 Err(Error::Fenced(_)) => return self.claimer.shared.fence(),
                 Err(error) => {
-                    tracing::warn!(%error, "claiming failed; the next tick tries again");
+                    tracing::warn!(%error, "a claim failed; the next tick tries again");
                     self.claimer.expect_lost_claims(None);
                 }
             }
         }
     }
 
-    /// One tick. Returns whether there is more to do at once.
+    /// One tick. Returns whether more work is ready at once.
     async fn run_once(&mut self) -> Result<bool> {
         let asked = self.ask();
         let lanes = asked.lanes.iter().map(|(lane, places)| (lane.to_string(), *places));
@@ -129,8 +129,8 @@ impl Ticker {
         Ok(has_fenced || tick.released > 0 || has_more_runs)
     }
 
-    /// Reserves places for what the tick claims. Where places are few, the server's own lane and the workers' lanes
-    /// get half of them each; a single place goes to them in turn.
+    /// Reserves permits for the claims of the tick. If permits are few, the server's own lane and the workers' lanes
+    /// get half of them each; a single permit goes to them alternately.
     fn ask(&mut self) -> Asked {
         let free = self.claimer.room(Share::Server);
         let is_full_for_workers = self.claimer.room(Share::Worker) == 0 && self.claimer.workers.has_lanes();
@@ -154,7 +154,7 @@ impl Ticker {
         Asked { server: asked, lanes, is_short, is_full_for_workers, reserved }
     }
 
-    /// The lease was renewed, counted from when the tick was sent.
+    /// Records that the lease was renewed, counted from the sending of the tick.
     fn renew(&self, tick: &Tick, sent: Duration, received: Duration) {
         let Claimer { world, options, node, shared, shards, .. } = &self.claimer;
         world.clock.follow(tick.clock, sent, received);
@@ -166,11 +166,11 @@ impl Ticker {
         }
     }
 
-    /// Hands claimed runs out. Returns whether more may be claimed at once.
+    /// Sends claimed runs to their shards. Returns whether more may be claimed at once.
     fn take_runs(&self, tick: &Tick, mut asked: Asked) -> bool {
         let claimed = tick.claimed.len();
-        // The answer does not say which lanes the runs are of: if there are any, each lane is asked again as soon as
-        // it has a free seat.
+        // The reply does not name the lanes of the runs: if there are any, each lane is queried again as soon as it has
+        // a free seat.
         let more = if claimed > 0 { More::Unknown } else { More::No };
         for (lane, _) in &asked.lanes {
             self.claimer.workers.claimed(lane, &tick.claimed, more);
@@ -182,18 +182,18 @@ impl Ticker {
         self.claimer.shared.permits.set_backlog(Share::Server, has_server_backlog);
         self.claimer.shared.permits.set_backlog(Share::Worker, has_worker_backlog);
         drop(asked);
-        // Looked at after the backlog was set: a place that became free before wakes nothing.
+        // Read after the backlog was set: a permit that became free before does not wake this loop.
         has_server_backlog && self.claimer.room(Share::Server) > 0
             || has_worker_backlog && self.claimer.room(Share::Worker) > 0
     }
 
-    /// Fences nodes whose lease has lapsed. Returns whether there were any.
+    /// Fences nodes whose lease has expired. Returns whether there were any.
     async fn fence_silent_nodes(&mut self, tick: &Tick, received: Duration) -> Result<bool> {
         let Claimer { world, node, .. } = &self.claimer;
         let mut has_fenced = false;
         for (peer, lease_until) in self.sightings.record_sightings(*node, &tick.nodes, received) {
             if world.runs.fence(peer, lease_until).await? {
-                tracing::warn!(node = %peer, "fenced: its lease was over for a whole lease; its runs go on elsewhere");
+                tracing::warn!(node = %peer, "fenced a node: it has not renewed its lease for a whole lease; other nodes continue its runs");
                 has_fenced = true;
             }
         }
@@ -203,7 +203,7 @@ impl Ticker {
         Ok(has_fenced)
     }
 
-    /// Does what messages have asked for.
+    /// Performs the work that messages have requested.
     async fn work(&mut self, todo: &Todo, next: Duration) -> Result<()> {
         if todo.reads_inbox {
             self.claimer.read_inbox(None).await?;
@@ -243,14 +243,14 @@ impl Ticker {
         let now = self.claimer.world.clock.now();
         for message in messages {
             match message {
-                // A start for which there was no place: the place may be free by now, and else the next one that
-                // becomes free must wake this loop.
+                // A start found no permit: a permit may be free by now; otherwise the next one that becomes free must
+                // wake this loop.
                 ToClaimer::Parked(lane, time) if time <= now && lane.is_empty() => todo.claims_own = true,
                 ToClaimer::Parked(lane, time) if time <= now && self.claimer.workers.is_served(&lane) => {
                     self.claimer.workers.set_backlog(&lane);
                     todo.claims_seats = true;
                 }
-                // A tick will find it.
+                // A tick will find the rows.
                 ToClaimer::Parked(..) => {}
                 ToClaimer::Room => todo.claims_all = true,
                 ToClaimer::Seats => todo.claims_seats = true,
@@ -263,12 +263,15 @@ impl Ticker {
 
     fn warn_of_skew(&mut self) {
         if let Some(ahead) = self.skew_alert.check(&self.claimer.world.clock) {
-            tracing::warn!(ahead, "this machine's clock is off by more than a second; the database's is followed");
+            tracing::warn!(
+                ahead,
+                "this machine's clock is off by more than a second; this node follows the database's clock"
+            );
         }
     }
 }
 
-/// How long the node's lease is to run, from the moment that the database's clock shows.
+/// The duration of the node's lease, from the time of the database's clock.
 fn lease(world: &World, options: &Options) -> Duration {
     if !planted::is_planted(Bug::LeaseOnNodeClock) {
         return options.node_lease;

@@ -1,6 +1,6 @@
-//! Reads the active versions of workflows: callers that ask at the same time share one read.
+//! Reads the active versions of workflows: concurrent callers share one read.
 //!
-//! Nothing is cached: a caller receives a row that was read after it asked.
+//! Nothing is cached: a caller receives a row that was read after its request.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -17,7 +17,8 @@ type Waiting = Vec<oneshot::Sender<Option<WorkflowRow>>>;
 
 pub(crate) struct ActiveVersions {
     world: World,
-    /// **Invariant:** a workflow is here while a task reads it, with the callers that have asked since the read began.
+    /// **Invariant:** a workflow is here while a task reads it, with the callers that have requested it since the read
+    /// began.
     waiting: Mutex<BTreeMap<Key, Waiting>>,
 }
 
@@ -44,7 +45,7 @@ impl ActiveVersions {
             }
         };
         if is_first {
-            // A task of its own: the first caller may go away while others wait.
+            // A separate task: the first caller may stop waiting while others wait.
             self.world.spawn.spawn(Box::pin(Arc::clone(self).read(key)));
         }
         match receiver.await {
@@ -67,7 +68,7 @@ impl ActiveVersions {
             };
             if let Ok(row) = self.world.workflows.workflow(key.0, &key.1, None).await {
                 for sender in callers {
-                    // The caller may have gone away.
+                    // The caller may have stopped waiting.
                     let _ = sender.send(row.clone());
                 }
             }

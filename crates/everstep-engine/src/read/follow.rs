@@ -19,15 +19,15 @@ use super::journal::JournalEntry;
 use super::runs::{LoadedRun, Runs};
 use crate::engine::Engine;
 
-/// Entries that are read at once, at first and at most.
+/// The number of entries that are read together, at first and at most.
 const FIRST_BATCH_ENTRIES: usize = 8;
 const BATCH_ENTRIES_MAX: usize = 32;
-/// A batch should have no more bytes than this: an entry may have a mebibyte.
+/// The target size of a batch: a single entry may have a mebibyte.
 const BATCH_BYTES_TARGET: usize = 512 * 1024;
-/// The pause before a database that did not answer is asked again.
+/// The pause before a read is repeated after the database did not reply.
 const RETRY_READ_AFTER: Duration = Duration::from_millis(500);
 
-/// The entries of one run for one reader. A slow reader is read for slowly: at most one batch is kept.
+/// The entries of one run for one reader. Reading follows the pace of the reader: at most one batch is held.
 pub struct Follower {
     engine: Engine,
     run: RunId,
@@ -45,8 +45,8 @@ pub struct Follower {
 }
 
 impl Runs {
-    /// Follows a run from after an entry. `loaded` is the run as its follower was shown it: entries up to there are
-    /// part of its state already.
+    /// Follows a run from after an entry. `loaded` is the run as its follower has received it: its state already
+    /// contains the entries up to there.
     pub fn follow(&self, workspace: WorkspaceId, loaded: LoadedRun, after: u64) -> Follower {
         let status = loaded.status();
         let stage = if status.has_ended() { RunStage::Ended } else { RunStage::Open };
@@ -68,9 +68,9 @@ impl Runs {
 }
 
 impl Follower {
-    /// The next entry, as soon as it exists; `None` after the last one of a run that has ended or was deleted, and
-    /// where the database refuses to read on (see [`Follower::take_read_error`]).
-    /// The state changes only with [`Follower::apply`]. Nothing is lost when the future is dropped.
+    /// The next entry, as soon as it exists; `None` after the last entry of a run that has ended or was deleted, and if
+    /// the database rejects the read (see [`Follower::take_read_error`]). The state changes only with
+    /// [`Follower::apply`]. Nothing is lost when the future is dropped.
     pub async fn next(&mut self) -> Option<JournalEntry> {
         loop {
             if let Some(entry) = self.next_read() {
@@ -87,7 +87,7 @@ impl Follower {
                         continue;
                     }
                     Err(error) => {
-                        tracing::warn!(run = %self.run, %error, "a journal that is followed cannot be read");
+                        tracing::warn!(run = %self.run, %error, "a followed journal cannot be read");
                         self.read_error = Some(error);
                         return None;
                     }
@@ -99,7 +99,7 @@ impl Follower {
         }
     }
 
-    /// The next entry, if it was read already.
+    /// The next entry, if it is already read.
     pub fn next_read(&mut self) -> Option<JournalEntry> {
         let entry = JournalEntry::decode(self.batch.pop_front()?);
         self.after = entry.seq;
@@ -116,7 +116,7 @@ impl Follower {
         self.after
     }
 
-    /// Whether the entry that was returned last is the last that is known: then it also ends its item.
+    /// Whether the entry that was returned last is the last known one: then it also ends its item.
     pub fn is_level(&self) -> bool {
         self.batch.is_empty() && self.head.borrow().seq <= self.after
     }
@@ -131,7 +131,7 @@ impl Follower {
         self.state.as_ref().and_then(State::failure)
     }
 
-    /// The context without what begins with `__`; null where this build cannot tell.
+    /// The context without variables that begin with `__`; null if this build cannot compute it.
     pub fn context(&self) -> Payload {
         let context = self.workflow.as_ref().zip(self.state.as_ref());
         context.map_or_else(Payload::null, |(workflow, state)| state.context(workflow))
@@ -147,7 +147,7 @@ impl Follower {
         self.state.as_ref()
     }
 
-    /// Applies the entry that was returned last to the state, unless the state has contained it from the beginning.
+    /// Applies the entry that was returned last to the state, unless the state contained it from the beginning.
     pub fn apply(&mut self, journal: &JournalEntry) {
         self.status = status_after(journal.kind, self.status);
         let is_folded = match (&journal.entry, &self.workflow, &mut self.state) {

@@ -12,7 +12,7 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::watch::{Notification, Watch};
 
-/// Another node reports the progress of a run for ten seconds after it was asked; it must be asked again before.
+/// Another node reports the progress of a run for ten seconds after a request; the request must be renewed before that.
 const RENEW_AFTER: Duration = Duration::from_secs(4);
 /// The pause before a watch that has ended is replaced.
 const WATCH_AGAIN_AFTER: Duration = Duration::from_millis(100);
@@ -21,7 +21,7 @@ const WATCH_AGAIN_AFTER: Duration = Duration::from_millis(100);
 #[derive(Default)]
 pub(crate) struct FollowedRuns(Mutex<HashMap<RunId, watch::Sender<RunHead>>>);
 
-/// How far a run is known to have come.
+/// The known progress of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RunHead {
     /// The seq of its last entry.
@@ -37,8 +37,8 @@ pub(crate) enum RunStage {
 }
 
 impl FollowedRuns {
-    /// Reports how far a run has come from now on. `head` is what the follower knows already: other followers may have
-    /// seen the run end, and it may have been retried since.
+    /// Reports the progress of a run from now on. `head` is the progress that the follower knows: other followers may
+    /// have seen the run end, and it may have been retried since.
     pub(crate) fn follow(
         &self,
         engine: &Engine,
@@ -58,7 +58,7 @@ impl FollowedRuns {
         receiver
     }
 
-    /// Forgets a run, unless a new follower has subscribed in between.
+    /// Removes a run, unless a new follower has subscribed in between.
     fn forget(&self, run: RunId, sender: &watch::Sender<RunHead>) -> bool {
         let mut followed = self.lock();
         let is_unused = sender.receiver_count() == 0;
@@ -88,14 +88,14 @@ async fn keep(engine: Engine, workspace: WorkspaceId, run: RunId, sender: watch:
             Either::Right((Either::Right(_), _)) => false,
         };
         if has_ended {
-            // The run has ended, or this node joins again. The next read finds what is written in between.
+            // The run has ended, or this node joins again. The next read finds the entries that are written in between.
             engine.world().sleep(WATCH_AGAIN_AFTER).await;
             watch = engine.watch(run);
         }
     }
 }
 
-/// Reads how far the run is, and asks its owner to report when it continues.
+/// Reads the progress of the run, and asks its owner to report when it continues.
 async fn read_head(engine: &Engine, workspace: WorkspaceId, run: RunId, sender: &watch::Sender<RunHead>) {
     match engine.runs().row(workspace, run).await {
         Ok(row) => {
@@ -105,11 +105,11 @@ async fn read_head(engine: &Engine, workspace: WorkspaceId, run: RunId, sender: 
         }
         Err(Error::RunNotFound(_)) => publish(sender, RunHead { seq: u64::MAX, stage: RunStage::Deleted }),
         // The followers wait; the next read is soon.
-        Err(error) => tracing::debug!(%run, %error, "a run that is followed could not be read"),
+        Err(error) => tracing::debug!(%run, %error, "a followed run could not be read"),
     }
 }
 
-/// Passes the owner's reports on until the run must be read. True when the watch has ended.
+/// Passes the owner's reports on until the run must be read. True if the watch has ended.
 async fn listen(watch: &mut Watch, sender: &watch::Sender<RunHead>) -> bool {
     loop {
         match watch.next().await {

@@ -1,7 +1,7 @@
 //! Forks: a new run that continues from the state of another run after one of its entries.
 //!
-//! The entries are copied unchanged, up to the end of an item. The node that claims the new run finds the open steps and
-//! performs them again. External effects of the original run are not undone; the answer lists them.
+//! The entries are copied unchanged, up to the end of an item. The node that claims the new run finds the open steps
+//! and performs them again. External effects of the original run are not undone; the reply lists them.
 
 use std::collections::BTreeSet;
 
@@ -18,14 +18,14 @@ use crate::error::Error;
 use crate::message::ToClaimer;
 
 const READ_BATCH_ENTRIES: usize = 1_000;
-/// Children, and steps, that the answer lists.
+/// The maximum number of children, and of steps, in the reply.
 const LISTED_MAX: usize = 1_000;
 
-/// A run that was forked.
+/// A forked run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ForkedRun {
     pub run: RunId,
-    /// False when a fork with the same key existed already.
+    /// False if a fork with the same key already existed.
     pub created: bool,
     /// The seq of the last entry that both runs share.
     pub at: u64,
@@ -40,7 +40,7 @@ pub struct ForkedRun {
 pub enum ForkError {
     /// The run has no such entry; its last one has this seq.
     NoEntry { last: u64 },
-    /// The run was over by then. The seq up to which it was not, if there is any.
+    /// The run had ended by then. The last seq at which it had not ended, if there is one.
     Ended { usable: Option<u64> },
     /// This build cannot read the entry of this seq.
     Unreadable { seq: u64 },
@@ -87,7 +87,7 @@ impl Engine {
             Ok(Some(at)) => Ok(past.forked(run, true, at)),
             Ok(None) => Err(Error::RunNotFound(source).into()),
 
-            // Two forks with one key at the same time: the database refuses the second, because the run exists.
+            // Two forks with one key at the same time: the database rejects the second, because the run exists.
             Err(error) if key.is_some() => match store.get_run(workspace, run).await? {
                 Some(_) => self.found(run, &past).await,
                 None => Err(error.into()),
@@ -96,7 +96,7 @@ impl Engine {
         }
     }
 
-    /// Writes the new run, in a task of its own: if the caller goes away, the run is still counted and claimed.
+    /// Writes the new run, in a separate task: if the caller stops waiting, the run is still counted and claimed.
     async fn write_fork(
         &self,
         source: RunRow,
@@ -112,7 +112,7 @@ impl Engine {
             if matches!(copied, Ok(Some(_))) && !source.is_test {
                 engine.tally().change(source.workspace, &source.workflow, None, Status::Running);
             }
-            // The run is due and has no owner. It may have been written even if the database did not answer.
+            // The run is due and has no owner. It may have been written even if the database did not reply.
             let member = engine.member();
             let _ = member.claimer.send(ToClaimer::Room);
             let _ = reply.send(copied);
@@ -120,7 +120,7 @@ impl Engine {
         Ok(answer.await.map_err(|_| Error::Stopping)??)
     }
 
-    /// A fork that existed already. It shares the entries that it was given then, however far its original is by now.
+    /// A fork that already existed. It shares the entries that were copied then, however far its original is by now.
     async fn found(&self, run: RunId, past: &Past) -> Result<ForkedRun, ForkError> {
         let fork = self.read_past(run).await?;
         Ok(past.forked(run, false, past.shared_with(&fork)))
@@ -155,12 +155,12 @@ fn keyed_id(source: RunId, key: &str) -> RunId {
     RunId::new(Timestamp::from_millis(millis), u128::from_be_bytes(bytes))
 }
 
-/// What a fork must know about the journal of its original.
+/// The facts about the journal of its original that a fork needs.
 #[derive(Default)]
 struct Past {
     last: u64,
     has_ended: bool,
-    /// The seqs at which items end, and whether the run was over then.
+    /// The seqs at which items end, and whether the run had ended then.
     items: Vec<(u64, bool)>,
     /// The seqs at which items begin, with their commit ids.
     heads: Vec<(u64, CommitId)>,
@@ -218,7 +218,7 @@ impl Past {
         self.items.push((self.last, self.has_ended));
     }
 
-    /// The end of the item that holds an entry, or of the last one before the run was over.
+    /// The end of the item that contains an entry, or of the last item before the run ended.
     fn find(&self, at: Option<u64>) -> Result<u64, ForkError> {
         let usable = || self.items.iter().rev().find(|(_, has_ended)| !has_ended).map(|(seq, _)| *seq);
         let Some(at) = at else { return usable().ok_or(ForkError::Ended { usable: None }) };
@@ -229,7 +229,7 @@ impl Past {
         }
     }
 
-    /// The last entry that a fork has in common with this run: its own items have other commit ids.
+    /// The last entry that a fork shares with this run: its own items have other commit ids.
     fn shared_with(&self, fork: &Self) -> u64 {
         let own = fork.heads.iter().enumerate().find(|(index, head)| self.heads.get(*index) != Some(*head));
         own.map_or(fork.last, |(_, (seq, _))| seq - 1)
@@ -240,7 +240,7 @@ impl Past {
         ForkedRun { run, created, at, children, repeated: self.repeated(at) }
     }
 
-    /// The steps that were under way at an entry, or were performed after it.
+    /// The steps that were in progress at an entry, or were performed after it.
     fn repeated(&self, at: u64) -> Vec<StepKey> {
         let tasks = self.tasks.iter().filter(|(_, _, ended)| *ended > at);
         let steps: BTreeSet<_> = tasks.map(|(step, ..)| step.clone()).collect();
@@ -292,7 +292,7 @@ mod tests {
         past.apply(2, Some(named(2)), &completed("reserve"));
         past.apply(3, Some(named(3)), &completed("charge"));
         past.apply(4, Some(named(4)), &failed("ship"));
-        // What a call gives, or is refused, no worker has performed.
+        // No worker performs a call, or a call that was rejected.
         past.apply(
             5,
             Some(named(5)),

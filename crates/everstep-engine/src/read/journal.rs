@@ -9,10 +9,10 @@ use everstep_store::StoredEntry;
 use super::runs::Runs;
 use crate::error::Error;
 
-/// Entries that are read at once.
+/// The number of entries that are read together.
 const READ_BATCH_ENTRIES: usize = 50;
 
-/// One entry with what its row says, which is known also if this build cannot read the entry.
+/// One entry with the columns of its row, which are known even if this build cannot read the entry.
 #[derive(Debug)]
 pub struct JournalEntry {
     pub seq: u64,
@@ -23,7 +23,7 @@ pub struct JournalEntry {
     pub commit: Option<CommitId>,
     pub kind: Kind,
     pub step: Option<StepKey>,
-    /// 0 where there is none.
+    /// 0 if there is none.
     pub attempt: u32,
     /// The size of its stored payload.
     pub bytes: usize,
@@ -55,7 +55,7 @@ impl JournalEntry {
 }
 
 impl Runs {
-    /// The entries after one. The page ends with so many entries, or once it has so many bytes.
+    /// The entries after a seq. The page ends at the limit of entries, or when it reaches the limit of bytes.
     pub async fn journal(
         &self,
         run: RunId,
@@ -75,7 +75,7 @@ impl Runs {
         Ok(JournalPage { entries, next_after: has_more.then_some(after) })
     }
 
-    /// So many entries after one, decoded.
+    /// Entries after a seq, up to a limit, decoded.
     pub(super) async fn read_batch(&self, run: RunId, after: u64, limit: usize) -> Result<Vec<JournalEntry>, Error> {
         let batch = self.engine.world().runs.journal(run, after, limit).await?;
         Ok(batch.into_iter().map(JournalEntry::decode).collect())

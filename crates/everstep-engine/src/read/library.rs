@@ -1,4 +1,4 @@
-//! Workflow versions, compiled once. They are immutable, so they are kept for ever.
+//! Workflow versions, compiled once. They are immutable, so they are cached without expiry.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, RwLock};
@@ -21,9 +21,9 @@ use crate::ports::World;
 use crate::start::{Start, TEST};
 use crate::workers::{self, ServedWorkflow};
 
-/// Days for which an ended run is kept when neither the workflow nor the start says so.
+/// The number of days for which an ended run is kept if neither the workflow nor the start sets it.
 const RETENTION_DAYS_DEFAULT: u32 = 30;
-/// Days for which a test run is kept.
+/// The number of days for which a test run is kept.
 const TEST_RETENTION_DAYS: u32 = 1;
 /// Versions that are read at once.
 const VERSIONS_PAGE_SIZE: usize = 500;
@@ -44,7 +44,7 @@ enum Registration {
     Name,
 }
 
-/// Versions that were compiled, with their digests.
+/// Compiled versions, with their digests.
 type Compiled = BTreeMap<(WorkspaceId, String, u32), (String, Arc<Version>)>;
 
 /// The schemas of the inputs of code workflows that were compiled, with the digests of their registrations.
@@ -60,18 +60,18 @@ pub struct Library {
 /// How a definition is saved.
 #[derive(Clone, Copy, Debug)]
 pub struct SaveOptions {
-    /// Whether new runs take it from now on.
+    /// Whether new runs use it from now on.
     pub activate: bool,
-    /// What must be there already, or must not.
+    /// The state that the workflow must have.
     pub precondition: Precondition,
 }
 
-/// What became of a definition that was to be saved.
+/// The outcome of saving a definition.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DefinitionOutcome {
     Saved {
         version: u32,
-        /// Whether there was no version of that name before.
+        /// Whether the workflow had no version before.
         is_first: bool,
         /// The secrets that it names.
         secrets: Vec<NamedSecret>,
@@ -82,7 +82,7 @@ pub enum DefinitionOutcome {
     Unexpected { active: u32 },
 }
 
-/// A version with what a start needs of it.
+/// A version with the data that a start needs.
 #[derive(Debug)]
 pub struct Version {
     pub workflow: Arc<Workflow>,
@@ -121,7 +121,7 @@ impl Library {
         match self.save(workspace, name, definition, options).await? {
             DefinitionOutcome::Saved { version, .. } => Ok(Ok(version)),
             DefinitionOutcome::Invalid(problems) => Ok(Err(problems)),
-            DefinitionOutcome::Unexpected { .. } => unreachable!("nothing was expected"),
+            DefinitionOutcome::Unexpected { .. } => unreachable!("no state was expected"),
         }
     }
 
@@ -130,7 +130,7 @@ impl Library {
         graph::compile(definition, &*self.world.handlers, &*self.world.evaluate)
     }
 
-    /// Checks a definition and saves it as a version. The same definition as the newest version's is that version.
+    /// Checks a definition and saves it as a version. A definition that equals the newest version is that version.
     pub async fn save(
         &self,
         workspace: WorkspaceId,
@@ -163,7 +163,7 @@ impl Library {
         }
     }
 
-    /// A version of a workflow; the active one when none is named. The active pointer is never cached.
+    /// A version of a workflow; the active one if none is named. The active pointer is never cached.
     pub async fn find(&self, workspace: WorkspaceId, name: &str, version: Option<u32>) -> Result<Arc<Version>, Error> {
         match self.read(workspace, name, version).await? {
             Some(row) => self.version_from_row(workspace, row),
@@ -221,7 +221,7 @@ impl Library {
 
     /// The compiled form of a version that has a definition.
     fn find_compiled(&self, workspace: WorkspaceId, row: WorkflowRow) -> Result<Arc<Version>, Error> {
-        // The number of a version that was deleted may be another's by now.
+        // A deleted version's number may belong to another version by now.
         if let Some((_, version)) =
             self.cached(workspace, &row.name, row.version).filter(|(digest, _)| *digest == row.digest)
         {
@@ -234,7 +234,7 @@ impl Library {
         Ok(compiled)
     }
 
-    /// The version that a start takes.
+    /// The version that a start uses.
     pub async fn find_to_start(&self, start: &Start) -> Result<Arc<Version>, Error> {
         self.find_named(start.workspace, &start.workflow, start.version, start.allow_unserved).await
     }
@@ -270,7 +270,7 @@ impl Library {
             }
             None if allow_unserved => {
                 self.register_unserved(workspace, name, version.unwrap_or(1)).await.map_err(|error| match error {
-                    // There is a graph of that name, and no version of it is active.
+                    // A graph with that name exists, and no version of it is active.
                     Error::StyleConflict { .. } => missing(),
                     error => error,
                 })?;
@@ -332,7 +332,7 @@ impl Library {
         for served in workflows {
             check_name(&served.name)?;
             if !(1..=VERSION_MAX).contains(&served.version) {
-                return Err(Error::Invalid(format!("{}: a version is from 1 to {VERSION_MAX}", served.name)));
+                return Err(Error::Invalid(format!("{}: a version is a number from 1 to {VERSION_MAX}", served.name)));
             }
             let definition = match &served.input_schema {
                 Some(schema) => json!({INPUT_SCHEMA: schema.source()}),
@@ -363,7 +363,7 @@ impl Library {
         Ok(())
     }
 
-    /// The workflow of a run: a version of the library, or what a test run's journal begins with.
+    /// The workflow of a run: a version of the library, or the definition at the beginning of a test run's journal.
     pub async fn of_run(&self, row: &RunRow) -> Result<Arc<Workflow>, Error> {
         if row.is_test
             && let Some(definition) = self.held_by(row).await?
@@ -382,7 +382,7 @@ impl Library {
         Ok(Arc::clone(&version.workflow))
     }
 
-    /// The definition that a run's first entry holds.
+    /// The definition in a run's first entry.
     async fn held_by(&self, row: &RunRow) -> Result<Option<Payload>, Error> {
         let first = self.world.runs.journal(row.id, 0, 1).await?.into_iter().next();
         let Some(first) = first.map(JournalEntry::decode) else { return Ok(None) };
@@ -418,7 +418,7 @@ impl Library {
         Ok(Arc::new(Version { workflow, retention_days: TEST_RETENTION_DAYS, input_schema }))
     }
 
-    /// A version that was compiled, with its digest.
+    /// A compiled version, with its digest.
     fn cached(&self, workspace: WorkspaceId, name: &str, version: u32) -> Option<(String, Arc<Version>)> {
         let compiled = self.compiled.read().expect("no holder of the lock panics");
         compiled.get(&(workspace, name.to_owned(), version)).cloned()
@@ -437,23 +437,23 @@ fn digest(definition: &Payload) -> String {
     Sha256::digest(definition.json().as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The style of a version. A later build may have saved one that this build does not know. The caller may try again:
-/// another node may know it, or this one after its upgrade.
+/// The style of a version. A later build may have saved a style that this build does not know. The caller may try
+/// again: another node may know it, or this one after its upgrade.
 fn read_style(row: &WorkflowRow) -> Result<StyleName, Error> {
     StyleName::parse(&row.style).ok_or_else(|| {
         let (name, version, style) = (&row.name, row.version, &row.style);
         Error::Busy(format!(
-            "{name} version {version} is of style {style:?}, which this node does not know; upgrade it"
+            "{name} version {version} has the style {style:?}, which this node does not know; upgrade the node"
         ))
     })
 }
 
-/// A workflow of which the server knows nothing but its name.
+/// A workflow of which the server knows only the name.
 fn code(name: &str, version: u32) -> Workflow {
     Workflow { name: name.to_owned(), version, style: Style::Code, is_unsaved: false }
 }
 
-/// A workflow that is in no library.
+/// A workflow that is not saved.
 fn unsaved(name: &str, graph: Graph) -> Workflow {
     Workflow { name: name.to_owned(), version: 0, style: Style::Graph(graph), is_unsaved: true }
 }
@@ -463,16 +463,18 @@ fn cannot_run(name: &str, version: u32, problems: &[Problem]) -> Error {
     Error::Invalid(format!("this server cannot run {name} version {version}: {}", first.unwrap_or_default()))
 }
 
-/// Words that stand in the place of a name in the paths of the API.
+/// Words of the API's paths, which cannot be names of workflows.
 const RESERVED: &[&str] = &["import", "validate"];
 
 fn check_name(name: &str) -> Result<(), Error> {
     if !is_name(name) {
         let hint = "1 to 128 lowercase letters, digits, `_` or `-`, beginning with a letter or digit";
-        return Err(Error::Invalid(format!("{name:?} cannot be a workflow's name: {hint}")));
+        return Err(Error::Invalid(format!("{name:?} is not a valid name of a workflow: {hint}")));
     }
     if RESERVED.contains(&name) {
-        return Err(Error::Invalid(format!("{name:?} cannot be a workflow's name: the API uses that word")));
+        return Err(Error::Invalid(format!(
+            "{name:?} is not a valid name of a workflow: the API uses that word in its paths"
+        )));
     }
     Ok(())
 }

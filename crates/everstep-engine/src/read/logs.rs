@@ -7,13 +7,13 @@ use everstep_core::time::Timestamp;
 use super::runs::Runs;
 use crate::error::Error;
 
-/// Entries that are read at once.
+/// The number of entries that are read together.
 const READ_BATCH_ENTRIES: usize = 500;
 
 /// A line that a step has written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogLine {
-    /// The entry that holds it.
+    /// The entry that contains it.
     pub seq: u64,
     pub step: StepKey,
     pub attempt: u32,
@@ -30,7 +30,7 @@ pub struct LogPage {
 }
 
 impl Runs {
-    /// What the steps of a run have logged after an entry, in order: all, or of one step. The page ends with the first
+    /// The log lines of a run's steps after an entry, in order: of all steps, or of one. The page ends with the first
     /// attempt that fills it; the lines of an attempt stay together.
     pub async fn logs(&self, run: RunId, mut after: u64, limit: usize, step: Option<&str>) -> Result<LogPage, Error> {
         let (mut lines, mut has_more) = (Vec::new(), true);

@@ -15,11 +15,11 @@ use super::snapshot::RunSnapshot;
 use crate::engine::Engine;
 use crate::error::Error;
 
-/// Entries that are read at once to fold a state.
+/// The number of entries that are read together to fold a state.
 const FOLD_BATCH_ENTRIES: usize = 500;
 
-/// Reads runs: the only code that pages through journals, decodes them, and decides what to do about snapshots and
-/// entries that this build cannot read.
+/// Reads runs: the only code that pages through journals, decodes them, and handles snapshots and entries that this
+/// build cannot read.
 #[derive(Clone)]
 pub struct Runs {
     pub(super) engine: Engine,
@@ -87,12 +87,12 @@ impl Runs {
 }
 
 impl LoadedRun {
-    /// What the run does, by its state; none if it has ended or cannot be read.
+    /// The activity of the run, by its state; none if it has ended or cannot be read.
     pub fn snapshot(&self) -> Option<RunSnapshot> {
         self.state.as_ref().filter(|_| self.row.ended_at.is_none()).map(RunSnapshot::from_state)
     }
 
-    /// The status by the state, or by the row where the state cannot be read.
+    /// The status by the state, or by the row if the state cannot be read.
     pub fn status(&self) -> Status {
         self.state.as_ref().map_or(self.row.status, State::status)
     }

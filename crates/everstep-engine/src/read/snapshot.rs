@@ -1,4 +1,4 @@
-//! What a run does at one moment, without its context.
+//! The activity of a run at one moment, without its context.
 
 use everstep_core::failure::Failure;
 use everstep_core::ids::{RunId, StepKey};
@@ -7,10 +7,10 @@ use everstep_core::run::{OpenActivity, OpenStep, State};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 
-/// Open steps that a snapshot lists.
+/// The maximum number of open steps in a snapshot.
 const OPEN_STEPS_MAX: usize = 100;
 
-/// What a run does at one moment.
+/// The activity of a run at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunSnapshot {
     /// The seq of the last entry that is part of it.
@@ -19,21 +19,21 @@ pub struct RunSnapshot {
     /// Why it is paused or has failed.
     pub failure: Option<Failure>,
     pub paused_at: Option<Timestamp>,
-    /// The steps under way, loops and scopes last.
+    /// The steps in progress, loops and scopes last.
     pub open: Vec<StepSnapshot>,
-    /// The number of open steps beside those.
+    /// The number of open steps beyond those.
     pub more: usize,
-    /// The worker that has the run's turn.
+    /// The worker that holds the run's turn.
     pub worker: Option<String>,
 }
 
-/// A step under way.
+/// A step in progress.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepSnapshot {
     pub step: StepKey,
     pub attempt: u32,
     pub since: Option<Timestamp>,
-    /// When it continues by itself.
+    /// When it continues without an input.
     pub due: Option<Timestamp>,
     pub activity: StepActivity,
 }
@@ -48,9 +48,9 @@ pub enum StepActivity {
     Wait { event: String, pattern: Payload },
     /// It waits for the end, or the start, of another run.
     Child { run: RunId },
-    /// It failed and is tried again.
+    /// It failed and is retried.
     Retry,
-    /// Steps inside it are under way.
+    /// Steps inside it are in progress.
     Body,
     /// It continues at once.
     Soon,

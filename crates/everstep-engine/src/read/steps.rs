@@ -11,9 +11,9 @@ use super::journal::JournalEntry;
 use super::runs::Runs;
 use crate::error::Error;
 
-/// Entries that are read at once.
+/// The number of entries that are read together.
 const READ_BATCH_ENTRIES: usize = 200;
-/// A page takes no more steps once the entries that were read for it have this many bytes.
+/// A page takes no further steps when the entries that were read for it have this many bytes.
 const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// A page of steps, in the order in which they began.
@@ -44,7 +44,7 @@ impl Runs {
     }
 }
 
-/// Takes the steps that begin after an entry, as many as the page has room for, and folds what becomes of them.
+/// Collects the steps that begin after an entry, as many as the page has room for, and folds their later entries.
 struct PageBuilder {
     story: Story,
     after: u64,
@@ -86,7 +86,7 @@ impl PageBuilder {
         if is_after && self.story.begins_step(entry) {
             if self.is_full() {
                 self.has_more = true;
-                // A story that is not whole need not know the steps of other pages.
+                // A story that is not whole need not contain the steps of other pages.
                 if !self.story.is_whole() {
                     return;
                 }
@@ -108,7 +108,7 @@ impl PageBuilder {
         self.after + 1..=self.last
     }
 
-    /// The page. The steps that are open in a run that has ended are cancelled, whatever could be read.
+    /// The page. Open steps of a run that has ended are cancelled, even if not all entries could be read.
     fn finish(mut self, has_ended: bool) -> StepPage {
         if has_ended {
             self.story.end_unread();
@@ -178,7 +178,7 @@ mod tests {
     fn a_page_ends_with_its_limit_and_the_next_begins_there() {
         let events = [skipped("z"), dispatched("a", 1), completed("a", 1), skipped("b"), dispatched("c", 1)];
         assert!(!page(None, &events[..3], 1, 1).is_settled(), "a later step may follow");
-        assert!(page(None, &events, 1, 1).is_settled(), "the page is full and its steps are over");
+        assert!(page(None, &events, 1, 1).is_settled(), "the page is full and its steps have ended");
         assert_eq!(keys(&page(None, &events, 1, 1).finish(false)), found(&["a"], Some(2)));
         assert_eq!(keys(&page(None, &events, 2, 1).finish(false)), found(&["b"], Some(4)));
         assert_eq!(keys(&page(None, &events, 2, 9).finish(false)), found(&["b", "c"], None));

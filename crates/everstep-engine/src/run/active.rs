@@ -35,28 +35,28 @@ pub(crate) enum RunSlot {
 #[derive(Default)]
 pub(crate) struct Loading {
     pub(crate) mailbox: VecDeque<Envelope>,
-    /// Who performed the run before it was loaded again. The work goes on while the journal is read.
+    /// The performer of the run before it was loaded again. Its work continues while the journal is read.
     pub(crate) performer: Performer,
     /// The run's permit, if it is counted as this node's.
     pub(crate) permit: Option<RunPermit>,
-    /// Whether it was claimed after the read began: the result of the read may be older than the claim.
+    /// Whether the run was claimed after the read began: the result of the read may be older than the claim.
     pub(crate) must_reload: bool,
-    /// The seq at which an item was refused before.
+    /// The seq at which an item was rejected before.
     pub(crate) conflict: Option<u64>,
-    /// What is decided before anything else, and alone: that the run is paused, or that it fails.
+    /// Decided before anything else, and alone: that the run is paused, or that it fails.
     pub(crate) urgent: Option<Input>,
 }
 
-/// What the shard does with a run after a message.
+/// The action of the shard on a run after a message.
 #[must_use]
 pub(crate) enum Next {
     /// It stays in memory: an item is in flight, or it waits for its timer.
     Keep,
-    /// A guest leaves memory. If it was claimed in the meantime, it is loaded again, as its owner.
+    /// A guest leaves memory. If it was claimed in the interval, it is loaded again, as its owner.
     Park,
     /// Its state is discarded and read again.
     Reload(Box<Loading>),
-    /// It leaves memory, and all that belonged to it has been settled.
+    /// It leaves memory, and everything that belonged to it is settled.
     Drop,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct ActiveRun {
     pub(super) workspace: WorkspaceId,
     pub(super) workflow: Arc<Workflow>,
     pub(super) is_test: bool,
-    /// Which workers the run needs; empty if the server performs it.
+    /// The workers that the run needs; empty if the server performs it.
     pub(super) lane: Arc<str>,
     pub(super) state: State,
     /// The status that the run's row shows.
@@ -79,9 +79,9 @@ pub(crate) struct ActiveRun {
     pub(super) children: Children,
     /// The seq of the last snapshot.
     pub(super) snapshot_seq: u64,
-    /// The seq at which an item was refused before the run was loaded again.
+    /// The seq at which an item was rejected before the run was loaded again.
     pub(super) conflict: Option<u64>,
-    /// What the shard's schedule knows of the run.
+    /// The schedule's record of the run.
     scheduled: Scheduled,
 }
 
@@ -132,10 +132,11 @@ impl ActiveRun {
         Ok(run)
     }
 
-    /// Takes over what waited while the run was loaded, starts its children, and goes on.
+    /// Takes over the inputs that waited while the run was loaded, starts its children, and continues.
     ///
-    /// Rows of the inbox come twice: with the run as it was read, and by the inbox reader. The read is the truth. A row
-    /// that only the reader brought was answered before the read, or was written after it: the inbox is read again.
+    /// Rows of the inbox arrive twice: with the loaded run, and from the inbox reader. The loaded run is authoritative.
+    /// A row that only the reader delivered was answered before the load, or was written after it: the inbox is read
+    /// again.
     pub(crate) fn take_over(&mut self, loading: Loading, loaded: &StoredRun, services: &mut Services) -> Next {
         let is_owner = self.ownership == Ownership::Owner;
         let wake_at = loaded.run.wake_at;
@@ -146,8 +147,8 @@ impl ActiveRun {
         if is_owner {
             self.mailbox.push(Envelope::new(Input::Settle));
         } else if wake_at == Timestamp::NEVER && !self.state.is_paused() && !self.state.has_ended() {
-            // It was parked, so its children exist. (A run that was released is due; one that is paused or has failed
-            // may have children that were not started.)
+            // It was parked, so its children exist. (A released run is due; a paused or failed run may have children
+            // that were not started.)
             self.children.all_exist(&self.state);
         }
         let rows: BTreeSet<_> = loaded.inbox.iter().map(|arrival| arrival.id).collect();
@@ -243,19 +244,19 @@ impl ActiveRun {
         self.mailbox.extend(envelopes);
     }
 
-    /// Ends the run's stay because this node stops: what waits was not written.
+    /// Ends the run's stay in memory because this node stops: waiting inputs were not written.
     pub(crate) fn into_parts(self) -> (Performer, VecDeque<Envelope>) {
         let Self { performer, mut mailbox, .. } = self;
         (performer, mailbox.take_waiting())
     }
 
-    /// Whether an inbox row waits here, is being answered, or was.
+    /// Whether an inbox row waits here, is being answered, or was answered.
     pub(super) fn has_row(&self, envelope: &Envelope) -> bool {
         let Some(row) = envelope.inbox else { return false };
         self.mailbox.has_row(row) || self.in_flight.as_ref().is_some_and(|in_flight| in_flight.answers_row(row))
     }
 
-    /// Where the run is to be after its next item.
+    /// The state of ownership of the run after its next item.
     pub(crate) fn rest_after(&self, now: Timestamp, park_after: Duration) -> Rest {
         if self.state.has_ended() {
             return Rest::Ended;
@@ -270,7 +271,7 @@ impl ActiveRun {
         if due > now.plus(park_after) { Rest::Parked(due) } else { Rest::Active }
     }
 
-    /// Whether the run does nothing but wait for a timer.
+    /// Whether the run only waits for a timer.
     pub(crate) fn is_idle(&self) -> bool {
         self.ownership == Ownership::Owner
             && self.in_flight.is_none()

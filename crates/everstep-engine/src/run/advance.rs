@@ -1,4 +1,4 @@
-//! Takes a run one item further.
+//! Advances a run by one item.
 
 use everstep_core::planted::{self, Bug};
 use everstep_core::time::Timestamp;
@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::shard::Services;
 
 impl ActiveRun {
-    /// Takes an input. An inbox row that is known already is ignored.
+    /// Accepts an input. A known inbox row is ignored.
     pub(crate) fn receive(&mut self, envelope: Envelope, services: &mut Services) -> Next {
         if self.has_row(&envelope) {
             return Next::Keep;
@@ -22,7 +22,7 @@ impl ActiveRun {
         self.advance(services)
     }
 
-    /// Takes all waiting inputs through the core and hands one item to the committer.
+    /// Passes all waiting inputs through the core and submits one item to the committer.
     pub(crate) fn advance(&mut self, services: &mut Services) -> Next {
         if self.in_flight.is_some() {
             return Next::Keep;
@@ -31,7 +31,7 @@ impl ActiveRun {
         let mut decided = self.decide_all(services.cx(now));
         self.seek_worker(&mut decided, now, services);
         let rest = match self.rest_after(now, services.options.park_after) {
-            // Paused in the item that dispatches a task: the task is performed, and its result comes here.
+            // Paused in the item that dispatches a task: the task is performed, and its result arrives here.
             Rest::Parked(_) if decided.entries.iter().any(propose::is_task) => Rest::Active,
             rest => rest,
         };
@@ -44,13 +44,13 @@ impl ActiveRun {
         self.propose(Decided::default(), Rest::Parked(due), now, services)
     }
 
-    /// Has a decision committed.
+    /// Submits a decision to the committer.
     fn propose(&mut self, decided: Decided, rest: Rest, now: Timestamp, services: &mut Services) -> Next {
         let is_owner = self.ownership == Ownership::Owner;
         let leaves = is_owner && rest != Rest::Active;
         let has_rows = decided.answered.iter().any(|(envelope, _)| envelope.inbox.is_some());
-        // Only the owner renews the rows of waits. Two guests would write the same rows at once, and no gate would
-        // refuse either.
+        // Only the owner renews the rows of waits. Two guests would write the same rows at the same time, and no gate
+        // would reject either.
         let renews_waits = self.waits.must_renew() && is_owner;
         if decided.entries.is_empty() && !has_rows && !leaves && !renews_waits {
             self.answer_unwritten(decided, services);
@@ -73,12 +73,13 @@ impl ActiveRun {
         Next::Keep
     }
 
-    /// A guest that stays becomes this node's with its next item, so it needs a place. Without one the item is written
-    /// and its callers are answered, but the run is due at once: a claim takes it when a place becomes free.
+    /// A guest that stays in memory becomes this node's run with its next item, so it needs a permit. Without one the
+    /// item is written and its callers receive their replies, but the run is due at once: a claim takes it when a
+    /// permit is free.
     ///
-    /// An item that dispatches a task is the exception. A task is performed by the node that dispatches it; to write
-    /// the dispatch and leave would cost the task an attempt. To record the input without what follows from it would
-    /// lose the next signal: the wait for it would not be open yet.
+    /// An item that dispatches a task is the exception. The node that dispatches a task performs it; writing the
+    /// dispatch and releasing the run would cost the task an attempt. Recording the input without its consequences
+    /// would lose the next signal: the wait for it would not be open yet.
     fn find_place(&mut self, decided: &Decided, now: Timestamp, services: &Services) -> Rest {
         if self.has_place(services) {
             return Rest::Active;
@@ -90,7 +91,7 @@ impl ActiveRun {
         Rest::Parked(now)
     }
 
-    /// Whether the run has a place on this node, or gets one now.
+    /// Whether the run has a permit on this node, or gets one now.
     pub(super) fn has_place(&mut self, services: &Services) -> bool {
         if self.permits.held.is_none() {
             self.permits.held = services.try_permit(&self.lane);
@@ -98,12 +99,12 @@ impl ActiveRun {
         self.permits.held.is_some()
     }
 
-    /// Answers inputs that write nothing. No gate is asked: the state here is sure to be the newest only while no
+    /// Replies to inputs that write nothing. No gate is checked: the state here is certainly the newest only while no
     /// other node can own the run.
     fn answer_unwritten(&self, decided: Decided, services: &Services) {
         let is_sure = self.ownership == Ownership::Guest || services.may_dispatch();
         for (envelope, reply) in decided.answered {
-            let unsure = || Error::Busy("this node has lost contact with its database; try again".to_owned());
+            let unsure = || Error::Busy("this node has lost the connection to its database; try again".to_owned());
             envelope.answer(if is_sure { Ok(reply) } else { Err(unsure()) });
         }
     }

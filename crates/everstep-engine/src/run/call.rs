@@ -61,7 +61,7 @@ impl Call {
             match self.try_once().await {
                 Ok(input) => break input,
                 Err(Error::Stopping) => return,
-                Err(error) => tracing::warn!(child = %self.child.run, %error, "a child was not started; retrying"),
+                Err(error) => tracing::warn!(child = %self.child.run, %error, "a child run was not started; retrying"),
             }
             drop(permit);
             self.world.sleep(delay).await;
@@ -70,11 +70,11 @@ impl Call {
                 return;
             }
         };
-        // A parent that has left memory looks for its children when it is loaded.
+        // A parent that has left memory looks up its children when it is loaded.
         let _ = self.me.send(ToShard::Input(self.parent.run, Envelope::new(input)));
     }
 
-    /// Whether the parent has ended or is gone. If the store does not answer, it has not.
+    /// Whether the parent has ended or no longer exists. If the store does not reply, it has not.
     async fn is_unwanted(&self) -> bool {
         let parent = self.world.runs.get_run(self.workspace, self.parent.run).await;
         parent.is_ok_and(|parent| parent.is_none_or(|parent| parent.ended_at.is_some()))

@@ -1,7 +1,7 @@
 //! The child runs of a run: which exist, and which are being started.
 //!
-//! The entry that dispatches a step names the child's id, so a start can be repeated without harm.
-//! **Invariant**: a run does not park before all its children are known to exist. Nothing else would start them.
+//! The entry that dispatches a step contains the child's id, so a start can be repeated safely. **Invariant**: a run
+//! does not park before all its children are known to exist. Nothing else would start them.
 
 use std::collections::BTreeSet;
 
@@ -12,10 +12,10 @@ use super::active::ActiveRun;
 use super::call::Call;
 use crate::shard::Services;
 
-/// What is known of the children of a run.
+/// The known state of the children of a run.
 #[derive(Default)]
 pub(crate) struct Children {
-    /// Children that are being started, or were.
+    /// Children whose start is in progress or done.
     called: BTreeSet<RunId>,
     /// Children that exist.
     born: BTreeSet<RunId>,
@@ -26,19 +26,19 @@ impl Children {
         self.born.insert(child);
     }
 
-    /// All open children exist: a run that was parked had started them.
+    /// Records that all open children exist: a parked run had started them.
     pub(super) fn all_exist(&mut self, state: &State) {
         if state.has_open_children() {
             self.born.extend(open_children(state));
         }
     }
 
-    /// Whether a child is not known to exist.
+    /// Whether a child may not exist.
     pub(super) fn are_missing(&self, state: &State) -> bool {
         state.has_open_children() && !state.is_paused() && open_children(state).any(|run| !self.born.contains(&run))
     }
 
-    /// Forgets a child whose step is no longer open.
+    /// Removes a child whose step is no longer open.
     pub(super) fn forget_settled(&mut self, state: &State, input: &Input) {
         if let Input::ChildStarted { step, attempt, child } | Input::ChildEnded { step, attempt, child, .. } = input
             && state.parent_of(step, *attempt).is_none()
@@ -62,7 +62,7 @@ fn open_children(state: &State) -> impl Iterator<Item = RunId> {
 }
 
 impl ActiveRun {
-    /// Starts the children that are not known to exist.
+    /// Starts the children that may not exist.
     pub(super) fn start_children(&mut self, services: &Services) {
         if !self.state.has_open_children() || self.state.has_ended() {
             return;

@@ -1,4 +1,4 @@
-//! Takes the inputs of a run through the core.
+//! Passes the inputs of a run through the core.
 
 use everstep_core::code::Report;
 use everstep_core::journal::Entry;
@@ -11,7 +11,7 @@ use super::active::ActiveRun;
 use super::mailbox::{Envelope, ReplyTo};
 use crate::error::Error;
 
-/// What the inputs of a run led to: the content of its next item.
+/// The result of the inputs of a run: the content of its next item.
 #[derive(Default)]
 pub(crate) struct Decided {
     pub(crate) entries: Vec<Entry>,
@@ -21,7 +21,7 @@ pub(crate) struct Decided {
 }
 
 impl Decided {
-    /// Whether a report of a turn was refused.
+    /// Whether a report of a turn was rejected.
     fn has_refused(&self, turn: u32) -> bool {
         let is_of_turn = |envelope: &Envelope| matches!(&envelope.input, Input::Report { turn: of, .. } if *of == turn);
         self.answered.iter().any(|(envelope, reply)| matches!(reply, Reply::Refused { .. }) && is_of_turn(envelope))
@@ -29,12 +29,12 @@ impl Decided {
 }
 
 impl ActiveRun {
-    /// Decides one input alone, without what follows from it.
+    /// Decides one input alone, without its consequences.
     pub(crate) fn record(&mut self, input: Input, cx: Cx<'_>) -> Vec<Entry> {
         decide::record(&self.workflow, &mut self.state, input, cx)
     }
 
-    /// Takes due timers and all waiting inputs through the core, each on the state that the one before left.
+    /// Passes due timers and all waiting inputs through the core, each on the state after the previous one.
     pub(crate) fn decide_all(&mut self, cx: Cx<'_>) -> Decided {
         let mut decided = Decided::default();
         if let Some(input) = self.mailbox.take_urgent() {
@@ -57,13 +57,14 @@ impl ActiveRun {
         decided
     }
 
-    /// Whether the run does not exist for the sender: it is of another workspace, or a worker does not serve its lane.
+    /// Whether the run does not exist for the sender: it belongs to another workspace, or the worker does not serve its
+    /// lane.
     fn is_hidden_from(&self, envelope: &Envelope) -> bool {
         envelope.workspace.is_some_and(|workspace| workspace != self.workspace)
             || matches!(&envelope.reply_to, ReplyTo::Worker(session, _) if !session.serves(&self.lane))
     }
 
-    /// Updates what the engine knows beside the journal.
+    /// Updates the state of the engine that is not in the journal.
     fn note_input(&mut self, envelope: &Envelope, decided: &Decided) -> Noted {
         match &envelope.input {
             Input::Result { step, attempt, .. } => self.finish_task(step, *attempt),
@@ -72,7 +73,7 @@ impl ActiveRun {
                 let has_refused = matches!(**report, Report::Blocked { .. }) && decided.has_refused(*turn);
                 self.hear(*turn, report, &envelope.reply_to, has_refused);
             }
-            // A function that only waited can run from the top again when there is something for it.
+            // A function that only waited runs from the top again when it has something to do.
             Input::LoseTurn { turn } => {
                 if self.lose_unused_turn(*turn) {
                     return Noted::Settled;
@@ -123,6 +124,6 @@ impl ActiveRun {
 #[derive(PartialEq)]
 enum Noted {
     Undecided,
-    /// It concerns only what the engine knows beside the journal.
+    /// It concerns only state that is not in the journal.
     Settled,
 }

@@ -15,13 +15,13 @@ use super::mailbox::Envelope;
 use crate::error::Error;
 use crate::start::ShardReply;
 
-/// An item on its way to the store, and what happens once it is written.
+/// An item on its way to the store, and the actions after its commit.
 pub(crate) struct InFlight {
     /// The inputs that the item answers, with their replies.
     pub(crate) answered: Vec<(Envelope, Reply)>,
     /// The reply to a start.
     pub(crate) start: Option<oneshot::Sender<Result<ShardReply, Error>>>,
-    /// The row that a start creates, if its caller asked for it.
+    /// The row that a start creates, if its caller requested it.
     pub(crate) row: Option<Box<RunRow>>,
     /// Tasks that are performed once the item is durable.
     pub(crate) dispatched: Vec<(StepKey, u32)>,
@@ -38,7 +38,7 @@ pub(crate) struct InFlight {
     pub(crate) status: Status,
 }
 
-/// Where a run is once its item is written.
+/// The state of ownership of a run after its item is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rest {
     /// It stays with this node.

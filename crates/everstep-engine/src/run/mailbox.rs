@@ -1,4 +1,4 @@
-//! The inputs of a run that are not decided yet, and where their replies go.
+//! The inputs of a run that are not decided yet, and the receivers of their replies.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use tokio::sync::oneshot;
 use crate::error::Error;
 use crate::workers::{self, Session};
 
-/// How many answered inbox rows a run remembers.
+/// The number of answered inbox rows that a run remembers.
 const ANSWERED_ROWS_MAX: usize = 64;
 
-/// An input, and where its reply goes.
+/// An input, and the receiver of its reply.
 pub(crate) struct Envelope {
     pub(crate) input: Input,
     pub(crate) reply_to: ReplyTo,
@@ -48,12 +48,12 @@ impl Envelope {
         }
     }
 
-    /// Decodes an inbox row. A row that cannot be decoded stays for a build that can.
+    /// Decodes an inbox row. A row that cannot be decoded stays for a build that can decode it.
     pub(crate) fn from_row(arrival: &InboxRow) -> Option<Self> {
         match serde_json::from_slice(&arrival.input) {
             Ok(input) => Some(Self { inbox: Some(arrival.id), ..Self::new(input) }),
             Err(error) => {
-                tracing::error!(run = %arrival.run, %error, "an inbox row cannot be decoded");
+                tracing::error!(run = %arrival.run, %error, "an inbox row cannot be decoded; a build that knows its format can");
                 None
             }
         }
@@ -62,18 +62,18 @@ impl Envelope {
     pub(crate) fn answer(self, answer: Result<Reply, Error>) {
         match self.reply_to {
             ReplyTo::Discard => {}
-            // The caller may have gone.
+            // The caller may have stopped waiting.
             ReplyTo::Caller(reply) => _ = reply.send(answer),
             ReplyTo::Worker(session, n) => session.put(workers::report_reply(n, self.seq, answer)),
         }
     }
 }
 
-/// Who receives the reply to an input.
+/// The receiver of the reply to an input.
 pub(crate) enum ReplyTo {
     Discard,
     Caller(oneshot::Sender<Result<Reply, Error>>),
-    /// The worker that sent a report, under this number.
+    /// The worker that sent a report, with the number of the report.
     Worker(Arc<Session>, u64),
 }
 
@@ -94,7 +94,7 @@ pub(crate) struct Mailbox {
     /// Whether the last decision was cut because its item was full: the core derives the rest first.
     has_more: bool,
     waiting: VecDeque<Envelope>,
-    /// Inbox rows that were answered lately. A read of the inbox that began before the answer still returns them.
+    /// Recently answered inbox rows. A read of the inbox that began before the answer still returns them.
     answered: VecDeque<InboxId>,
 }
 
@@ -124,7 +124,7 @@ impl Mailbox {
         self.waiting.is_empty() && !self.has_more
     }
 
-    /// What is decided next: the rest of a full item, then a due timer, then the input that waited longest.
+    /// The next input to decide: the rest of a full item, then a due timer, then the input that has waited longest.
     pub(crate) fn next(&mut self, state: &State, now: Timestamp) -> Option<Envelope> {
         if std::mem::take(&mut self.has_more) {
             return Some(Envelope::new(Input::Settle));
@@ -135,7 +135,7 @@ impl Mailbox {
         }
     }
 
-    /// Takes all that waits, for a run that leaves memory or is loaded again.
+    /// Takes all waiting inputs, for a run that leaves memory or is loaded again.
     pub(crate) fn take_waiting(&mut self) -> VecDeque<Envelope> {
         std::mem::take(&mut self.waiting)
     }
@@ -145,7 +145,7 @@ impl Mailbox {
         self.waiting.retain(|envelope| envelope.reply_to.has_receiver() || envelope.inbox.is_some());
     }
 
-    /// Drops everything that waits: what a planted bug does.
+    /// Drops all waiting inputs, as a planted bug does.
     pub(crate) fn clear(&mut self) {
         self.waiting.clear();
     }
@@ -168,7 +168,7 @@ impl Mailbox {
         ended.collect()
     }
 
-    /// Whether an inbox row waits here or was answered lately.
+    /// Whether an inbox row waits here or was recently answered.
     pub(crate) fn has_row(&self, row: InboxId) -> bool {
         self.answered.contains(&row) || self.waiting.iter().any(|envelope| envelope.inbox == Some(row))
     }
@@ -201,7 +201,7 @@ pub(crate) fn is_derived(input: &Input) -> bool {
     }
 }
 
-/// Whether an input answers something that a run in memory asked for. A run that has left memory does not need it.
+/// Whether an input is the result of an action of the run in memory. A run that has left memory does not need it.
 pub(crate) fn is_own_result(input: &Input) -> bool {
     match input {
         Input::Result { .. } | Input::ChildStarted { .. } | Input::ChildEnded { .. } | Input::LoseTurn { .. } => true,

@@ -1,7 +1,8 @@
 //! One run in memory: its state, the inputs that wait, and the item on its way to the store.
 //!
-//! * `active` holds the parts together, and answers questions about the run.
-//! * `decide` takes inputs through the core; `advance` has the result committed; `settle` acts on the verdict.
+//! * `active` combines the parts, and answers questions about the run.
+//! * `decide` passes inputs through the core; `advance` submits the result to the committer; `settle` acts on the
+//!   verdict.
 //! * `mailbox`, `in_flight`, `ownership`, `performer`, `waits` and `children` are the parts.
 //!
 //! A method that may end the run's stay in memory returns a [`Next`]; the shard applies it.

@@ -1,4 +1,4 @@
-//! Who performs the steps of a run. All differences between the two are in this file.
+//! The performer of a run's steps. All differences between the two kinds are in this file.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ use crate::workers::{Seat, TurnEnd, WorkerTurn};
 pub(crate) enum Performer {
     /// Handlers of this server perform the run's tasks.
     Server(Tasks),
-    /// A worker runs the workflow's function, a turn at a time.
+    /// A worker runs the workflow's function, one turn at a time.
     Worker(WorkerTurn),
 }
 
@@ -33,7 +33,7 @@ impl Default for Performer {
     }
 }
 
-/// A run needs a worker, and none of its lane has a free seat.
+/// A run needs a worker, and no session of its lane has a free seat.
 pub(crate) struct NoSeat;
 
 impl Performer {
@@ -58,7 +58,7 @@ impl Performer {
         }
     }
 
-    /// Whether a worker runs the function, and it does not only wait.
+    /// Whether a worker runs the function, and the function does not only wait.
     pub(super) fn is_busy(&self) -> bool {
         match self {
             Self::Server(_) => false,
@@ -66,7 +66,7 @@ impl Performer {
         }
     }
 
-    /// The worker does not have this turn any longer.
+    /// Records that the worker no longer holds this turn.
     pub(crate) fn give_back(&mut self, turn: u32) {
         match self {
             Self::Server(_) => {}
@@ -92,7 +92,7 @@ impl Performer {
 }
 
 impl ActiveRun {
-    /// Takes over what performed the run before it was loaded again. `due_by_row` is when its row says it is due.
+    /// Takes over the performer of the run before it was loaded again. `due_by_row` is the wake time of its row.
     pub(super) fn adopt_performer(&mut self, before: Performer, due_by_row: Timestamp) {
         match (&mut self.performer, before) {
             (Performer::Server(tasks), Performer::Server(before)) => {
@@ -122,7 +122,7 @@ impl ActiveRun {
         }
     }
 
-    /// Notes what was decided, and finds a worker if the run needs one. The turn's entry joins the decision.
+    /// Records the decision, and finds a worker if the run needs one. The turn's entry is added to the decision.
     pub(super) fn seek_worker(&mut self, decided: &mut Decided, now: Timestamp, services: &Services) {
         let Performer::Worker(turn) = &mut self.performer else { return };
         turn.note(&self.state, &decided.entries);
@@ -138,7 +138,7 @@ impl ActiveRun {
         self.take_seat(seat, decided, services.cx(now));
     }
 
-    /// Gives the run to a worker, in the item that is being made.
+    /// Assigns the run to a worker, in the item that is being made.
     pub(crate) fn take_seat(&mut self, seat: Seat, decided: &mut Decided, cx: Cx<'_>) {
         let Performer::Worker(turn) = &mut self.performer else { return };
         if !seat.is_kept {
@@ -159,7 +159,7 @@ impl ActiveRun {
         }
     }
 
-    /// Takes from a worker's report what is not for the journal.
+    /// Handles the parts of a worker's report that are not journaled.
     pub(super) fn hear(&mut self, turn: u32, report: &Report, reply_to: &ReplyTo, has_refused: bool) {
         match &mut self.performer {
             Performer::Server(_) => {}
@@ -167,7 +167,7 @@ impl ActiveRun {
         }
     }
 
-    /// A turn is lost. False if the journal must record it: a function that only waited loses no work.
+    /// A turn is lost. False if the journal must record the loss: a function that only waited loses no work.
     pub(super) fn lose_unused_turn(&mut self, turn: u32) -> bool {
         match &mut self.performer {
             Performer::Server(_) => true,
@@ -181,7 +181,7 @@ impl ActiveRun {
         }
     }
 
-    /// The entry that a report repeats, if the journal knows its step.
+    /// The entry that a report repeats, if the journal contains its step.
     pub(super) fn reported_seq(&self, input: &Input) -> Option<u64> {
         let step = input.report().and_then(Report::step)?;
         Some(self.state.code()?.step(step)?.seq)
@@ -193,7 +193,7 @@ impl ActiveRun {
         if self.state.is_paused() { self.performer.has_tasks() } else { self.state.has_open_tasks() }
     }
 
-    /// What the performer demands of the run after its next item; `None` where a timer decides.
+    /// The state of ownership that the performer demands after the run's next item; `None` if a timer decides.
     pub(super) fn performer_rest(&self, now: Timestamp) -> Option<Rest> {
         match &self.performer {
             Performer::Server(_) => None,
@@ -206,7 +206,7 @@ impl ActiveRun {
         match &mut self.performer {
             Performer::Server(tasks) => tasks.keep_open(&self.state),
             Performer::Worker(turn) => {
-                // The run was due in its lane and is not any longer: this node must find it a worker.
+                // The run is no longer due in its lane: this node must find a worker for it.
                 let was_due = turn.is_due_by_row(&self.state, self.ownership);
                 if ownership == Ownership::Owner && was_due {
                     turn.want_if_idle();
@@ -234,7 +234,7 @@ impl ActiveRun {
         self.mailbox.extend(lost);
     }
 
-    /// Hands committed tasks to their handlers.
+    /// Passes committed tasks to their handlers.
     pub(super) fn dispatch(&mut self, dispatched: &[(StepKey, u32)], services: &Services) {
         let Performer::Server(tasks) = &mut self.performer else { return };
         if services.shared.is_stopping() {
@@ -270,7 +270,7 @@ impl ActiveRun {
         }
     }
 
-    /// Answers the inputs of an item, and wakes a function that goes on in memory.
+    /// Replies to the inputs of an item, and wakes a function that continues in memory.
     pub(super) fn answer(&mut self, in_flight: &mut InFlight) {
         let wakes = match &mut self.performer {
             Performer::Server(_) => None,
@@ -290,13 +290,13 @@ impl ActiveRun {
         if turn.is_live() {
             turn.send(&self.workflow, &self.state, rest, has_ended_itself, entries);
         } else if let Some(code) = self.state.code().filter(|_| self.state.has_ended()) {
-            // A worker that had the turn when the run was paused may still perform what it had begun.
+            // A worker that held the turn when the run was paused may still perform steps that it had begun.
             let end = || TurnEnd::of_ended(&self.state, entries);
             services.workers.cancel_ended(&self.lane, self.state.run, code.turn, code.is_revoked(), end);
         }
     }
 
-    /// Where the run is. A function that runs at a worker is more than the journal knows.
+    /// The activity of the run. The journal does not contain whether a worker runs the function.
     pub(crate) fn snapshot(&self) -> RunSnapshot {
         let snapshot = RunSnapshot::from_state(&self.state);
         match &self.performer {
@@ -305,7 +305,7 @@ impl ActiveRun {
         }
     }
 
-    /// A worker that leaves gives a turn back.
+    /// Records that a leaving worker gives a turn back.
     pub(crate) fn give_back(&mut self, turn: u32) {
         self.performer.give_back(turn);
     }

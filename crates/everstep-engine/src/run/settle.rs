@@ -1,4 +1,4 @@
-//! Acts on the verdict of a run's item: applied, refused, in conflict, or lost.
+//! Acts on the verdict of a run's item: applied, rejected, in conflict, or lost.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -31,7 +31,7 @@ impl ActiveRun {
                 services.announce_inbox(&sent);
                 self.applied(in_flight, services)
             }
-            // The store no longer knows which nodes own the runs that its inputs went to.
+            // The store no longer knows which nodes own the receivers of its inputs.
             Verdict::Stored(CommitOutcome::Duplicate) => {
                 if in_flight.has_inbox_inputs {
                     services.read_inbox();
@@ -61,7 +61,7 @@ impl ActiveRun {
         }
     }
 
-    /// The item is durable: answer, dispatch, and go on.
+    /// The item is durable: reply, dispatch, and continue.
     fn applied(&mut self, mut in_flight: InFlight, services: &mut Services) -> Next {
         self.observe(&in_flight, services);
         let was_owner = self.ownership == Ownership::Owner;
@@ -69,11 +69,11 @@ impl ActiveRun {
         self.set_ownership(if is_owner { Ownership::Owner } else { Ownership::Guest });
         self.row_status = in_flight.status;
         self.conflict = None;
-        // Tasks that were open while the run had no owner, was paused or had ended are performed by no handler.
+        // No handler performs the tasks that were open while the run had no owner, was paused or had ended.
         if is_owner && (!was_owner || in_flight.wakes_run()) {
             self.find_lost_tasks(Some(&in_flight));
         }
-        // An owned run has one permit. A recovery that read the row before this verdict may have brought another.
+        // An owned run has one permit. A recovery that read the row before this verdict may have added another.
         if is_owner {
             self.permits.claim = None;
         } else {
@@ -99,7 +99,7 @@ impl ActiveRun {
 
     fn reply_to_start(&mut self, in_flight: &mut InFlight, services: &Services) {
         let Some(reply) = in_flight.start.take() else { return };
-        // An input may have been sent to a child just before it existed.
+        // An input may have been sent to a child just before the child existed.
         if self.state.parent().is_some() {
             services.read_inbox();
         }
@@ -137,13 +137,13 @@ impl ActiveRun {
         }
     }
 
-    /// After an item: decide what arrived in the meantime, or rest.
+    /// After an item: decide the inputs that arrived in the interval, or rest.
     fn go_on(&mut self, services: &mut Services) -> Next {
         if self.ownership == Ownership::Owner {
             let has_work = !self.mailbox.is_empty() || self.performer.wants_turn();
             return if has_work { self.advance(services) } else { self.rest(services) };
         }
-        // Other nodes may have gone on with the run while the verdict was on its way. What waits is decided on the
+        // Other nodes may have continued the run while the verdict was in flight. Waiting inputs are decided on the
         // state that the store has now.
         self.mailbox.drop_generated();
         let mailbox = self.mailbox.take_waiting();
@@ -153,12 +153,12 @@ impl ActiveRun {
         Next::Reload(Box::new(Loading { mailbox, permit: self.permits.claim.take(), ..Loading::default() }))
     }
 
-    /// The store has another entry where the item's first one should be: read the journal and decide again.
+    /// The store has another entry at the seq of the item's first one: read the journal and decide again.
     fn in_conflict(&mut self, in_flight: InFlight) -> Next {
-        // An inbox row that another node has answered says nothing about the journal.
+        // An inbox row that another node has answered implies nothing about the journal.
         let seq = in_flight.first_seq.filter(|_| !in_flight.answers_rows());
         let urgent = seq.filter(|_| self.conflict == seq).map(|seq| {
-            let message = format!("entry {seq} was refused again after a reload");
+            let message = format!("entry {seq} was rejected again after a reload");
             let reason = Failure::fatal(code::JOURNAL_CONFLICT, message);
             tracing::error!(run = %self.state.run, %reason, "paused");
             Input::Pause { reason: Some(reason) }
@@ -169,7 +169,7 @@ impl ActiveRun {
     /// Discards the run's state and reads it again. Its inputs and its performer are kept.
     fn reload(&mut self, in_flight: InFlight, conflict: Option<u64>, urgent: Option<Input>) -> Next {
         if let Some(reply) = in_flight.start {
-            let _ = reply.send(Err(Error::Busy("the run's id is taken; start it again".to_owned())));
+            let _ = reply.send(Err(Error::Busy("the run's id exists; start the run again".to_owned())));
         }
         let undecided = in_flight.answered.into_iter().map(|(envelope, _)| envelope);
         let waiting = self.mailbox.take_waiting();
@@ -181,9 +181,9 @@ impl ActiveRun {
         Next::Reload(Box::new(Loading { mailbox, performer, permit, must_reload: false, conflict, urgent }))
     }
 
-    /// The database refuses this item for ever: the run fails without the payload that cannot be stored.
+    /// The database rejects this item permanently: the run fails without the payload that cannot be stored.
     fn refused(&mut self, mut in_flight: InFlight, message: String) -> Next {
-        tracing::error!(run = %self.state.run, message, "the database refused an item");
+        tracing::error!(run = %self.state.run, message, "the database rejected an item");
         let error = Error::Refused(message.clone());
         if in_flight.start.is_some() {
             return self.abandon(in_flight, &error);
@@ -195,7 +195,7 @@ impl ActiveRun {
         self.reload(in_flight, None, Some(Input::Fail { failure }))
     }
 
-    /// Drops the run and answers everyone who waits for it.
+    /// Drops the run and replies to every caller that waits for it.
     fn abandon(&mut self, in_flight: InFlight, error: &Error) -> Next {
         if let Some(reply) = in_flight.start {
             let _ = reply.send(Err(error.clone()));
@@ -211,12 +211,12 @@ impl ActiveRun {
     }
 }
 
-/// Writes a snapshot, beside the shard's loop.
+/// Writes a snapshot, in a separate task.
 fn put_snapshot(run: RunId, snapshot: Snapshot, services: &Services) {
     let store = Arc::clone(&services.world.runs);
     services.world.spawn.spawn(Box::pin(async move {
         if let Err(error) = store.put_snapshot(run, snapshot).await {
-            tracing::warn!(%run, %error, "the snapshot was not written; the journal will be read from its beginning");
+            tracing::warn!(%run, %error, "the snapshot was not written; the next load reads the journal from its beginning");
         }
     }));
 }

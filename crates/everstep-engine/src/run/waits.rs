@@ -28,7 +28,7 @@ impl WaitRows {
         self.must_renew
     }
 
-    /// The rows that appear and disappear with these entries.
+    /// The rows that are inserted and deleted with these entries.
     pub(crate) fn changes(&mut self, state: &State, entries: &[Entry]) -> Vec<WaitChange> {
         let renews = std::mem::take(&mut self.must_renew);
         if self.steps.is_empty() && !entries.iter().any(opens_wait) {
@@ -62,7 +62,7 @@ impl WaitRows {
 fn opens_wait(entry: &Entry) -> bool {
     match &entry.event {
         Event::StepDispatched { dispatch: Dispatch::Wait { .. }, .. } | Event::WaitOpened { .. } => true,
-        // The rows of a failed run's waits are gone; a retry writes them again.
+        // The rows of a failed run's waits were deleted; a retry writes them again.
         Event::RunRetried => true,
         Event::StepDispatched { .. }
         | Event::RunStarted { .. }

@@ -1,4 +1,4 @@
-//! Brings inputs to their runs.
+//! Delivers inputs to their runs.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,7 +16,9 @@ impl Shard {
     /// Puts an input into its run's mailbox. A run that is not in memory is loaded first.
     pub(super) fn deliver(&mut self, id: RunId, envelope: Envelope) {
         if self.unreadable.is_pausing(id) {
-            return envelope.answer(Err(Error::Busy(format!("run {id} is being paused: it cannot be read"))));
+            return envelope.answer(Err(Error::Busy(format!(
+                "run {id} cannot be read by this node and is being paused; try again"
+            ))));
         }
         match self.runs.get_mut(&id) {
             Some(RunSlot::Active(run)) => {
@@ -29,8 +31,8 @@ impl Shard {
                     loading.mailbox.push_back(envelope);
                 }
             }
-            // The result of a task or child of a run that has left memory is late. The run finds its children again
-            // when it is loaded.
+            // The result of a task or child of a run that has left memory is late. The run looks up its children when
+            // it is loaded.
             None if envelope.inbox.is_none() && is_own_result(&envelope.input) => {}
             None => {
                 let is_ignored =
@@ -42,7 +44,7 @@ impl Shard {
         }
     }
 
-    /// Takes the reports of one request. All reports of a run are decided together.
+    /// Accepts the reports of one request. All reports of a run are decided together.
     pub(super) fn report(&mut self, session: &Arc<Session>, reports: Vec<WorkerReport>) {
         let mut active: Vec<RunId> = Vec::new();
         for WorkerReport { n, run: id, turn, report } in reports {
@@ -67,7 +69,7 @@ impl Shard {
         }
     }
 
-    /// A worker that leaves gives a turn back.
+    /// Records that a leaving worker gives a turn back.
     pub(super) fn give_turn_back(&mut self, id: RunId, turn: u32) {
         match self.runs.get_mut(&id) {
             Some(RunSlot::Active(run)) => {
@@ -88,7 +90,7 @@ impl Shard {
         }
     }
 
-    /// Where a run is. What is known here is sure to be the newest only while no other node can own the run.
+    /// The activity of a run. The state here is certainly the newest only while no other node can own the run.
     pub(super) fn snapshot(&self, id: RunId) -> Option<RunSnapshot> {
         match self.runs.get(&id)? {
             RunSlot::Active(run) if !run.is_in_flight() && run.ownership() == Ownership::Owner => {

@@ -1,4 +1,4 @@
-//! Brings runs into memory: those that were claimed, and those that an input is for.
+//! Loads runs into memory: claimed runs, and runs that an input is for.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,11 +20,11 @@ use crate::read::Library;
 use crate::run::{ActiveRun, Envelope, Loading, Ownership, ReplyTo, RunSlot, is_usable};
 use crate::workers::report_reply;
 
-/// After how long a run of this node that could not be loaded is loaded again.
+/// The pause before a run of this node that could not be loaded is loaded again.
 const RELOAD_DELAY: Duration = Duration::from_secs(5);
-/// After how long a failed read is repeated.
+/// The pause before a failed read is repeated.
 const READ_RETRY_DELAY: Duration = Duration::from_millis(200);
-/// Entries that are read at once.
+/// The number of entries that are read together.
 const JOURNAL_PAGE_ENTRIES: usize = 10_000;
 
 impl Shard {
@@ -37,7 +37,7 @@ impl Shard {
                 loading.permit = Some(permit);
             }
             // The run is here as a guest, or is about to be parked, and was claimed before that was written. An owner
-            // that stays was loaded after the claim and before this message: it has a place already.
+            // that stays was loaded after the claim and before this message: it already has a permit.
             Some(RunSlot::Active(run)) => {
                 if run.ownership() == Ownership::Guest || run.is_leaving() {
                     run.set_claim(permit);
@@ -47,8 +47,8 @@ impl Shard {
         }
     }
 
-    /// The database says that a run is this node's. If the run is not in memory as such, it was claimed by a statement
-    /// whose answer was lost.
+    /// A run that this node owns in the database. If the run is not in memory as such, a statement whose reply was lost
+    /// has claimed it.
     pub(super) fn owned(&mut self, id: RunId) {
         if self.unreadable.is_pausing(id) {
             return;
@@ -70,7 +70,7 @@ impl Shard {
         }
     }
 
-    /// Reads a run's journal, beside this loop.
+    /// Reads a run's journal, in a separate task.
     pub(super) fn load(&mut self, id: RunId, loading: Loading) {
         self.runs.insert(id, RunSlot::Loading(loading));
         let services = &self.services;
@@ -82,7 +82,7 @@ impl Shard {
         }));
     }
 
-    /// Reads a run of this node again after a while. It stays in its slot, so that it is not forgotten.
+    /// Reads a run of this node again after a pause. It stays in its slot, so that it is not lost.
     fn load_later(&mut self, id: RunId, loading: Loading) {
         self.runs.insert(id, RunSlot::Loading(Loading { must_reload: true, ..loading }));
         let (world, sender) = (self.services.world.clone(), self.services.sender().clone());
@@ -108,7 +108,7 @@ impl Shard {
             Ok(loaded) => loaded,
             Err(error) => {
                 if matches!(error, Error::RunNotFound(_)) {
-                    // Any caller may ask for a run that never existed.
+                    // Any caller may request a run that never existed.
                     tracing::debug!(run = %id, "a run was not found");
                     return self.give_up(id, loading, &error);
                 }
@@ -122,7 +122,7 @@ impl Shard {
         let ownership = match loaded.run.owner {
             Some(owner) if owner == self.services.node => Ownership::Owner,
             None => {
-                // If an unknown outcome was that this node parked it, the claimer was not notified when it is due.
+                // If an unknown outcome was that this node parked it, the claimer was not notified of its wake time.
                 let lane = loaded.run.lane.as_str().into();
                 let _ = self.services.claimer.send(ToClaimer::Parked(lane, loaded.run.wake_at));
                 Ownership::Guest
@@ -133,7 +133,7 @@ impl Shard {
             }
         };
         if ownership == Ownership::Guest && loaded.run.format > FORMAT {
-            let newer = format!("run {id} was written by a newer release; ask a node of that release");
+            let newer = format!("run {id} was written by a newer release; send the request to a node of that release");
             return self.give_up(id, loading, &Error::Busy(newer));
         }
         match workflow.and_then(|workflow| ActiveRun::from_journal(&loaded, &workflow, ownership)) {
@@ -148,7 +148,7 @@ impl Shard {
         self.apply(id, next);
     }
 
-    /// A run cannot be loaded here. Its inbox rows are ignored for a while.
+    /// A run cannot be loaded here. Its inbox rows are ignored for some time.
     pub(super) fn give_up(&mut self, id: RunId, loading: Loading, error: &Error) {
         let has_rows = loading.mailbox.iter().any(|envelope| envelope.inbox.is_some());
         if has_rows && !matches!(error, Error::Elsewhere(_)) {
@@ -186,7 +186,7 @@ impl Shard {
                     }
                     None => Err(Error::Unreachable(owner)),
                 };
-                // A report must not overtake an earlier one that has no answer.
+                // A report must not overtake an earlier one that has no reply.
                 is_lost |= answer.is_err();
                 session.send(report_reply(n, None, answer));
             }
@@ -194,7 +194,7 @@ impl Shard {
     }
 }
 
-/// Answers reports of workers that do not serve the run's lane. Its owner does not know who has sent them.
+/// Replies to reports of workers that do not serve the run's lane. The owner does not know which worker has sent them.
 fn refuse_foreign_reports(loading: &mut Loading, loaded: &StoredRun) {
     let is_foreign = |envelope: &Envelope| matches!(&envelope.reply_to, ReplyTo::Worker(session, _) if !session.serves(&loaded.run.lane));
     let (foreign, rest): (VecDeque<_>, _) = loading.mailbox.drain(..).partition(is_foreign);

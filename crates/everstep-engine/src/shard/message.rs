@@ -1,4 +1,4 @@
-//! What other loops send to a shard.
+//! The messages of other loops to a shard.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::workers::{Session, WorkerReport};
 
 pub(crate) type ShardSender = mpsc::UnboundedSender<ToShard>;
 
-/// A run as it was read, with its workflow, or why this build cannot run it.
+/// A loaded run, with its workflow, or why this build cannot run it.
 pub(crate) type LoadResult = Result<(StoredRun, Result<Arc<Workflow>, Failure>), Error>;
 
 #[expect(clippy::large_enum_variant, reason = "most messages are inputs")]
@@ -29,34 +29,34 @@ pub(crate) enum ToShard {
     Input(RunId, Envelope),
     /// A worker's reports on runs of this shard.
     Reports(Arc<Session>, Vec<WorkerReport>),
-    /// A worker that leaves gives a run's turn back.
+    /// A leaving worker gives a run's turn back.
     TurnBack(RunId, u32),
     /// The verdicts on items of this shard's runs.
     Settled(Vec<(RunId, Verdict)>),
     Loaded(RunId, Box<LoadResult>),
     /// Runs that this node claimed.
     Claimed(Vec<(RunId, RunPermit)>),
-    /// Runs that this node owns in the database; those that are not in memory are loaded. The places of the claims
+    /// Runs that this node owns in the database; those that are not in memory are loaded. The permits of the claims
     /// that may have claimed them stay reserved until every shard has counted its own.
     Owned(Vec<RunId>, Arc<Reservation>),
     /// A run's state, unless an item of it is in flight. For tests.
     Inspect(RunId, oneshot::Sender<Option<State>>),
-    /// Where a run is that this node owns, unless an item of it is in flight.
+    /// The activity of a run that this node owns, unless an item of it is in flight.
     Snapshot(RunId, oneshot::Sender<Option<RunSnapshot>>),
     /// Whether a run is in memory.
     Has(RunId, oneshot::Sender<bool>),
     Watch(RunId, Watcher),
     /// Another node follows a run.
     Follow(RunId, NodeId),
-    /// A run that another node owns has gone on, or has ended.
+    /// A run that another node owns has continued, or has ended.
     Notify(RunId, Notification),
     /// A tick has passed.
     Ticked,
     /// The node clock was stepped forward: timers may be due, and the alarm must be set again.
     ClockStepped,
-    /// A task was dropped: a shard that drains may be done.
+    /// A task was dropped: a draining shard may have finished.
     TaskDropped,
-    /// Start nothing new; answer once no item is in flight and no task is performed.
+    /// Start nothing new; reply when no item is in flight and no task is performed.
     Drain(oneshot::Sender<()>),
     /// End the loop.
     Quit,

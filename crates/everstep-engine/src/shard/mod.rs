@@ -1,17 +1,18 @@
-//! A shard owns runs: it takes their inputs through the core, has the result committed, and acts on it after the commit.
+//! A shard owns runs: it passes their inputs through the core, submits the result to the committer, and acts on it
+//! after the commit.
 //!
-//! A run belongs to one shard, and a shard is one loop, so that nothing here needs a lock. A run has at most one item in
-//! flight; inputs that arrive in that time wait in its mailbox.
+//! A run belongs to one shard, and a shard is one loop, so that nothing here needs a lock. A run has at most one item
+//! in flight; inputs that arrive in that time wait in its mailbox.
 //!
 //! A message about a run takes four steps: look the run up once, call a method of [`ActiveRun`] with the shard's
 //! [`Services`], receive a [`Next`], apply it ([`Shard::apply`]). The messages are handled in
 //!
 //! * `start`: starts of runs
 //! * `deliver`: inputs, reports of workers, questions about a run
-//! * `load`: runs that were claimed, and runs that were read
+//! * `load`: claimed runs, and loaded runs
 //! * `settled`: verdicts on items
 //! * `timers`: due timers, eviction, draining
-//! * `watchers`: who follows a run
+//! * `watchers`: the followers of runs
 //! * `unreadable`: runs that this build cannot read
 
 mod deliver;
@@ -39,7 +40,7 @@ pub(crate) use self::watchers::Watchers;
 use crate::ports::BoxFuture;
 use crate::run::{ActiveRun, Loading, Next, RunSlot};
 
-/// Messages that are received at once.
+/// The number of messages that are received together.
 const MESSAGES_MAX: usize = 256;
 
 /// The shard that a run belongs to. The low bits of an id are random.
@@ -135,7 +136,7 @@ impl Shard {
         }
     }
 
-    /// Does with a run what its last message led to.
+    /// Performs the action that the last message of a run led to.
     fn apply(&mut self, id: RunId, next: Next) {
         match next {
             Next::Keep => {}
@@ -156,7 +157,7 @@ impl Shard {
     /// Takes a run out of memory.
     fn remove(&mut self, id: RunId) -> Option<Box<ActiveRun>> {
         let RunSlot::Active(mut run) = self.runs.remove(&id)? else {
-            unreachable!("only an active run says that it leaves");
+            unreachable!("only an active run leaves memory");
         };
         self.services.schedule.forget(&mut run);
         Some(run)

@@ -1,4 +1,4 @@
-//! What a run needs of its node.
+//! The services of a node for its runs.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -27,7 +27,7 @@ use crate::upkeep::counts::Tally;
 use crate::watch::Notification;
 use crate::workers::Workers;
 
-/// The handles of a node that the runs of a shard use, and the shard's own books.
+/// The handles of a node that the runs of a shard use, and the shard's own records.
 pub(crate) struct Services {
     pub(crate) world: World,
     pub(crate) options: Options,
@@ -44,7 +44,7 @@ pub(crate) struct Services {
     pub(crate) workers: Arc<Workers>,
     /// When the shard's runs are due.
     pub(crate) schedule: Schedule,
-    /// Who follows the shard's runs.
+    /// The followers of the shard's runs.
     pub(crate) watchers: Watchers,
 }
 
@@ -72,12 +72,12 @@ impl Services {
         self.shared.may_dispatch(&self.world.clock)
     }
 
-    /// A permit for a run of a lane, if a place is free.
+    /// A permit for a run of a lane, if one is free.
     pub(crate) fn try_permit(&self, lane: &str) -> Option<RunPermit> {
         self.shared.permits.try_take(Share::of_lane(lane))
     }
 
-    /// A permit for a run that the database already says is this node's: see [`RunPermits::take_regardless`].
+    /// A permit for a run that this node already owns in the database: see [`RunPermits::take_regardless`].
     ///
     /// [`RunPermits::take_regardless`]: crate::node::permits::RunPermits::take_regardless
     pub(crate) fn permit(&self) -> RunPermit {
@@ -88,27 +88,27 @@ impl Services {
         Writer { node: self.node, commit: CommitId::new(now, self.world.random.next()), now }
     }
 
-    /// Hands an item to the committer.
+    /// Submits an item to the committer.
     pub(crate) fn submit(&self, item: Item, bytes: usize) {
         if self.shared.queued.fetch_add(1, Ordering::Relaxed) + 1 == SECOND_BATCH_ITEMS {
             self.shared.crowd.notify_one();
         }
-        // The committer lives as long as the shards do.
+        // The committer exists as long as the shards do.
         let _ = self.committer.send(Proposal { run: item.run, item: Some(item), bytes, shard: self.index });
     }
 
-    /// Counts an item that was applied, and shows it to the observer.
+    /// Counts an applied item, and passes it to the observer.
     pub(crate) fn observe(&self, item: &CommittedItem<'_>) {
         self.tally.count_item(item);
         self.world.observe.committed(item);
     }
 
-    /// Has this node's inbox read.
+    /// Requests a read of this node's inbox.
     pub(crate) fn read_inbox(&self) {
         let _ = self.claimer.send(ToClaimer::Inbox);
     }
 
-    /// Has the inbox read by the nodes that own the runs to which inputs were sent; by this one where no node does.
+    /// Makes the nodes that own the receivers of inputs read the inbox; for an unowned receiver, this node.
     pub(crate) fn announce_inbox(&self, sent: &[SentInput]) {
         for sent in sent.iter().filter(|sent| sent.id.is_some()) {
             match sent.owner.filter(|owner| *owner != self.node) {
@@ -134,7 +134,7 @@ impl Services {
         }
     }
 
-    /// Notifies everyone who follows a run that it has gone on, here and on other nodes.
+    /// Notifies all followers of a run that it has continued, here and on other nodes.
     pub(crate) fn notify_watchers(&mut self, state: &State) {
         if self.watchers.is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! Brings verdicts to the runs whose items they are about.
+//! Delivers verdicts to the runs of their items.
 
 use everstep_core::ids::RunId;
 

@@ -2,13 +2,13 @@
 //!
 //! The order of events:
 //!
-//! 1. The shard takes the request. Another run of that id in memory is refused: the id of a child is known before the
-//!    child starts, so an input may be loading it, or another call may be starting it.
+//! 1. The shard receives the request. If a run with that id is in memory, the start is rejected: the id of a child is
+//!    known before the child starts, so an input may be loading it, or another call may be starting it.
 //! 2. If the node has room (a permit, and a free seat if the run needs a worker), the run's first steps are decided in
 //!    the same item as its start, so that a short run is one commit. Otherwise the item contains only the start, the
 //!    row is `pending` and due at once, and a claim takes the run when there is room.
-//! 3. The run enters memory with its item in flight. The reply waits for the verdict: another run with the same
-//!    idempotency key may win.
+//! 3. The run enters memory with its item in flight. The reply waits for the verdict: if another run has the same
+//!    idempotency key, that run is the reply and nothing is written.
 
 use everstep_core::run::Input;
 use everstep_core::status::Status;
@@ -41,7 +41,7 @@ impl Shard {
             return;
         }
         if self.runs.contains_key(&id) {
-            let _ = reply.send(Err(Error::Busy(format!("run {id} is in use; try again"))));
+            let _ = reply.send(Err(Error::Busy(format!("run {id} is being loaded or started; try again"))));
             return;
         }
         let now = services.now();
@@ -78,7 +78,7 @@ impl Shard {
         }
         in_flight.start = Some(reply);
         in_flight.row = if wants_row { start::row_from_item(&item) } else { None };
-        // A start without room is written, and is not this node's: it needs no permit.
+        // A start without room is written unowned: it needs no permit.
         run.begin(in_flight, permit.filter(|_| has_room));
         services.submit(item, bytes);
         self.runs.insert(id, RunSlot::Active(Box::new(run)));

@@ -1,4 +1,4 @@
-//! When the runs of a shard are due, and how much memory they take.
+//! When the runs of a shard are due, and how much memory they use.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -18,7 +18,7 @@ pub(crate) struct Schedule {
     weight: usize,
 }
 
-/// What the schedule knows of one run.
+/// The schedule's record of one run.
 #[derive(Default)]
 pub(crate) struct Scheduled {
     timer: Option<Timestamp>,
@@ -26,7 +26,7 @@ pub(crate) struct Scheduled {
 }
 
 impl Scheduled {
-    /// Makes the schedule believe that a timer is set: what a planted bug does.
+    /// Makes the schedule assume that a timer is set, as a planted bug does.
     pub(crate) fn pretend(&mut self, timer: Option<Timestamp>) {
         self.timer = timer;
     }
@@ -51,7 +51,7 @@ impl Schedule {
         scheduled.weight = weight;
     }
 
-    /// Forgets a run that leaves memory.
+    /// Removes a run that leaves memory.
     pub(super) fn forget(&mut self, run: &mut ActiveRun) {
         let id = run.id();
         let scheduled = run.scheduled();
@@ -85,7 +85,7 @@ impl Shard {
         }
     }
 
-    /// Parks idle runs while all runs take more memory than allowed: those that wait longest first.
+    /// Parks idle runs while all runs use more memory than allowed: those with the longest wait first.
     pub(super) fn evict(&mut self) {
         let options = &self.services.options;
         let weight_max = options.max_state_bytes / options.shards;
@@ -113,7 +113,7 @@ impl Shard {
         }
     }
 
-    /// Ends the shard. Tasks are aborted: the next owners of their runs dispatch them again. Inputs that wait were not
+    /// Ends the shard. Tasks are aborted: the next owners of their runs dispatch them again. Waiting inputs were not
     /// written; the outcome of inputs whose item is in flight is unknown.
     pub(super) fn quit(self) {
         for slot in self.runs.into_values() {
@@ -128,7 +128,7 @@ impl Shard {
         }
     }
 
-    /// Answers a drain once no item is in flight and no task is performed.
+    /// Replies to a drain when no item is in flight and no task is performed.
     pub(super) fn finish_draining(&mut self) {
         if self.drained.is_none() {
             return;

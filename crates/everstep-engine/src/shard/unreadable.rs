@@ -16,9 +16,9 @@ use crate::error::Error;
 use crate::observe::CommittedItem;
 use crate::run::Loading;
 
-/// How long the inbox rows of a run that cannot be loaded are ignored.
+/// The time for which the inbox rows of a run that cannot be loaded are ignored.
 const SHUN_DURATION: Duration = Duration::from_secs(60);
-/// What an item with one small entry takes, roughly.
+/// The approximate size of an item with one small entry.
 const PAUSE_ITEM_BYTES: usize = 512;
 
 #[derive(Default)]
@@ -29,7 +29,7 @@ pub(super) struct UnreadableRuns {
     shunned: BTreeMap<RunId, Duration>,
 }
 
-/// A run that is being paused, and the entries that say so.
+/// A run that is being paused, and the entries that record the pause.
 struct Pausing {
     row: RunRow,
     entries: Vec<Entry>,
@@ -100,7 +100,7 @@ impl Shard {
         }
         let Some(Pausing { row, entries }) = self.unreadable.pausing.remove(&run) else { return false };
         match verdict {
-            // A pause that was not written is tried again: the run may still be this node's.
+            // A pause that was not written is tried again: this node may still own the run.
             Verdict::Stored(CommitOutcome::Conflict | CommitOutcome::Lost) | Verdict::Refused(_) | Verdict::Full(_) => {
                 self.load(run, Loading::default());
             }

@@ -1,4 +1,4 @@
-//! Who follows the runs of a shard: watchers on this node, and other nodes.
+//! The followers of a shard's runs: watchers on this node, and other nodes.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,16 +10,16 @@ use crate::node::peers::Hint;
 use crate::run::{Ownership, RunSlot};
 use crate::watch::{Notification, Watcher};
 
-/// How long another node is notified after it has asked.
+/// The time for which another node is notified after its request.
 const FOLLOW_DURATION: Duration = Duration::from_secs(10);
-/// Watched runs after which closed watchers are looked for the first time.
+/// The number of watched runs at which closed watchers are searched for the first time.
 const SWEEP_RUNS_MIN: usize = 1_024;
 
 pub(crate) struct Watchers {
     here: BTreeMap<RunId, Vec<Watcher>>,
-    /// Nodes that follow a run of this shard, and until when.
+    /// Nodes that follow a run of this shard, each with the end of its subscription.
     elsewhere: BTreeMap<RunId, BTreeMap<NodeId, Duration>>,
-    /// How many watched runs there may be before closed watchers are looked for.
+    /// The number of watched runs at which closed watchers are searched next.
     sweep_at: usize,
 }
 
@@ -38,7 +38,8 @@ impl Watchers {
         let watchers = self.here.entry(run).or_default();
         watchers.retain(|watcher| !watcher.is_closed());
         watchers.push(watcher);
-        // Watchers of runs that end elsewhere, or never, close without notice: they are looked for now and then.
+        // Watchers of runs that end elsewhere, or never, close without a notification: they are searched from time to
+        // time.
         if self.here.len() > self.sweep_at {
             self.here.retain(|_, watchers| watchers.iter().any(|watcher| !watcher.is_closed()));
             self.sweep_at = SWEEP_RUNS_MIN.max(2 * self.here.len());
@@ -70,7 +71,7 @@ impl Watchers {
 }
 
 impl Shard {
-    /// Another node asks to be notified of a run. It is notified at once of what it may have missed.
+    /// Another node requests notifications of a run. It is notified at once of entries that it may have missed.
     pub(super) fn follow(&mut self, id: RunId, by: NodeId) {
         let until = self.services.world.clock.monotonic() + FOLLOW_DURATION;
         self.services.watchers.elsewhere.entry(id).or_default().insert(by, until);
@@ -82,7 +83,7 @@ impl Shard {
         }
     }
 
-    /// Once per tick, watchers of runs that this node does not own look for themselves.
+    /// Makes watchers of runs that this node does not own read the run, once per tick.
     pub(super) fn ticked(&mut self) {
         let runs = &self.runs;
         let is_owned =

@@ -1,4 +1,4 @@
-//! Hands tasks to handlers: at most a fixed number of a kind at once, round-robin over workspaces.
+//! Passes tasks to handlers: at most a fixed number of a kind at the same time, round-robin over workspaces.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::AssertUnwindSafe;
@@ -58,7 +58,7 @@ impl Dispatcher {
         Arc::new(Self { world, shared, kinds, shards })
     }
 
-    /// Takes a task: performs it at once if its kind has capacity, else in its turn.
+    /// Accepts a task: performs it at once if its kind has capacity, else in its turn.
     pub(crate) fn submit(self: &Arc<Self>, job: Job) {
         let Some(kind) = self.kinds.get(&job.task.kind) else {
             let message = format!("this server has no node kind {:?}", job.task.kind);
@@ -77,12 +77,12 @@ impl Dispatcher {
         self.world.spawn.spawn(Box::pin(async move { dispatcher.work(job).await }));
     }
 
-    /// Called with a queue's lock held, so that [`Dispatcher::go_on`] misses no task.
+    /// Called while the lock of a queue is held, so that [`Dispatcher::go_on`] misses no task.
     fn may_dispatch(&self) -> bool {
         self.shared.may_dispatch(&self.world.clock) && !self.shared.is_stopping()
     }
 
-    /// The lease was renewed: performs the tasks that waited for that.
+    /// The lease was renewed: performs the tasks that waited for the renewal.
     pub(crate) fn go_on(self: &Arc<Self>) {
         for kind in self.kinds.values() {
             loop {
@@ -99,7 +99,7 @@ impl Dispatcher {
         }
     }
 
-    /// Performs a task, then those that wait for its capacity.
+    /// Performs a task, then the tasks that wait for its capacity.
     async fn work(self: Arc<Self>, first: Job) {
         let kind = &self.kinds[&first.task.kind];
         let mut next = Some(first);
@@ -134,7 +134,7 @@ impl Dispatcher {
             }
         };
         let result = Abortable::new(work, abort).await;
-        // Before the result is sent: a shard that drains must not count the task when it receives the result.
+        // Before the result is sent: a draining shard must not count the task when it receives the result.
         let is_last = self.shared.performing.fetch_sub(1, Ordering::SeqCst) == 1;
         if let Ok(result) = result {
             let panicked = |_| Err(Failure::transient("HANDLER_PANICKED", "the handler panicked")).into();

@@ -1,8 +1,8 @@
-//! Counts runs by workflow and status, and adds what has changed to the database once a second.
+//! Counts runs by workflow and status, and adds the changes to the database once a second.
 //!
-//! The runs themselves are never counted for a list: a list reads the sums. What this node has not yet added is lost
-//! when it crashes, at most the changes of about a second; whoever finds the crash counts anew. While runs are counted
-//! anew other nodes go on, so that their changes of about a second may be counted twice, or not at all.
+//! A list reads the totals; it does not count runs. The changes that this node has not yet added are lost when it
+//! crashes, at most those of about a second; the node that detects the crash recounts all runs. During a recount other
+//! nodes continue, so that their changes of about a second may be counted twice, or not at all.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -19,7 +19,7 @@ use crate::ports::World;
 
 const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What has changed since the last time that it was added.
+/// The changes since the totals were last written.
 #[derive(Default)]
 pub(crate) struct Tally {
     changes: Mutex<Changes>,
@@ -31,14 +31,14 @@ pub(crate) struct Tally {
 type Changes = BTreeMap<WorkspaceId, BTreeMap<String, [i64; 7]>>;
 
 impl Tally {
-    /// Counts the change of status that an item has caused.
+    /// Counts the change of status in an item.
     pub(crate) fn count_item(&self, item: &CommittedItem<'_>) {
         if !item.is_test && item.before != Some(item.after) {
             self.change(item.workspace, item.workflow, item.before, item.after);
         }
     }
 
-    /// A run of a workflow has changed its status, or is new.
+    /// Counts that a run of a workflow has changed its status, or is new.
     pub(crate) fn change(&self, workspace: WorkspaceId, workflow: &str, before: Option<Status>, after: Status) {
         let mut changes = self.changes.lock().expect("no holder of the lock panics");
         let was_empty = changes.is_empty();
@@ -57,18 +57,18 @@ impl Tally {
         }
     }
 
-    /// Forgets what was not added: others count anew.
+    /// Drops the changes that were not added: another node recounts.
     pub(crate) fn forget(&self) {
         self.changes.lock().expect("no holder of the lock panics").clear();
     }
 
-    /// Ends the loop and adds what is left.
+    /// Ends the loop and adds the remaining changes.
     pub(crate) async fn stop(&self, store: &dyn RunStore) {
         self.stopped.notify_one();
         self.flush(store).await;
     }
 
-    /// Adds what has changed, one statement per workspace. What could not be added is kept for the next time.
+    /// Adds the changes, one statement per workspace. Changes that could not be added are kept for the next time.
     pub(crate) async fn flush(&self, store: &dyn RunStore) {
         let changes = std::mem::take(&mut *self.changes.lock().expect("no holder of the lock panics"));
         for (workspace, workflows) in changes {
@@ -107,7 +107,7 @@ fn deltas(workflows: &BTreeMap<String, [i64; 7]>) -> Vec<Counts> {
     deltas
 }
 
-/// Adds what has changed once a second; sleeps while nothing does.
+/// Adds the changes once a second; sleeps while there are none.
 pub(crate) async fn run(world: World, tally: Arc<Tally>) {
     loop {
         let stopped = std::pin::pin!(tally.stopped.notified());
@@ -122,12 +122,12 @@ pub(crate) async fn run(world: World, tally: Arc<Tally>) {
     }
 }
 
-/// Counts all runs anew, beside everything else: a node is gone, and with it what it had not added.
+/// Recounts all runs, in a separate task: a node has ended, and the changes that it had not added are lost.
 pub(crate) fn recount(world: &World) {
     let store = Arc::clone(&world.runs);
     world.spawn.spawn(Box::pin(async move {
         if let Err(error) = store.recount().await {
-            tracing::warn!(%error, "runs were not counted anew; the counts may be off by what a lost node had not added");
+            tracing::warn!(%error, "the runs were not recounted; the counts may be off by the changes that a lost node had not written");
         }
     }));
 }

@@ -1,4 +1,4 @@
-//! Work that no run asks for: deleting data that has aged out, and maintaining totals.
+//! Work that no run requests: deleting expired data, and maintaining totals.
 
 pub(crate) mod counts;
 pub(crate) mod sweep;

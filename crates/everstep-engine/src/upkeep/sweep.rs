@@ -1,6 +1,6 @@
 //! The one sweeper of a node: a list of jobs, each with its own period.
 //!
-//! A subsystem whose data ages adds a job to [`jobs`]; it does not add a loop. Jobs run one after the other, so that
+//! A subsystem whose data expires adds a job to [`jobs`]; it does not add a loop. Jobs run one after the other, so that
 //! upkeep never uses more than one connection to the database.
 
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use crate::ports::World;
 struct Job {
     /// For log lines.
     name: &'static str,
-    /// The time between the end of one run of the job and the beginning of the next.
+    /// The time between the end of one execution of the job and the beginning of the next.
     period: Duration,
-    /// Rows that one call handles at most.
+    /// The maximum number of rows in one call.
     batch_rows_max: usize,
-    /// Handles one batch and returns how many rows that were. It is called again until that is none.
+    /// Handles one batch and returns its number of rows. It is called again until that number is zero.
     run_batch: RunBatch,
 }
 
@@ -43,7 +43,7 @@ fn jobs(options: &Options) -> Vec<Job> {
     ]
 }
 
-/// Deletes ended runs whose retention is over.
+/// Deletes ended runs whose retention has passed.
 async fn delete_ended_runs(world: &World, batch: usize) -> Result<usize> {
     let runs = world.runs.sweep(world.clock.now(), batch).await?;
     if runs > 0 {
@@ -52,7 +52,7 @@ async fn delete_ended_runs(world: &World, batch: usize) -> Result<usize> {
     Ok(runs)
 }
 
-/// Creates and drops partitions, or whatever else the database needs from time to time.
+/// Creates and drops partitions, and performs other periodic maintenance of the database.
 async fn maintain_database(world: &World) -> Result<usize> {
     world.runs.maintain(world.clock.now()).await?;
     Ok(0)
@@ -84,7 +84,7 @@ impl Job {
                 Ok(0) => return,
                 Ok(_) => {}
                 Err(error) => {
-                    tracing::warn!(job = self.name, %error, "an upkeep job failed; it is tried again after its period");
+                    tracing::warn!(job = self.name, %error, "an upkeep job failed; it is repeated after its period");
                     return;
                 }
             }

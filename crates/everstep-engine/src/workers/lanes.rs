@@ -1,15 +1,15 @@
-//! Lanes: which workers a run needs, and how many runs of each lane may be claimed.
+//! Lanes: the workers that a run needs, and the number of runs of each lane that may be claimed.
 //!
 //! A lane is one version of a code workflow of one workspace; the empty lane is for runs that the server performs. Runs
 //! that find no free seat wait in the database, in their lane. The order of events:
 //!
-//! 1. The claimer asks for the *room* of a lane: free seats of its sessions, less the runs that were claimed and have
-//!    not yet arrived. Asking marks the lane as having a *backlog*.
-//! 2. The claimer claims at most that many runs, and says whether more may wait. If not, the lane has no backlog.
-//! 3. When a seat becomes free while any lane has a backlog, the claimer is notified and asks those lanes again.
+//! 1. The claimer reads the *room* of a lane: the free seats of its sessions, minus the runs that were claimed and have
+//!    not yet arrived. This marks the lane as having a *backlog*.
+//! 2. The claimer claims at most that many runs, and records whether more may wait. If not, the lane has no backlog.
+//! 3. When a seat becomes free while any lane has a backlog, the claimer is notified and queries those lanes again.
 //!
-//! The mark must be set before the claim: a seat that becomes free between the claim and the mark would not
-//! notify the claimer, and the runs left in the lane would wait for the next unrelated event.
+//! The mark must be set before the claim. Otherwise a seat that becomes free between the claim and the mark would not
+//! notify the claimer, and the remaining runs of the lane would wait for the next unrelated event.
 //!
 //! A lane in which runs wait in the database has a *queue*. New runs of the lane take no free seat: they would overtake
 //! the waiting ones, and under steady load those would never be claimed.
@@ -46,11 +46,11 @@ pub(super) struct Lanes {
     pub(super) sessions: BTreeMap<Arc<str>, Vec<Arc<Session>>>,
     /// Lanes of which more runs may wait in the database than there were free seats.
     pub(super) has_backlog: BTreeSet<Arc<str>>,
-    /// Lanes in which runs wait in the database, as far as is known: new runs queue behind them.
+    /// Lanes in which runs wait in the database, as far as this node knows: new runs queue behind them.
     pub(super) has_queue: BTreeSet<Arc<str>>,
-    /// Runs that were claimed and have no seat yet.
+    /// Claimed runs that have no seat yet.
     incoming: BTreeSet<RunId>,
-    /// How often the lanes were listed. Each list begins with another lane.
+    /// The number of times that the lanes were listed. Each list begins with another lane.
     rounds: usize,
 }
 
@@ -84,7 +84,7 @@ impl Lanes {
         has_queue.retain(|lane| sessions.contains_key(lane));
     }
 
-    /// The last worker has gone: no seat is left for the runs that were claimed.
+    /// The last worker has disconnected: no seat is left for the claimed runs.
     pub(super) fn forget_incoming(&mut self) {
         self.incoming.clear();
     }
@@ -138,13 +138,13 @@ impl Workers {
         list
     }
 
-    /// How many runs of a lane may be claimed. Marks the lane as having a backlog, until [`Workers::claimed`] says that
-    /// no more runs wait.
+    /// The number of runs of a lane that may be claimed. Marks the lane as having a backlog, until [`Workers::claimed`]
+    /// records that no more runs wait.
     pub(crate) fn room(&self, lane: &Arc<str>) -> usize {
         self.inner().lanes.room(lane)
     }
 
-    /// All lanes with room, for a tick that asks for them together. Lanes with a backlog share the room.
+    /// All lanes with room, for a tick that queries them together. Lanes with a backlog share the room.
     pub(crate) fn rooms(&self) -> Vec<(Arc<str>, usize)> {
         let list = self.lanes();
         let mut inner = self.inner();
@@ -159,12 +159,12 @@ impl Workers {
         list.into_iter().filter_map(of_lane).collect()
     }
 
-    /// Runs were claimed and are on their way to their seats.
+    /// Records runs that were claimed and have not reached their seats yet.
     pub(crate) fn claimed(&self, lane: &Arc<str>, runs: &[RunId], more: More) {
         let mut inner = self.inner();
         let has_sessions = !inner.sessions.is_empty();
         let lanes = &mut inner.lanes;
-        // If the last worker has gone in the meantime, the runs find no seat.
+        // If the last worker has disconnected in the interval, the runs find no seat.
         if has_sessions {
             lanes.incoming.extend(runs);
         }
@@ -182,7 +182,7 @@ impl Workers {
         }
     }
 
-    /// A run that was claimed is in memory: it has a seat, or needs none.
+    /// Records that a claimed run is in memory: it has a seat, or needs none.
     pub(crate) fn arrived(&self, run: RunId) {
         if self.has_sessions() && self.inner().lanes.incoming.remove(&run) {
             self.announce_free_seat();
@@ -194,7 +194,7 @@ impl Workers {
         self.inner().lanes.has_backlog.iter().cloned().collect()
     }
 
-    /// A run may wait in a lane.
+    /// Records that a run may wait in a lane.
     pub(crate) fn set_backlog(&self, lane: &Arc<str>) {
         self.inner().lanes.has_backlog.insert(Arc::clone(lane));
     }
@@ -206,7 +206,7 @@ impl Workers {
         }
     }
 
-    /// A worker has declined a lane's runs: it gets no more of them.
+    /// Records that a worker has declined a lane's runs: it receives no more of them.
     pub(crate) fn decline(&self, session: &Session, lane: &Arc<str>) {
         session.inner().declined.insert(Arc::clone(lane));
         self.inner().lanes.remove(session, lane);

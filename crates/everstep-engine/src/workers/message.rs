@@ -12,19 +12,19 @@ use super::turn_end::TurnEnd;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum WorkerMessage {
-    /// A report is in the journal, as the entry of this seq; `None` if it wrote none, or the seq is not known.
+    /// A report is in the journal, as the entry with this seq; `None` if it wrote no entry, or the seq is not known.
     Ack { n: u64, seq: Option<u64> },
-    /// A report was refused for good.
+    /// A report was rejected permanently.
     Refused { n: u64, code: Cow<'static, str>, detail: String },
     /// The outcome of a report is not known now: send it again later.
     Later { n: u64 },
-    /// A run to go on with.
+    /// A run to continue.
     Turn(Box<Turn>),
-    /// A step that the function may wait for has settled, or may be tried again.
+    /// A step that the function may wait for has settled, or may be retried.
     Wake { run: RunId, turn: u32, step: StepRecord },
     /// The run was cancelled, or has ended otherwise: stop.
     Cancelled { run: RunId, turn: u32, end: TurnEnd },
-    /// The run is no longer this worker's: start no step of it, and forget it.
+    /// The worker no longer holds the run: start no step of it, and drop it.
     Revoked { run: RunId, turn: u32, end: TurnEnd },
 }
 
@@ -37,7 +37,7 @@ impl WorkerMessage {
         }
     }
 
-    /// Roughly the bytes that it takes.
+    /// Its approximate size in bytes.
     pub(super) fn size(&self) -> usize {
         let payloads = match self {
             Self::Turn(turn) => turn.input.size() + turn.steps.iter().map(StepRecord::size).sum::<usize>(),
@@ -61,11 +61,11 @@ pub struct Turn {
     pub started_at: Timestamp,
     /// The last seq of the run's journal.
     pub seq: u64,
-    /// What the journal knows of the run's steps, in the order of their entries.
+    /// The journal's records of the run's steps, in the order of their entries.
     pub steps: Vec<StepRecord>,
 }
 
-/// What the journal knows of a step.
+/// The journal's record of a step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepRecord {
     pub step: StepKey,
@@ -90,15 +90,15 @@ impl StepRecord {
 pub enum StepOutcome {
     /// A step or a child run returned this.
     Completed { output: Payload },
-    /// It failed, and is not tried again.
+    /// It failed, and is not retried.
     Failed { failure: Failure, attempts: u32 },
-    /// The sleep is over.
+    /// The sleep has ended.
     Slept,
     /// The signal arrived.
     Resolved { payload: Payload },
     /// The signal did not arrive in time.
     TimedOut,
-    /// It may be tried now, as this attempt.
+    /// It may be retried now, as this attempt.
     Retry { attempt: u32 },
     /// It sleeps, waits for a signal or a child run, or waits for its next attempt.
     Open,

@@ -1,7 +1,7 @@
 //! The messages for one worker.
 //!
-//! **Invariant**: batches are numbered, and kept until the worker says that it has seen them. A lost batch is sent again,
-//! so that no message is lost.
+//! **Invariant**: batches are numbered, and kept until the worker says that it has seen them. A lost batch is sent
+//! again, so that no message is lost.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -23,18 +23,18 @@ pub struct WorkerBatch {
 }
 
 impl WorkerBatch {
-    /// Roughly the bytes that it takes.
+    /// Its approximate size in bytes.
     fn size(&self) -> usize {
         self.messages.iter().map(WorkerMessage::size).sum()
     }
 }
 
-/// What a session has under way.
+/// The messages and reports of a session that are in progress.
 #[derive(Clone, Copy, Debug)]
 pub struct Backlog {
-    /// Reports that are not answered yet.
+    /// Reports without a reply.
     pub unanswered: usize,
-    /// Batches that were sent and that the worker has not seen, as far as is known.
+    /// Batches that were sent and that the worker has not acknowledged yet.
     pub unseen: usize,
     /// Messages that are in no batch yet.
     pub unsent: usize,
@@ -52,7 +52,7 @@ pub(super) struct Outbox {
     last: u64,
     /// The number of the last batch when [`Outbox::overdue`] was called.
     asked: u64,
-    /// Reports that are not answered yet.
+    /// Reports without a reply.
     unanswered: BTreeSet<u64>,
     /// Whether messages were added since the carrier was notified.
     is_unflushed: bool,
@@ -74,7 +74,7 @@ impl Outbox {
         std::mem::take(&mut self.is_unflushed)
     }
 
-    /// Makes a batch of the messages that wait.
+    /// Makes a batch of the waiting messages.
     pub(super) fn next_batch(&mut self) -> Option<Arc<WorkerBatch>> {
         if self.unsent.is_empty() || self.is_full() {
             return None;
@@ -95,7 +95,8 @@ impl Outbox {
         Some(batch)
     }
 
-    /// The worker has seen all batches up to this one. Returns whether more can be sent that could not before.
+    /// Records that the worker has seen all batches up to this one. Returns whether batches can be sent now that could
+    /// not be sent before.
     pub(super) fn seen(&mut self, m: u64) -> bool {
         let was_full = self.is_full();
         while let Some(batch) = self.sent.front().filter(|batch| batch.m <= m) {
@@ -105,12 +106,13 @@ impl Outbox {
         was_full && !self.is_full()
     }
 
-    /// Batches that were sent and that the worker has not seen, as far as is known.
+    /// Batches that were sent and that the worker has not acknowledged yet.
     pub(super) fn unseen(&self) -> Vec<Arc<WorkerBatch>> {
         self.sent.iter().cloned().collect()
     }
 
-    /// Batches that the worker had not seen at the last call, and has not seen yet. Later ones may be on their way.
+    /// Batches that the worker had not acknowledged at the last call, and has not acknowledged yet. Later ones may
+    /// still be in flight.
     pub(super) fn overdue(&mut self) -> Vec<Arc<WorkerBatch>> {
         let asked = std::mem::replace(&mut self.asked, self.last);
         self.sent.iter().take_while(|batch| batch.m <= asked).cloned().collect()
@@ -124,7 +126,7 @@ impl Outbox {
         self.unanswered.extend(reports);
     }
 
-    /// Whether every report is answered.
+    /// Whether every report has a reply.
     pub(super) fn has_answered(&self) -> bool {
         self.unanswered.is_empty()
     }
@@ -151,7 +153,7 @@ impl Outbox {
         self.unanswered.clear();
     }
 
-    /// Whether the worker must see batches before it is sent more.
+    /// Whether the worker must acknowledge batches before it receives more.
     fn is_full(&self) -> bool {
         self.sent_bytes > UNSEEN_BYTES_MAX
     }

@@ -25,7 +25,7 @@ use crate::shard::{ShardSender, ToShard, shard_of};
 
 /// A session without a carrier is ended after this part of its lease.
 const DETACHED_LEASE_PART: u32 = 6;
-/// Workers of one workspace on one node.
+/// The maximum number of workers of one workspace on one node.
 const SESSIONS_PER_WORKSPACE_MAX: usize = 1_000;
 
 pub(crate) struct Workers {
@@ -36,7 +36,7 @@ pub(crate) struct Workers {
     pub(super) claimer: mpsc::UnboundedSender<ToClaimer>,
     inner: Mutex<Inner>,
     unflushed: Arc<Unflushed>,
-    /// How many sessions there are.
+    /// The number of sessions.
     count: AtomicUsize,
     is_closed: AtomicBool,
     /// A session was opened, or all have ended.
@@ -92,7 +92,7 @@ impl Workers {
         self.inner.lock().expect("no holder of the lock panics")
     }
 
-    /// Whether a workspace may have another worker here.
+    /// Whether a workspace may have another worker on this node.
     pub(crate) fn check_room(&self, workspace: WorkspaceId) -> Result<(), Error> {
         self.check(&self.inner(), workspace)
     }
@@ -104,7 +104,8 @@ impl Workers {
         let others = inner.sessions.values().filter(|other| other.workspace == workspace).count();
         if others >= SESSIONS_PER_WORKSPACE_MAX {
             return Err(Error::Busy(format!(
-                "a workspace has at most {SESSIONS_PER_WORKSPACE_MAX} workers on one node"
+                "a workspace has at most {SESSIONS_PER_WORKSPACE_MAX} workers on one node; connect this worker to \
+                 another node"
             )));
         }
         Ok(())
@@ -112,7 +113,7 @@ impl Workers {
 
     /// Opens a session, unless this node is stopping.
     pub(crate) fn open(&self, hello: Hello) -> Result<Arc<Session>, Error> {
-        // Other ids only name things. This one is a secret.
+        // Other ids only identify things. This one is a secret.
         let id = SessionId { node: self.node, secret: Uuid::new_v4() };
         let clock = &self.world.clock;
         let session = Arc::new(Session::new(id, hello, clock.now(), clock.monotonic(), Arc::clone(&self.unflushed)));
@@ -131,7 +132,7 @@ impl Workers {
         self.inner().sessions.get(&id).filter(|session| session.workspace == workspace).cloned()
     }
 
-    /// Bytes have come from a worker.
+    /// Renews the lease of a worker: bytes have arrived from it.
     pub(crate) fn heard(&self, session: &Session) {
         let mut inner = session.inner();
         inner.heard = self.world.clock.monotonic();
@@ -201,11 +202,11 @@ impl Workers {
         }
     }
 
-    /// The lease of a worker is over: its turns are lost.
+    /// The lease of a worker has expired: its turns are lost.
     fn lose(&self, session: &Session) {
         let runs = self.remove(session);
         let (worker, runs_lost) = (&session.worker, runs.len());
-        tracing::warn!(worker, runs_lost, "the lease of a worker is over; its runs go to other workers");
+        tracing::warn!(worker, runs_lost, "the lease of a worker has expired; its runs go to other workers");
         if planted::is_planted(Bug::LostTurnForgotten) {
             return;
         }
@@ -244,7 +245,7 @@ impl Workers {
         let _ = self.shards[shard_of(run, self.shards.len())].send(message);
     }
 
-    /// Ends sessions whose lease is over. Sleeps while there are no sessions.
+    /// Ends sessions whose lease has expired. Sleeps while there are no sessions.
     pub(crate) async fn watch(self: Arc<Self>) {
         loop {
             if self.is_closed.load(Ordering::SeqCst) {
@@ -283,7 +284,8 @@ impl Workers {
         }
     }
 
-    /// Cancels runs that a worker brought along and that have ended since: no claim would bring them to it.
+    /// Cancels runs that a worker holds from an earlier session and that have ended since: no claim would assign them
+    /// to it.
     fn cancel_ended_holds(&self, session: &Arc<Session>) {
         let runs = session.unclaimed();
         if runs.is_empty() {

@@ -2,8 +2,9 @@
 //!
 //! The order of events:
 //!
-//! 1. A run that wants a turn asks for a seat. A worker that had the run's last turn in an earlier session, and says so
-//!    when it connects (`holds`), keeps it: its function goes on in memory instead of running from the top.
+//! 1. A run that needs a turn requests a seat. If a worker held the run's last turn in an earlier session, and lists it
+//!    when it connects (`holds`), that worker keeps the turn: its function continues in memory instead of running from
+//!    the top.
 //! 2. Otherwise the session with the most free seats gets the run's next turn. The seat is taken before the item that
 //!    records the turn is written, so that two runs cannot take the last seat.
 //! 3. While the run's function only waits, its seat counts as free: the worker has capacity for another run.
@@ -25,12 +26,12 @@ pub(crate) struct Seat {
     pub(crate) session: Arc<Session>,
     run: RunId,
     pub(super) turn: u32,
-    /// Whether the worker had that turn already, in an earlier session.
+    /// Whether the worker already held that turn, in an earlier session.
     pub(crate) is_kept: bool,
 }
 
 impl Seat {
-    /// Says whether the run's function only waits: then the seat counts as free.
+    /// Sets whether the run's function only waits: then the seat counts as free.
     pub(super) fn set_blocked(&self, is_blocked: bool) {
         let mut inner = self.session.inner();
         if inner.live.get(&self.run) != Some(&self.turn) {
@@ -60,7 +61,7 @@ impl Drop for Seat {
 }
 
 impl Workers {
-    /// A seat for a run at a worker of its lane. A worker that has the run's last turn keeps it.
+    /// A seat for a run at a worker of its lane. A worker that holds the run's last turn keeps it.
     pub(crate) fn seat(self: &Arc<Self>, lane: &Arc<str>, run: RunId, code: &Progress) -> Option<Seat> {
         let last_turn = code.turn;
         if !self.has_sessions() {
@@ -95,7 +96,7 @@ impl Workers {
         Some(Seat { workers: Arc::clone(self), session, run, turn, is_kept: false })
     }
 
-    /// A seat for a run that starts: none while others wait in its lane, which it would overtake.
+    /// A seat for a run that starts: none while other runs wait in its lane, because it would overtake them.
     pub(crate) fn seat_new_run(self: &Arc<Self>, lane: &Arc<str>, run: RunId, code: &Progress) -> Option<Seat> {
         if self.inner().lanes.has_queue.contains(lane) {
             return None;
@@ -103,7 +104,7 @@ impl Workers {
         self.seat(lane, run, code)
     }
 
-    /// A run that has no seat has ended. Workers that brought it along stop, or all that serve its lane.
+    /// A run without a seat has ended. Workers that hold it from an earlier session stop, or all that serve its lane.
     pub(crate) fn cancel_ended(&self, lane: &str, run: RunId, turn: u32, is_for_all: bool, end: impl Fn() -> TurnEnd) {
         for session in self.inner().lanes.sessions.get(lane).into_iter().flatten() {
             let held = session.inner().holds.remove(&run);

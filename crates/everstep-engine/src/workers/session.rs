@@ -1,4 +1,4 @@
-//! A worker's session: what it serves, how many runs it takes, and the messages for it.
+//! A worker's session: the workflows that it serves, its capacity, and the messages for it.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,7 +25,7 @@ pub struct ServedWorkflow {
     pub input_schema: Option<Arc<Schema>>,
 }
 
-/// What a worker says of itself when it connects.
+/// The data that a worker sends when it connects.
 #[derive(Clone, Debug)]
 pub struct Hello {
     pub workspace: WorkspaceId,
@@ -33,9 +33,9 @@ pub struct Hello {
     pub worker: String,
     pub sdk: Option<String>,
     pub workflows: Vec<ServedWorkflow>,
-    /// Runs that it takes at once.
+    /// The number of runs that it executes at the same time.
     pub capacity: usize,
-    /// Runs that it has from an earlier session, with the numbers of their turns.
+    /// Runs that it holds from an earlier session, with the numbers of their turns.
     pub holds: Vec<(RunId, u32)>,
 }
 
@@ -50,7 +50,7 @@ pub struct Session {
     inner: Mutex<Inner>,
     /// The outbox has messages, or the session has ended.
     news: Notify,
-    /// The same, except for replies to reports: a carrier that waits for turns is not woken by each reply.
+    /// Like `news`, except for replies to reports: a carrier that waits for turns is not woken by each reply.
     turns: Notify,
     unflushed: Arc<Unflushed>,
 }
@@ -75,26 +75,27 @@ pub(super) struct Inner {
     pub(super) live: BTreeMap<RunId, u32>,
     /// Those of them whose function only waits: their seats count as free.
     pub(super) blocked: BTreeSet<RunId>,
-    /// Runs that the worker brought along and that no node has claimed yet. After a lease both sides forget them.
+    /// Runs that the worker holds from an earlier session and that no node has claimed yet. After a lease both sides
+    /// drop them.
     pub(super) holds: BTreeMap<RunId, u32>,
     /// Lanes whose runs the worker has declined.
     pub(super) declined: BTreeSet<Arc<str>>,
-    /// Whether it was looked up which of `holds` have ended.
+    /// Whether a lookup has found which of `holds` have ended.
     has_looked_up: bool,
     pub(super) opened: Duration,
-    /// When bytes came last, on the monotonic clock and on the wall clock.
+    /// When bytes last arrived, on the monotonic clock and on the wall clock.
     pub(super) heard: Duration,
     pub(super) heard_at: Timestamp,
-    /// When the carrier went, if there is none.
+    /// When the carrier disconnected, if there is none.
     pub(super) detached: Option<Duration>,
     outbox: Outbox,
-    /// The number of the newest carrier. An older one recognizes by it that it was replaced.
+    /// The number of the newest carrier. An older one recognises by it that it was replaced.
     carrier: u64,
     is_over: bool,
 }
 
 impl Inner {
-    /// How many more runs the worker takes; none while it is not connected.
+    /// The number of further runs for which the worker has room; none while it is not connected.
     pub(super) fn free(&self) -> usize {
         if self.detached.is_some() {
             return 0;
@@ -158,7 +159,7 @@ impl Session {
         self.inner().capacity
     }
 
-    /// A new carrier, a socket for example, takes the session over. Returns its number, and whether there was none.
+    /// Attaches a new carrier, such as a socket, to the session. Returns its number, and whether there was none before.
     pub(super) fn attach(&self) -> (u64, bool) {
         let mut inner = self.inner();
         inner.carrier += 1;
@@ -175,7 +176,7 @@ impl Session {
         inner.carrier == carrier && !inner.is_over
     }
 
-    /// A carrier has gone. Its session soon ends unless another takes it over.
+    /// A carrier has disconnected. Its session ends soon unless another carrier is attached.
     pub fn detach(&self, carrier: u64, monotonic: Duration) {
         let mut inner = self.inner();
         if inner.carrier == carrier {
@@ -195,12 +196,13 @@ impl Session {
         }
     }
 
-    /// Batches that were sent and that the worker has not seen, as far as is known.
+    /// Batches that were sent and that the worker has not acknowledged yet.
     pub fn unseen(&self) -> Vec<Arc<WorkerBatch>> {
         self.inner().outbox.unseen()
     }
 
-    /// Batches that the worker had not seen at the last call, and has not seen yet. Later ones may be on their way.
+    /// Batches that the worker had not acknowledged at the last call, and has not acknowledged yet. Later ones may
+    /// still be in flight.
     pub fn overdue(&self) -> Vec<Arc<WorkerBatch>> {
         self.inner().outbox.overdue()
     }
@@ -214,29 +216,30 @@ impl Session {
         self.inner().outbox.next_batch()
     }
 
-    /// The same for a carrier that may have been replaced: a batch that it took after that would never arrive.
+    /// Like `next_batch`, for a carrier that may have been replaced: a batch that it took after that would never
+    /// arrive.
     pub fn next_batch_for(&self, carrier: u64) -> Option<Arc<WorkerBatch>> {
         let mut inner = self.inner();
         if inner.carrier == carrier { inner.outbox.next_batch() } else { None }
     }
 
-    /// Waits until there is a batch, or the session has ended, or another carrier has it.
+    /// Waits until there is a batch, or the session has ended, or another carrier is attached.
     pub async fn any_news(&self, carrier: u64) {
         self.until(&self.news, |inner| inner.outbox.has_batch() || inner.carrier != carrier).await;
     }
 
-    /// Waits until there is a batch with more than replies to reports, or the session has ended, or another carrier has
-    /// it.
+    /// Waits until there is a batch with more than replies to reports, or the session has ended, or another carrier is
+    /// attached.
     pub async fn turn_news(&self, carrier: u64) {
         self.until(&self.turns, |inner| inner.outbox.has_turn_news() || inner.carrier != carrier).await;
     }
 
-    /// Waits until every report is answered, or the session has ended.
+    /// Waits until every report has a reply, or the session has ended.
     pub async fn all_answered(&self) {
         self.until(&self.news, |inner| inner.outbox.has_answered()).await;
     }
 
-    /// Refuses reports that cannot be decoded, by their numbers.
+    /// Rejects reports that cannot be decoded, by their numbers.
     pub fn refuse(&self, reports: Vec<(u64, String)>) {
         if reports.is_empty() {
             return;
@@ -261,7 +264,7 @@ impl Session {
         }
     }
 
-    /// Reports have come that will be answered.
+    /// Records reports that will receive a reply.
     pub(super) fn expect(&self, reports: impl Iterator<Item = u64>) {
         self.inner().outbox.expect(reports);
     }
@@ -299,7 +302,8 @@ impl Session {
         self.turns.notify_waiters();
     }
 
-    /// Runs that the worker brought along and that no node has claimed for a while. They are returned once.
+    /// Runs that the worker holds from an earlier session and that no node has claimed for some time. They are returned
+    /// once.
     pub(super) fn unclaimed(&self) -> Vec<RunId> {
         let mut inner = self.inner();
         if std::mem::replace(&mut inner.has_looked_up, true) {
@@ -348,7 +352,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_worker_that_sees_nothing_is_told_no_more_than_is_kept() {
+    async fn a_worker_that_acknowledges_nothing_receives_a_bounded_number_of_messages() {
         let session = session();
         let (carrier, _) = session.attach();
         (1..=40).for_each(|n| session.put(message(n)));

@@ -9,7 +9,7 @@ use uuid::Uuid;
 /// Characters of a session's secret that may be shown.
 const SHOWN_CHARS: usize = 8;
 
-/// The id of a session: the node that it belongs to, and 128 secret bits.
+/// The id of a session: its node, and 128 secret bits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId {
     pub node: NodeId,
@@ -17,7 +17,7 @@ pub struct SessionId {
 }
 
 impl SessionId {
-    /// The part that may be shown to others than its worker.
+    /// The part that may be shown to clients other than its worker.
     pub fn shown(&self) -> String {
         let mut text = self.secret.simple().to_string();
         text.truncate(SHOWN_CHARS);
@@ -41,7 +41,7 @@ impl FromStr for SessionId {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let malformed = || "a session's id is what the server gave when it was opened".to_owned();
+        let malformed = || "this is not the id of a session: use the one from the welcome of the server".to_owned();
         let (node, secret) = text.split_once('.').ok_or_else(malformed)?;
         let node = node.parse::<Uuid>().map_err(|_| malformed())?;
         let secret = secret.parse::<Uuid>().map_err(|_| malformed())?;

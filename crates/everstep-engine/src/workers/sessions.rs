@@ -14,7 +14,7 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::shard::{ToShard, shard_of};
 
-/// Workflows that one worker serves.
+/// The maximum number of workflows that one worker serves.
 const WORKFLOWS_PER_WORKER_MAX: usize = 1_000;
 
 impl Engine {
@@ -23,7 +23,7 @@ impl Engine {
         if hello.workflows.is_empty() || hello.workflows.len() > WORKFLOWS_PER_WORKER_MAX {
             return Err(Error::Invalid(format!("a worker serves 1 to {WORKFLOWS_PER_WORKER_MAX} workflows")));
         }
-        // A worker that is refused registers no workflows.
+        // A worker that is rejected registers no workflows.
         self.member().workers.check_room(hello.workspace)?;
         self.library().register(hello.workspace, &hello.workflows).await?;
         for served in &mut hello.workflows {
@@ -38,17 +38,17 @@ impl Engine {
         self.member().workers.find(workspace, id)
     }
 
-    /// A new carrier takes a session over. Returns the carrier's number.
+    /// Attaches a new carrier to a session. Returns the carrier's number.
     pub fn attach(&self, session: &Session) -> u64 {
         self.member().workers.attach(session)
     }
 
-    /// Renews the lease of a worker: bytes have come from it.
+    /// Renews the lease of a worker: bytes have arrived from it.
     pub fn heard(&self, session: &Session) {
         self.member().workers.heard(session);
     }
 
-    /// Takes reports of a worker. Each is answered by a message, after its commit.
+    /// Accepts reports of a worker. A message replies to each, after its commit.
     pub fn report(&self, session: &Arc<Session>, reports: Vec<WorkerReport>) {
         let member = self.member();
         session.expect(reports.iter().map(|report| report.n));
@@ -66,7 +66,7 @@ impl Engine {
         }
     }
 
-    /// Sets how many runs a worker takes at once. With 0 it gets no more runs.
+    /// Sets the number of runs that a worker executes at the same time. With 0 it receives no more runs.
     pub fn set_capacity(&self, session: &Session, capacity: usize) {
         self.member().workers.set_capacity(session, capacity);
     }

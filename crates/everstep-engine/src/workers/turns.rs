@@ -1,20 +1,20 @@
-//! A run's turn: the stretch during which one worker runs the run's function from the top.
+//! A run's turn: the period in which one worker executes the run's function, from the top.
 //!
 //! The order of events:
 //!
-//! 1. A run *wants* a turn when its function has something to do and no worker runs it: it was started, resumed or
+//! 1. A run *needs* a turn when its function has something to do and no worker executes it: it was started, resumed or
 //!    retried, its last turn was lost, or a step that the function waits for has settled.
 //! 2. While the run's next item is decided, the run takes a [`Seat`] in a session. The item records the turn.
-//! 3. When the item is durable, the worker receives the turn, with all that the journal knows of the run's steps. It
-//!    must not receive it earlier: a turn that the journal does not have could not be distinguished from an older one.
-//! 4. The worker reports steps. When their item is durable, it receives acknowledgements and *wakes* (steps that others
-//!    settled), in the order of the entries.
-//! 5. The worker says that its function only waits (*blocked*). The run then no longer uses capacity of the worker, and
-//!    may park.
+//! 3. When the item is durable, the worker receives the turn, with the journal's records of the run's steps. It must
+//!    not receive it earlier: a turn that is not in the journal could not be distinguished from an older one.
+//! 4. The worker reports steps. When their item is durable, it receives acknowledgements and *wakes* (steps that other
+//!    inputs settled), in the order of the entries.
+//! 5. The worker reports that its function only waits (*blocked*). The run then no longer uses capacity of the worker,
+//!    and may park.
 //! 6. The turn ends: the run ends, is paused or parks, or the worker gives the turn back or is lost.
 //!
-//! **Invariant**: a run that needs a worker and can go on has a turn, or is due in its lane. Otherwise no claim would
-//! find it.
+//! **Invariant**: a run that needs a worker and can continue has a turn, or is due in its lane. Otherwise no claim
+//! would find it.
 
 use std::sync::Arc;
 
@@ -34,10 +34,10 @@ use crate::error::Error;
 use crate::read::RunSnapshot;
 use crate::run::{Envelope, InFlight, Ownership, ReplyTo, Rest};
 
-/// A report, with the run and the turn that it is about.
+/// A report, with its run and its turn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkerReport {
-    /// The worker's number for it, which the acknowledgement repeats.
+    /// The worker's number of the report, which the acknowledgement repeats.
     pub n: u64,
     pub run: RunId,
     pub turn: u32,
@@ -49,7 +49,7 @@ pub(crate) struct WorkerTurn {
     live: Option<LiveTurn>,
     /// Whether a worker must run the function from the top.
     is_wanted: bool,
-    /// When the row of a run that this node does not own says that it is due.
+    /// The wake time in the row of a run that this node does not own.
     due_by_row: Timestamp,
 }
 
@@ -59,14 +59,15 @@ impl Default for WorkerTurn {
     }
 }
 
-/// A turn while a worker has it.
+/// A turn while a worker holds it.
 struct LiveTurn {
     seat: Seat,
     /// Whether the worker has received the turn.
     is_sent: bool,
-    /// Whether the journal has the turn as this worker's: it was sent once, or the worker brought it along.
+    /// Whether the journal records the turn for this worker: it was sent once, or the worker holds it from an earlier
+    /// session.
     is_begun: bool,
-    /// Whether the function only waits for what the journal knows.
+    /// Whether the function only waits for steps that are open in the journal.
     is_blocked: bool,
     /// The last entry that the worker has received, beside the replies to its own reports.
     sent_seq: u64,
@@ -95,7 +96,7 @@ impl WorkerTurn {
         self.is_wanted
     }
 
-    /// Whether a worker runs the function, and it does not only wait.
+    /// Whether a worker runs the function, and the function does not only wait.
     pub(crate) fn is_busy(&self) -> bool {
         self.live.as_ref().is_some_and(|live| !live.is_blocked)
     }
@@ -108,7 +109,7 @@ impl WorkerTurn {
         self.is_wanted |= self.live.is_none();
     }
 
-    /// Notes what was decided: whether the function has something to go on with.
+    /// Records a decision: whether the function can continue.
     pub(crate) fn note(&mut self, state: &State, entries: &[Entry]) {
         for entry in entries {
             match &entry.event {
@@ -140,8 +141,8 @@ impl WorkerTurn {
         }
     }
 
-    /// Leaves a turn that the journal has ended. A run can be paused and resumed, or fail and be retried, in one item:
-    /// its state is live before and after, but its worker may not go on.
+    /// Drops a turn that the journal has ended. A run can be paused and resumed, or fail and be retried, in one item:
+    /// its state is live before and after, but its worker may not continue.
     pub(crate) fn leave_if_over(&mut self, state: &State) {
         if let Some(live) = self.live.take_if(|live| !may_go_on(state, live.seat.turn)) {
             live.revoke(state.run);
@@ -149,21 +150,21 @@ impl WorkerTurn {
         }
     }
 
-    /// Takes a seat. `seq` is the last entry that is decided.
+    /// Takes a seat. `seq` is the last decided entry.
     pub(crate) fn take_seat(&mut self, seat: Seat, seq: u64) {
         self.is_wanted = false;
         let is_begun = seat.is_kept;
         self.live = Some(LiveTurn { seat, is_sent: false, is_begun, is_blocked: false, sent_seq: seq });
     }
 
-    /// Takes over the turn that the run had before it was loaded again, if the journal says that the worker still has
-    /// it. A run that was claimed and has no turn wants one.
+    /// Takes over the turn that the run had before it was loaded again, if the worker still holds it by the journal. A
+    /// claimed run without a turn needs one.
     pub(crate) fn adopt(&mut self, before: Self, state: &State, ownership: Ownership, due_by_row: Timestamp) {
         let is_live = !state.has_ended() && !state.is_paused();
         let is_owner = ownership == Ownership::Owner;
         self.live = before.live.filter(|live| {
             let is_here = is_owner && !live.seat.session.is_over();
-            // A turn of that number that was not begun here belongs to another worker.
+            // A turn with that number that was not begun here belongs to another worker.
             let is_kept = is_live && is_here && live.is_begun && may_go_on(state, live.seat.turn);
             if !is_kept && live.is_sent {
                 live.revoke(state.run);
@@ -171,7 +172,7 @@ impl WorkerTurn {
             is_kept
         });
         if let Some(live) = &mut self.live {
-            // The whole turn is sent again, with all that was written since.
+            // The whole turn is sent again, with all entries that were written since.
             live.is_sent = false;
             live.set_blocked(false);
         }
@@ -179,7 +180,7 @@ impl WorkerTurn {
         self.due_by_row = due_by_row;
     }
 
-    /// The worker does not have this turn any longer, if it had it.
+    /// Records that the worker no longer holds this turn, if it held it.
     pub(crate) fn give_back(&mut self, turn: u32) {
         if let Some(live) = self.live.take_if(|live| live.seat.turn == turn) {
             self.is_wanted = !live.is_blocked || !live.is_sent;
@@ -193,8 +194,8 @@ impl WorkerTurn {
         }
     }
 
-    /// Takes from a report what is not for the journal. A function of which a report was refused goes on with the
-    /// refusal and does not wait; nor does a function without open steps.
+    /// Handles the parts of a report that are not journaled. If a report of the function was rejected, the function
+    /// continues with the rejection and does not wait; a function without open steps does not wait either.
     pub(crate) fn hear(
         &mut self,
         turn: u32,
@@ -208,14 +209,14 @@ impl WorkerTurn {
         let session = &live.seat.session;
         let is_holder = matches!(reply_to, ReplyTo::Worker(sender, _) if sender.id == session.id);
         match report {
-            // Only the session that has the turn knows what the function does.
+            // Only the session that holds the turn knows the state of the function.
             Report::Blocked { .. } | Report::Declined { .. } if !is_holder => {}
             Report::Blocked { seq } => {
                 let has_all = live.is_sent && *seq >= live.sent_seq && !has_refused;
                 live.set_blocked(has_all && state.open().next().is_some());
             }
             Report::Declined { failure } => {
-                // A worker that drains gives its turns back. It gets no more runs in any case.
+                // A draining worker gives its turns back. It receives no more runs in any case.
                 if session.capacity() > 0 {
                     tracing::warn!(worker = session.worker, %lane, %failure, "a worker declined a run");
                     live.seat.workers.decline(session, lane);
@@ -232,25 +233,25 @@ impl WorkerTurn {
         }
     }
 
-    /// Whether a run that this node does not own is due before its state says so: then it needs a worker.
+    /// Whether the row of a run that this node does not own is due before its state is: then the run needs a worker.
     pub(crate) fn is_due_by_row(&self, state: &State, ownership: Ownership) -> bool {
         ownership == Ownership::Guest && self.due_by_row < state.next_due().unwrap_or(Timestamp::NEVER)
     }
 
-    /// Where the run is to be after its next item; `None` where a timer decides.
+    /// The state of ownership of the run after its next item; `None` if a timer decides.
     pub(crate) fn rest(&self, state: &State, ownership: Ownership, now: Timestamp) -> Option<Rest> {
         match &self.live {
             _ if state.is_paused() => Some(Rest::Parked(Timestamp::NEVER)),
             Some(live) if !live.is_blocked => Some(Rest::Active),
-            // The run that waited longest is claimed first.
+            // The run that has waited longest is claimed first.
             None if self.is_wanted => Some(Rest::Parked(now.min(self.due_by_row))),
-            // The writer of the row knew whether the run needs a worker. Whose clock it used does not matter.
+            // The writer of the row knew whether the run needs a worker. It does not matter which clock it used.
             None if self.is_due_by_row(state, ownership) => Some(Rest::Parked(self.due_by_row)),
             Some(_) | None => None,
         }
     }
 
-    /// Adds what is known of the worker.
+    /// Adds the data of the worker.
     pub(crate) fn show(&self, snapshot: RunSnapshot) -> RunSnapshot {
         let Some(live) = &self.live else { return snapshot };
         let is_busy = snapshot.status == Status::Waiting && !live.is_blocked;
@@ -287,13 +288,13 @@ impl WorkerTurn {
         }
     }
 
-    /// The wakes of an item that was written, for a function that goes on in memory.
+    /// The wakes of a written item, for a function that continues in memory.
     pub(crate) fn wakes(&mut self, state: &State, in_flight: &InFlight) -> Option<Wakes> {
         let live = self.live.as_mut().filter(|live| live.is_sent)?;
         let session = live.seat.session.id;
         let is_here = |envelope: &Envelope| matches!(&envelope.reply_to, ReplyTo::Worker(to, _) if to.id == session);
         let are_all_here = in_flight.answered.iter().all(|(envelope, _)| is_here(envelope));
-        // A report that came in another session is answered there, where the worker no longer listens.
+        // A report of another session is answered there, where the worker no longer listens.
         let is_answered = |seq| {
             are_all_here
                 || in_flight.answered.iter().any(|(envelope, _)| envelope.seq == Some(seq) && is_here(envelope))
@@ -310,7 +311,7 @@ impl WorkerTurn {
     }
 }
 
-/// Whether the worker that has this turn may go on with the run.
+/// Whether the worker that holds this turn may continue the run.
 fn may_go_on(state: &State, turn: u32) -> bool {
     state.code().is_some_and(|code| code.may_go_on(turn))
 }

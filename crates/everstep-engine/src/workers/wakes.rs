@@ -1,4 +1,5 @@
-//! What a worker receives of a run's journal: all steps with a new turn, or the steps that settle while it has the turn.
+//! The parts of a run's journal that a worker receives: all steps with a new turn, or the steps that settle while it
+//! holds the turn.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use super::message::{StepOutcome, StepRecord, Turn, WorkerMessage};
 use super::session::Session;
 use crate::run::Envelope;
 
-/// Steps that settled, for a function that goes on in memory.
+/// Steps that settled, for a function that continues in memory.
 pub(crate) struct Wakes {
     pub(super) session: Arc<Session>,
     /// By their entries.
@@ -24,11 +25,11 @@ impl Wakes {
     /// Sends replies and wakes in the order of the entries. A batch may end between any two messages, and results must
     /// reach the function in the journal's order.
     ///
-    /// The wake that an input brought about is sent before the reply to that input: if an output cannot be kept, the
-    /// step has failed, and the function must see the failure, not the acknowledgement.
+    /// The wake that an input caused is sent before the reply to that input: if an output cannot be stored, the step
+    /// has failed, and the function must receive the failure, not the acknowledgement.
     pub(crate) fn send(self, answered: Vec<(Envelope, Reply)>, entries: &[Entry]) {
         let Self { session, messages } = self;
-        // Where the entries of each input begin. A repeated input has none.
+        // The first entry of each input. A repeated input has none.
         let mut begins = VecDeque::new();
         let mut last = entries.first().map_or(0, |entry| entry.seq - 1);
         for (envelope, _) in &answered {
@@ -50,7 +51,7 @@ impl Wakes {
     }
 }
 
-/// All that a worker needs to run a run's function from the top.
+/// Everything that a worker needs to run a run's function from the top.
 pub(super) fn describe(workflow: &Workflow, state: &State, turn: u32) -> Turn {
     let known = state.code().into_iter().flat_map(Progress::steps);
     let mut steps: Vec<_> = known.filter_map(|(key, step)| record(state, key, step)).collect();
@@ -67,7 +68,7 @@ pub(super) fn describe(workflow: &Workflow, state: &State, turn: u32) -> Turn {
     }
 }
 
-/// What the journal knows of a step.
+/// The journal's record of a step.
 fn record(state: &State, key: &StepKey, step: &Step) -> Option<StepRecord> {
     let outcome = match &step.end {
         Some(End::Output(output)) => StepOutcome::Completed { output: output.clone() },
@@ -83,7 +84,8 @@ fn record(state: &State, key: &StepKey, step: &Step) -> Option<StepRecord> {
     Some(StepRecord { step: key.clone(), kind: step.kind, seq: step.seq, outcome })
 }
 
-/// The step that an entry settled, for a function that goes on in memory; none where the reply to its own report says it.
+/// The step that an entry settled, for a function that continues in memory; none if the reply to its own report
+/// contains it.
 pub(super) fn wake(state: &State, entry: &Entry, is_answered: impl Fn(u64) -> bool) -> Option<StepRecord> {
     let step = match &entry.event {
         Event::TimerFired { step, .. } | Event::WaitResolved { step, .. } | Event::StepFailed { step, .. } => step,

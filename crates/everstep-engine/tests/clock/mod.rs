@@ -1,4 +1,4 @@
-//! A node alone on its database, whose machine is suspended or has its clock corrected.
+//! A node that is alone on its database, while its machine is suspended or its clock is corrected.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -18,12 +18,12 @@ const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(3_600);
 const TEN_DAYS: Duration = Duration::from_secs(864_000);
 
-/// The clocks of a machine, moved by the test alone.
+/// The clocks of a machine, moved only by the test.
 struct Machine(Mutex<Hands>);
 
 struct Hands {
     monotonic: Duration,
-    /// What the wall clock shows beyond the monotonic clock.
+    /// The difference between the wall clock and the monotonic clock.
     wall_ahead: Duration,
     sleepers: Vec<(Duration, oneshot::Sender<()>)>,
 }
@@ -46,7 +46,7 @@ impl Machine {
         }
     }
 
-    /// The machine is suspended: its wall clock goes on, its monotonic clock and everything that sleeps do not.
+    /// The machine is suspended: its wall clock continues, its monotonic clock and all sleeps do not.
     fn suspend(&self, time: Duration) {
         self.0.lock().unwrap().wall_ahead += time;
     }
@@ -55,7 +55,7 @@ impl Machine {
         self.0.lock().unwrap().wall_ahead -= by;
     }
 
-    /// Lets at most `time` pass until something has happened.
+    /// Advances the clocks by at most `time`, until the future is ready.
     async fn advance_until<T>(&self, time: Duration, happened: impl Future<Output = T>) -> T {
         let mut happened = std::pin::pin!(happened);
         let mut passed = Duration::ZERO;
@@ -102,7 +102,7 @@ async fn engine_on(folder: &tempfile::TempDir, machine: &Arc<Machine>) -> Engine
     Engine::start(world, Options { shards: 2, ..Options::default() }).await.unwrap()
 }
 
-/// Starts a run that rests for a while, and waits until it does.
+/// Starts a run that waits for some time, and waits until it does.
 async fn start_delay(engine: &Engine, time: Duration) -> RunId {
     let name = format!("rest-{}", time.as_secs());
     let (minutes, seconds) = (time.as_secs() / 60, time.as_secs() % 60);
@@ -126,9 +126,9 @@ async fn complete(engine: &Engine, run: RunId) {
 async fn a_machine_that_was_suspended_fires_its_due_timers() {
     let (folder, machine) = (tempfile::tempdir().unwrap(), Machine::new(TEN_DAYS));
     let engine = engine_on(&folder, &machine).await;
-    // The one leaves memory until it is due; the other stays there with an alarm.
+    // The first run leaves memory until it is due; the second stays in memory with an alarm.
     let (parked, held) = (start_delay(&engine, 3 * HOUR).await, start_delay(&engine, Duration::from_secs(28)).await);
-    // Not yet due when the clock steps: the alarm has to be set again.
+    // Not yet due when the clock steps: the alarm must be set again.
     machine.suspend(Duration::from_secs(20));
     machine.advance_until(Duration::from_secs(10), complete(&engine, held)).await;
     let held = start_delay(&engine, Duration::from_secs(29)).await;
@@ -153,7 +153,7 @@ async fn a_machine_that_started_ten_days_ahead_slews_back() {
     machine.advance_until(Duration::from_secs(6), is_noticed).await;
     let skew = clock.large_skew_seconds().unwrap();
     assert!((-864_000.0..-863_999.0).contains(&skew), "{skew}");
-    // It runs on, at most 50 ms per second slower, and its timers with it.
+    // The clock continues, at most 50 ms per second slower, and its timers with it.
     let run = start_delay(&engine, Duration::from_secs(19)).await;
     machine.advance_until(Duration::from_secs(21), complete(&engine, run)).await;
     let mut before = clock.now();

@@ -20,12 +20,12 @@ use serde_json::{Value, json};
 
 pub(crate) const WORKSPACE: WorkspaceId = WorkspaceId::DEFAULT;
 
-/// Opens the SQLite file of a folder, whatever else is tested.
+/// Opens the SQLite file of a folder, whichever database is tested.
 pub(crate) fn open_sqlite(folder: &Path) -> Stores {
     sqlite::open(folder, &Default::default()).unwrap()
 }
 
-/// Opens the database that belongs to a folder.
+/// Opens the database of a folder.
 pub(crate) async fn open(folder: &Path) -> Stores {
     if !is_on_postgres() {
         return open_sqlite(folder);
@@ -33,7 +33,7 @@ pub(crate) async fn open(folder: &Path) -> Stores {
     postgres::open(&url(folder), &Default::default()).await.unwrap()
 }
 
-/// The PostgreSQL database that belongs to a folder.
+/// The PostgreSQL database of a folder.
 pub(crate) fn url(folder: &Path) -> String {
     static DATABASES: Mutex<BTreeMap<PathBuf, TestDatabase<'static>>> = Mutex::new(BTreeMap::new());
     let mut databases = DATABASES.lock().unwrap();
@@ -48,7 +48,7 @@ pub(crate) fn is_on_postgres() -> bool {
     }
 }
 
-/// As the defaults, but others wait for a silent node no longer than a test may.
+/// Like the defaults, with a node lease that is short enough for a test.
 pub(crate) fn options() -> Options {
     Options { node_lease: Duration::from_secs(1), ..Options::default() }
 }
@@ -68,7 +68,7 @@ pub(crate) fn world(stores: Stores, handlers: Registry) -> World {
 }
 
 pub(crate) async fn engine_with(stores: Stores, options: Options) -> Engine {
-    // As many threads for scripts as a server has.
+    // As many script threads as a server has.
     let ports = Ports { sandbox: Sandbox::default(), ..Ports::none() };
     Engine::start(world(stores, Registry::standard(ports)), options).await.unwrap()
 }

@@ -1,4 +1,4 @@
-//! A worker that a test speaks for.
+//! A worker that a test controls.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up is to fail")]
 
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::support::{WORKSPACE, engine_with, open, options};
 
-/// A worker that does what a test says, message by message.
+/// A worker that executes the commands of a test, message by message.
 pub(crate) struct Worker {
     pub(crate) engine: Engine,
     pub(crate) session: Arc<Session>,
@@ -54,7 +54,7 @@ impl Worker {
         Self { engine: engine.clone(), session, carrier, messages: VecDeque::new(), n: 0 }
     }
 
-    /// The next message; meanwhile the worker is heard of. Ten seconds without one are too long.
+    /// The next message; the lease is renewed while waiting. Fails after ten seconds without one.
     pub(crate) async fn next(&mut self) -> WorkerMessage {
         let patience = Instant::now() + Duration::from_secs(10);
         loop {
@@ -80,7 +80,7 @@ impl Worker {
         }
     }
 
-    /// Reports, and waits for the answer.
+    /// Sends a report, and waits for the reply.
     pub(crate) async fn say(&mut self, turn: &Turn, report: Report) -> WorkerMessage {
         self.tell(turn, report);
         self.next().await

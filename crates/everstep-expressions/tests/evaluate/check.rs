@@ -1,4 +1,4 @@
-//! What is found when a workflow is saved.
+//! Errors that are found when a workflow is saved.
 
 use everstep_core::evaluate::{Evaluate, Fault, Reference};
 use everstep_expressions::Expressions;
@@ -26,20 +26,20 @@ fn sound_expressions_have_no_fault() {
 }
 
 #[test]
-fn faults_tell_what_and_where() {
+fn faults_contain_the_reason_and_the_position() {
     let table = [
         ("ctx.a +", "unexpected end of input"),
-        ("ctx.a | frobnicate", "there is no filter `frobnicate`"),
-        ("ctx.a is sorted", "there is no test `sorted`"),
+        ("ctx.a | frobnicate", "the filter `frobnicate` does not exist"),
+        ("ctx.a is sorted", "the test `sorted` does not exist"),
         ("range(10)", "`range` cannot be called"),
         ("ctx.name.upper()", "`upper` cannot be called"),
         ("ctx.a && ctx.b", "unexpected character `&`; write `and` at character 7"),
         ("ctx.größe > 1", "unexpected character `ö`"),
         ("ctx.a ? 1 : 2", "write `a if condition else b`"),
-        ("'open", "never closed at character 1"),
+        ("'open", "has no closing quote at character 1"),
         ("", "the expression is empty"),
         ("ctx.a * 'x'", "text cannot be multiplied at character 7"),
-        ("ctx.a|__number", "there is no filter `__number`"),
+        ("ctx.a|__number", "the filter `__number` does not exist"),
         ("ctx.a[", "unexpected end of input"),
         ("ctx.a b", "unexpected"),
         ("'{{ctx.a}}' == 'x' }}", "unexpected"),
@@ -75,22 +75,23 @@ fn faults_point_into_the_template() {
     let faults = Expressions::new().check(&template);
     let pointers: Vec<&str> = faults.iter().map(|fault: &Fault| fault.pointer.as_str()).collect();
     assert_eq!(pointers, ["/a~1b/0", "/a~1b/1/$expr", "/a~1b/2/$expr", "/two", "/two"]);
-    assert_eq!(faults[0].message, "`{{` is opened and never closed at character 1, near `{{ctx.a`");
+    assert_eq!(faults[0].message, "`{{` has no closing `}}` at character 1, near `{{ctx.a`");
 }
 
 #[test]
-fn unknown_roots_are_left_to_those_who_know_the_names() {
+fn unknown_roots_are_left_to_the_compiler() {
     assert_eq!(check_expression("line.price + 1"), None);
 }
 
 #[test]
-fn an_expression_stands_alone_in_its_object() {
+fn an_expression_is_the_only_field_of_its_object() {
     let faults = Expressions::new().check(&json!({"a": {"$expr": "1 + 1", "b": 2}}));
-    let expected = Fault { pointer: "/a/$expr".to_owned(), message: "`$expr` stands alone in its object".to_owned() };
+    let expected =
+        Fault { pointer: "/a/$expr".to_owned(), message: "`$expr` must be the only field of its object".to_owned() };
     assert_eq!(faults, [expected]);
 }
 
-/// The names that a template reads, as `pointer root.name`, with `?` where a missing one is forgiven.
+/// The names that a template reads, as `pointer root.name`, with `?` if a missing one has a fallback.
 fn reads(template: &Value) -> Vec<String> {
     let text = |reference: Reference| {
         let name = reference.name.map(|name| format!(".{name}")).unwrap_or_default();
@@ -124,7 +125,7 @@ fn what_a_template_reads_is_known_beforehand() {
 }
 
 #[test]
-fn what_has_a_fallback_is_told_apart() {
+fn names_with_a_fallback_are_marked() {
     assert_eq!(reads(&json!("{{ctx.a | default(ctx.b)}}")), [" ctx.a?", " ctx.b"]);
     assert_eq!(reads(&json!("{{ctx.a.x if ctx.a is defined else ctx.b}}")), [" ctx.a?", " ctx.a?", " ctx.b"]);
     assert_eq!(reads(&json!("{{ctx.a is not defined or ctx.a.b > 1}}")), [" ctx.a?", " ctx.a?"]);

@@ -1,4 +1,4 @@
-//! Whatever is typed, the evaluator answers.
+//! The evaluator returns for every text.
 
 use crate::context::Context;
 use everstep_core::evaluate::Evaluate;

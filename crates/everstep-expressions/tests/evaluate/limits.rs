@@ -1,4 +1,4 @@
-//! What bounds an expression.
+//! The limits of an expression.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ fn heavy() -> Context {
     Context::from_variables(json!({"text": "x".repeat(500_000), "list": letters, "n": 99_999_999, "short": "ab"}))
 }
 
-/// Evaluates something that must be refused, quickly.
+/// Evaluates an expression that must be rejected, quickly.
 fn refused(source: &str) -> String {
     let begin = Instant::now();
     let failure = Expressions::new().expression(source, &heavy()).expect_err(source);
@@ -47,8 +47,8 @@ fn texts_and_lists_are_never_repeated() {
     ];
     for bomb in bombs {
         let message = refused(bomb);
-        let is_told = message.contains("multiplied") || message.contains('*');
-        assert!(is_told, "{bomb}: {message}");
+        let is_reported = message.contains("multiplied") || message.contains('*');
+        assert!(is_reported, "{bomb}: {message}");
     }
 }
 

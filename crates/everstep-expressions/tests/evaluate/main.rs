@@ -1,4 +1,4 @@
-//! What the evaluator promises, seen from outside.
+//! The promises of the evaluator, tested through its public interface.
 
 mod check;
 mod context;

@@ -1,4 +1,4 @@
-//! What becomes of names that lead nowhere.
+//! Names without a value.
 
 use crate::context::{Context, lenient, message, resolve};
 use everstep_core::evaluate::Evaluate;
@@ -11,7 +11,7 @@ fn an_undefined_name_is_an_error_that_names_the_path() {
     let table = [
         ("{{ctx.order.missing}}", "`ctx.order.missing` is undefined"),
         ("{{ctx.nowhere.at.all}}", "`ctx.nowhere.at.all` is undefined"),
-        ("{{nobody}}", "`nobody` is undefined"),
+        ("{{missing}}", "`missing` is undefined"),
         ("{{ctx.order.lines[9].name}}", "`ctx.order.lines[9].name` is undefined"),
         ("total: {{ctx.order.sum}}", "`ctx.order.sum` is undefined"),
         ("{{ctx.order.sum + 1}}", "`ctx.order.sum` is undefined"),
@@ -29,7 +29,7 @@ fn an_undefined_name_is_an_error_that_names_the_path() {
 }
 
 #[test]
-fn a_failure_tells_where_in_the_expression_it_showed() {
+fn a_failure_contains_its_position_in_the_expression() {
     assert_eq!(message("{{1 + ctx.order.sum}}"), "`ctx.order.sum` is undefined at character 5, in `1 + ctx.order.sum`");
     let wrong = message("{{ 1 + 2 * (ctx.name + 1) }}");
     assert!(wrong.contains(" at character ") && wrong.ends_with(", in `1 + 2 * (ctx.name + 1)`"), "{wrong}");
@@ -59,7 +59,7 @@ fn leniently_an_undefined_name_is_null() {
     let sources = [
         "ctx.missing",
         "ctx.missing.deep.er",
-        "nobody.at.home",
+        "missing.at.all",
         "ctx.order.lines[9].name",
         "ctx.missing + 1",
         "ctx.missing.deep * 3",

@@ -1,4 +1,4 @@
-//! What expressions give.
+//! The results of expressions.
 
 use crate::context::{Context, lenient, resolve};
 use everstep_core::evaluate::Evaluate;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 #[test]
 fn a_string_that_is_one_expression_keeps_the_type() {
     let table = [
-        // By the fast path, which only walks.
+        // By the fast path, which only follows names.
         ("{{ctx.order.count}}", json!(3)),
         ("{{ ctx.order.total }}", json!(12.5)),
         ("{{ctx.order.lines.1.name}}", json!("ink")),

@@ -1,4 +1,4 @@
-//! The kinds that the core performs by itself. What their configs mean stands in the core; that both agree is tested.
+//! The kinds that the core performs itself. The core defines the meaning of their configs; a test compares both.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ pub(super) fn entries() -> Vec<CatalogueEntry> {
     vec![start(), end(), condition(), transform(), delay(), wait(), workflow(), repeat(), scope()]
 }
 
-/// What all of them have in common.
+/// The common fields of all of them.
 fn entry(name: &str, title: &str, icon: &str, summary: &str, schema: Value) -> CatalogueEntry {
     CatalogueEntry {
         name: name.to_owned(),
@@ -43,7 +43,7 @@ fn object(properties: Value, required: &[&str]) -> Value {
     schema
 }
 
-/// Any JSON but null, with expressions in it.
+/// Any JSON except null, with expressions in it.
 fn anything(description: &str) -> Value {
     json!({"type": ["string", "number", "boolean", "array", "object"], "description": description})
 }
@@ -57,8 +57,14 @@ fn start() -> CatalogueEntry {
         handles: vec![Handle::new("output", "The run has begun.")],
         default_handle: Some("output".to_owned()),
         output: "`{started: true, inputReceived}`.".to_owned(),
-        examples: vec![Example::new("Where the run begins", json!({}))],
-        ..entry("start", "Start", "play", "Where a run begins; there is exactly one.", object(json!({}), &[]))
+        examples: vec![Example::new("The beginning of a run", json!({}))],
+        ..entry(
+            "start",
+            "Start",
+            "play",
+            "The node at which a run begins; a graph has exactly one.",
+            object(json!({}), &[]),
+        )
     }
 }
 
@@ -75,7 +81,7 @@ fn end() -> CatalogueEntry {
             "outputParameters": {
                 "type": "array",
                 "items": inner(parameter),
-                "description": "The run's output, by name. Each name stands once.",
+                "description": "The run's output, by name. Each name occurs once.",
             },
             "status": {
                 "type": "string",
@@ -86,17 +92,18 @@ fn end() -> CatalogueEntry {
             "terminate": {
                 "type": "boolean",
                 "default": false,
-                "description": "Ends the run at once, whatever else is open.",
+                "description": "Ends the run at once, even if other steps are open.",
             },
         }),
         &[],
     );
-    let summary = "Where a run may end; several may be reached, and their outputs are merged as they complete.";
+    let summary = "A node at which a run may end; a run may reach several, and their outputs are merged in the order of \
+         completion.";
     CatalogueEntry {
         output: "`{status, workflowOutput, completedAt}`; `workflowOutput` is the run's output.".to_owned(),
         examples: vec![
             Example::new(
-                "Give two values of the input",
+                "Return two values of the input",
                 json!({"outputParameters": [
                     {"name": "customer", "sourceVariable": "{{ctx.input.customer}}"},
                     {"name": "total", "sourceVariable": {"$expr": "ctx.input.price * ctx.input.count"}},
@@ -127,11 +134,12 @@ fn condition() -> CatalogueEntry {
     ];
     let mut comparison = object(
         json!({
-            "leftValue": {"description": "Any JSON with expressions in it; with `expression` the expression itself."},
+            "leftValue": {"description": "Any JSON with expressions in it; with `expression`, the expression itself."},
             "operator": {
                 "type": "string",
                 "enum": operators,
-                "description": "`equals` and its kin compare as text, the orderings as numbers.",
+                "description": "`equals` and similar operators compare as text, `greater_than` and the other orderings as \
+                     numbers.",
             },
             "rightValue": {"description": "Any JSON with expressions in it."},
         }),
@@ -145,17 +153,17 @@ fn condition() -> CatalogueEntry {
             "id": {
                 "type": "string",
                 "minLength": 1,
-                "not": {"const": "error", "description": "`error` is the handle of a failed node"},
-                "description": "The branch's handle. Each id stands once.",
+                "not": {"const": "error", "description": "`error` is reserved for the handle of a failed node"},
+                "description": "The branch's handle. Each id occurs once.",
             },
             "label": {"type": "string", "description": "For people."},
             "conditionLogic": {
                 "type": "string",
                 "enum": ["AND", "OR"],
                 "default": "AND",
-                "description": "Whether all of the conditions must hold or any.",
+                "description": "Whether all conditions must be true, or at least one.",
             },
-            "conditions": {"type": "array", "items": inner(comparison), "description": "What is compared."},
+            "conditions": {"type": "array", "items": inner(comparison), "description": "The comparisons of the branch."},
             "expression": {
                 "type": "string",
                 "minLength": 1,
@@ -172,21 +180,21 @@ fn condition() -> CatalogueEntry {
                 "type": "array",
                 "minItems": 1,
                 "items": inner(branch),
-                "description": "They are tried in order.",
+                "description": "The branches, in the order in which they are evaluated.",
             },
             "defaultBranch": {
                 "type": "string",
                 "default": "default",
-                "not": {"const": "error", "description": "`error` is the handle of a failed node"},
-                "description": "The handle when no branch holds.",
+                "not": {"const": "error", "description": "`error` is reserved for the handle of a failed node"},
+                "description": "The handle if no branch is true.",
             },
         }),
         &["branches"],
     );
     CatalogueEntry {
-        handles: vec![Handle::new("default", "No branch holds; `defaultBranch` renames it."), failed()],
+        handles: vec![Handle::new("default", "No branch is true; `defaultBranch` renames this handle."), failed()],
         handles_from: vec!["/branches/*/id".to_owned(), "/defaultBranch".to_owned()],
-        output: "`{branch}`, the handle that was taken.".to_owned(),
+        output: "`{branch}`, the selected handle.".to_owned(),
         examples: vec![
             Example::new(
                 "Two branches, one by comparison and one by an expression",
@@ -198,7 +206,7 @@ fn condition() -> CatalogueEntry {
                 ]}),
             ),
             Example::new(
-                "Any of two conditions, with a default of another name",
+                "One of two conditions, with another name for the default",
                 json!({
                     "branches": [{"id": "home", "conditionLogic": "OR", "conditions": [
                         {"leftValue": "{{ctx.input.country}}", "operator": "equals", "rightValue": "NL"},
@@ -212,7 +220,7 @@ fn condition() -> CatalogueEntry {
             "condition",
             "Condition",
             "split",
-            "Leaves by the first branch that holds, else by the default.",
+            "Selects the first branch whose condition is true, or else the default.",
             schema,
         )
     }
@@ -222,21 +230,21 @@ fn transform() -> CatalogueEntry {
     let schema = object(json!({"value": anything("Any JSON with expressions in it.")}), &["value"]);
     CatalogueEntry {
         group: "Data".to_owned(),
-        handles: vec![Handle::new("success", "It has made the value."), failed()],
+        handles: vec![Handle::new("success", "The value was computed."), failed()],
         default_handle: Some("success".to_owned()),
         output: "The value.".to_owned(),
         output_variable: Some("transformResult".to_owned()),
         examples: vec![
             Example::new(
-                "Make an object",
+                "Create an object",
                 json!({"value": {
                     "name": "{{ctx.input.first}} {{ctx.input.last}}",
                     "total": {"$expr": "ctx.input.price * ctx.input.count"},
                 }}),
             ),
-            Example::new("Take one value", json!({"value": "{{ctx.input.order.lines}}"})),
+            Example::new("Select one value", json!({"value": "{{ctx.input.order.lines}}"})),
         ],
-        ..entry("transform", "Transform", "shuffle", "Makes a value of other values.", schema)
+        ..entry("transform", "Transform", "shuffle", "Computes a value from other values.", schema)
     }
 }
 
@@ -247,7 +255,7 @@ fn delay() -> CatalogueEntry {
                 "type": "string",
                 "enum": ["fixed", "dynamic", "until"],
                 "default": "fixed",
-                "description": "Which of the other fields say how long.",
+                "description": "Which of the other fields determine the duration.",
             },
             "delayMinutes": {
                 "type": "integer", "minimum": 0, "maximum": 1440,
@@ -262,7 +270,7 @@ fn delay() -> CatalogueEntry {
     );
     let without = |fields: &[&str]| {
         let shapes: Vec<_> = fields.iter().map(|field| json!({"required": [field]})).collect();
-        json!({"not": {"anyOf": shapes, "description": "a field has no meaning with this delayType"}})
+        json!({"not": {"anyOf": shapes, "description": "a field has no effect with this delayType"}})
     };
     let idle = json!({"properties": {
         "delayMinutes": {"const": 0}, "delaySeconds": {"const": 0}, "delayMs": {"const": 0},
@@ -284,15 +292,15 @@ fn delay() -> CatalogueEntry {
             ],
         },
     });
-    let summary = "Waits for a time, up to 24 hours, without holding anything.";
+    let summary = "Waits for a time, up to 24 hours, without using memory or a thread.";
     CatalogueEntry {
-        handles: vec![Handle::new("output", "The time is over."), failed()],
+        handles: vec![Handle::new("output", "The time has passed."), failed()],
         default_handle: Some("output".to_owned()),
         output: "Nothing.".to_owned(),
         examples: vec![
             Example::new("A minute and a half", json!({"delayMinutes": 1, "delaySeconds": 30})),
             Example::new(
-                "As long as the input says",
+                "The duration that the input contains",
                 json!({"delayType": "dynamic", "delayVariable": "{{ctx.input.waitMs}}"}),
             ),
             Example::new("Until a time", json!({"delayType": "until", "untilTime": "{{ctx.input.dueAt}}"})),
@@ -306,30 +314,30 @@ fn wait() -> CatalogueEntry {
         json!({
             "event": {
                 "type": "string", "minLength": 1,
-                "description": "The name of the event that is waited for.",
+                "description": "The name of the signal that the node waits for.",
             },
             "approval": {
                 "type": "string", "minLength": 1,
-                "description": "In place of `event`: the name of an event whose signal carries `approved`, true or false.",
+                "description": "In place of `event`: the name of a signal whose payload contains `approved`, true or false.",
             },
             "match": {
                 "type": "object", "default": {},
-                "description": "The fields that the signal must carry; it may carry more.",
+                "description": "The fields that the signal must contain; it may contain more.",
             },
-            "timeoutSeconds": timeout("How long it is waited, in seconds; without it for ever."),
+            "timeoutSeconds": timeout("How long the node waits, in seconds; without it there is no limit."),
         }),
         &[],
     );
     schema["oneOf"] = json!([{"required": ["event"]}, {"required": ["approval"]}]);
     CatalogueEntry {
         handles: vec![
-            Handle::new("success", "The signal came; for an approval: it is approved."),
+            Handle::new("success", "The signal arrived; for an approval: it is approved."),
             Handle::new("rejected", "For an approval: it is not approved."),
-            Handle::new("timeout", "No signal came in time."),
+            Handle::new("timeout", "No signal arrived in time."),
             failed(),
         ],
         default_handle: Some("success".to_owned()),
-        output: "What the signal carries, or `{timeout: true}`.".to_owned(),
+        output: "The payload of the signal, or `{timeout: true}`.".to_owned(),
         output_variable: Some("waitResult".to_owned()),
         timeout: Some(Timeout { default_seconds: None, longest_seconds: TIMEOUT_SECONDS_MAX }),
         examples: vec![
@@ -338,11 +346,11 @@ fn wait() -> CatalogueEntry {
                 json!({"event": "order.paid", "match": {"orderId": "{{ctx.input.orderId}}"}, "timeoutSeconds": 86400}),
             ),
             Example::new(
-                "Ask for an approval",
+                "Request an approval",
                 json!({"approval": "order.approval", "match": {"orderId": "{{ctx.input.orderId}}"}}),
             ),
         ],
-        ..entry("wait", "Wait", "hourglass", "Waits for a signal from outside, or for somebody's approval.", schema)
+        ..entry("wait", "Wait", "hourglass", "Waits for a signal from outside, or for an approval by a person.", schema)
     }
 }
 
@@ -360,21 +368,21 @@ fn workflow() -> CatalogueEntry {
             },
             "version": {
                 "type": "integer", "minimum": 1, "maximum": u32::MAX,
-                "description": "Its version; without it the active one when the child starts.",
+                "description": "Its version; without it, the version that is active when the child starts.",
             },
             "input": {"default": {}, "description": "The child's input: any JSON with expressions in it."},
             "wait": {
                 "type": "boolean", "default": true,
-                "description": "Whether the node waits for the child's end. Otherwise the child goes its own way.",
+                "description": "Whether the node waits for the end of the child. Otherwise the child is independent.",
             },
-            "timeoutSeconds": timeout("How long the child is waited for, in seconds; without it for ever."),
+            "timeoutSeconds": timeout("How long the node waits for the child, in seconds; without it there is no limit."),
         }),
         &["workflow"],
     );
     schema["if"] = json!({"properties": {"wait": {"const": false}}, "required": ["wait"]});
-    let not = json!({"required": ["timeoutSeconds"], "description": "timeoutSeconds has no meaning without waiting"});
+    let not = json!({"required": ["timeoutSeconds"], "description": "timeoutSeconds has no effect without waiting"});
     schema["then"] = json!({"not": not});
-    let summary = "Runs another workflow as a run of its own, and waits for its end or goes on.";
+    let summary = "Runs another workflow as a child run, and waits for its end or continues.";
     CatalogueEntry {
         handles: vec![
             Handle::new("success", "The child completed; with `wait: false` it has started."),
@@ -391,7 +399,7 @@ fn workflow() -> CatalogueEntry {
                 json!({"workflow": "send-invoice", "input": {"orderId": "{{ctx.input.orderId}}"}, "timeoutSeconds": 600}),
             ),
             Example::new(
-                "Start a child of one version and go on",
+                "Start a child of one version and continue",
                 json!({"workflow": "audit", "version": 3, "wait": false}),
             ),
         ],
@@ -404,27 +412,27 @@ fn repeat() -> CatalogueEntry {
         json!({
             "type": "string",
             "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,99}$",
-            "not": {"pattern": "^(__|input$)", "description": "a variable does not begin with `__`, and `input` is taken"},
+            "not": {"pattern": "^(__|input$)", "description": "a variable does not begin with `__`, and `input` is reserved"},
             "default": default,
             "description": description,
         })
     };
     let schema = object(
         json!({
-            "sourceVariable": anything("The items: an array, or an expression for one. Anything else is one item."),
-            "itemVariable": variable("item", "The item's name in the body."),
-            "indexVariable": variable("index", "The name of its index, which begins with 0."),
+            "sourceVariable": anything("The items: an array, or an expression for one. Any other value is one item."),
+            "itemVariable": variable("item", "The variable for the item in the body."),
+            "indexVariable": variable("index", "The variable for its index, which begins with 0."),
             "maxIterations": {
                 "type": "integer", "minimum": 1, "maximum": 100_000, "default": 1_000,
-                "description": "More items are a failure.",
+                "description": "The loop fails if there are more items.",
             },
             "concurrency": {
                 "type": "integer", "minimum": 1, "maximum": 10_000, "default": 1,
-                "description": "How many iterations go on at once.",
+                "description": "The number of iterations that run at the same time.",
             },
             "delayBetweenItems": {
                 "type": "integer", "minimum": 0, "maximum": 60_000, "default": 0,
-                "description": "Milliseconds between the beginnings of iterations.",
+                "description": "Milliseconds between the starts of iterations.",
             },
             "onItemError": {
                 "type": "string", "enum": ["fail", "continue"], "default": "fail",
@@ -436,7 +444,7 @@ fn repeat() -> CatalogueEntry {
     CatalogueEntry {
         handles: vec![
             Handle::new("loop", "Leads into the body, once per item."),
-            Handle::new("done", "All items are done."),
+            Handle::new("done", "All items have ended."),
             Handle::new("error", "An iteration failed, or there are too many items."),
         ],
         output: "An array of the outputs of the body's last node, in the order of the items.".to_owned(),
@@ -447,7 +455,7 @@ fn repeat() -> CatalogueEntry {
                 json!({"sourceVariable": "{{ctx.input.orders}}", "itemVariable": "order"}),
             ),
             Example::new(
-                "Ten at once, and go on when one fails",
+                "Ten at the same time, and continue when one fails",
                 json!({"sourceVariable": "{{ctx.input.urls}}", "concurrency": 10, "onItemError": "continue"}),
             ),
         ],
@@ -460,13 +468,13 @@ fn scope() -> CatalogueEntry {
     CatalogueEntry {
         handles: vec![
             Handle::new("body", "Leads into the body."),
-            Handle::new("success", "The body is done."),
-            Handle::new("error", "A node of the body failed; the variable holds `{error: {code, message}}`."),
+            Handle::new("success", "The body has ended."),
+            Handle::new("error", "A node of the body failed; the variable contains `{error: {code, message}}`."),
         ],
         default_handle: Some("success".to_owned()),
-        output: "That of the body's last node.".to_owned(),
+        output: "The output of the body's last node.".to_owned(),
         output_variable: Some("scopeResult".to_owned()),
-        examples: vec![Example::new("Catch what fails in the body", json!({}))],
+        examples: vec![Example::new("Catch a failure in the body", json!({}))],
         ..entry("scope", "Scope", "brackets", summary, object(json!({}), &[]))
     }
 }

@@ -1,4 +1,4 @@
-//! A kind of node, described.
+//! The description of a kind of node.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -13,47 +13,47 @@ use crate::handler::{Description, Example};
 pub struct CatalogueEntry {
     /// The node's `type`.
     pub name: String,
-    /// For people.
+    /// A title for people.
     pub title: String,
-    /// Under which an editor lists it.
+    /// The group in which an editor lists it.
     pub group: String,
     /// The name of an icon.
     pub icon: String,
-    /// What it does, in one sentence.
+    /// Its purpose, in one sentence.
     pub summary: String,
-    /// The handles by which it is left.
+    /// Its handles.
     pub handles: Vec<Handle>,
     /// Where in the config more handles are named, as a JSON pointer in which `*` is any one part.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub handles_from: Vec<String>,
-    /// The handle of an edge that names none; without it an edge must.
+    /// The handle of an edge that names none; without it every edge must name one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_handle: Option<String>,
-    /// What the output is.
+    /// A description of the output.
     pub output: String,
-    /// The variable that receives the output when a node names none.
+    /// The variable that receives the output if a node names none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_variable: Option<String>,
-    /// Whether a failed attempt may be tried again.
+    /// Whether a failed attempt may be retried.
     pub can_retry: bool,
-    /// Whether an attempt may have a time limit, and which.
+    /// Whether an attempt may have a time limit, and its bounds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Timeout>,
-    /// What holds where a config is silent.
+    /// The defaults of the config.
     pub defaults: Value,
-    /// The JSON Schema of the config. Fields that may name a secret are marked with `x-secret`.
+    /// The JSON Schema of the config. Fields that accept a secret are marked with `x-secret`.
     pub schema: Value,
     pub examples: Vec<Example>,
     /// Whether it is for tests and benchmarks only.
     pub is_internal: bool,
 }
 
-/// A way out of a node.
+/// An exit of a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Handle {
     pub name: String,
-    /// When the node is left by it.
+    /// When the node completes with it.
     pub summary: String,
 }
 
@@ -78,8 +78,8 @@ impl CatalogueEntry {
     pub(super) fn from_description(description: &Description) -> Self {
         let Description { info, title, group, icon, summary, output, schema, examples, is_internal, .. } = description;
         let mut handles =
-            vec![Handle::new("success", "It has a result."), Handle::new("error", "Its last attempt failed.")];
-        handles.extend(info.handles.iter().map(|handle| Handle::new(handle, "Its result says so.")));
+            vec![Handle::new("success", "The task has a result."), Handle::new("error", "The last attempt failed.")];
+        handles.extend(info.handles.iter().map(|handle| Handle::new(handle, "The result selects this handle.")));
         let longest_seconds = match info.longest_timeout_seconds {
             0 => TIMEOUT_SECONDS_MAX,
             longest => longest,
@@ -108,7 +108,7 @@ impl CatalogueEntry {
 /// The longest time limit that any node may name: a year.
 pub(super) const TIMEOUT_SECONDS_MAX: u32 = 31_536_000;
 
-/// What a schema says of fields that are not there.
+/// The defaults of a schema for missing fields.
 pub(super) fn defaults(schema: &Value) -> Value {
     let properties = schema["properties"].as_object().into_iter().flatten();
     let known = properties.filter_map(|(field, property)| Some((field, property.get("default")?)));

@@ -1,4 +1,4 @@
-//! What kinds of nodes there are, for editors and for people.
+//! The kinds of nodes, for editors and for people.
 
 mod control;
 mod entry;
@@ -11,7 +11,7 @@ pub use page::page;
 
 use crate::registry::Registry;
 
-/// Every kind of node: those that the core performs by itself, then the handlers of a registry.
+/// Every kind of node: first those that the core performs itself, then the handlers of a registry.
 pub fn catalogue(registry: &Registry) -> Vec<CatalogueEntry> {
     let mut entries = control::entries();
     entries.extend(registry.descriptions().map(CatalogueEntry::from_description));

@@ -1,4 +1,4 @@
-//! A kind's page for people.
+//! The reference page of a kind.
 
 use std::fmt::Write;
 
@@ -14,11 +14,11 @@ pub fn page(entry: &CatalogueEntry) -> String {
     };
     line(&format!("# {}", entry.name));
     line("");
-    line("<!-- Made from the catalogue; `BLESS=1 cargo test -p everstep-handlers the_pages` writes it anew. -->");
+    line("<!-- Generated from the catalogue by `BLESS=1 cargo test -p everstep-handlers the_pages`. -->");
     line("");
     line(&format!("{}: {}", entry.title, lowered(&entry.summary)));
     if entry.is_internal {
-        line("It is for tests and benchmarks, and editors do not offer it.");
+        line("This kind is for tests and benchmarks; editors do not offer it.");
     }
     line("");
     line("## Config");
@@ -37,7 +37,7 @@ pub fn page(entry: &CatalogueEntry) -> String {
     line("## Handles");
     line("");
     if entry.handles.is_empty() {
-        line("None: no edge leaves it.");
+        line("None: no edge leaves this node.");
     } else {
         line("| handle | when |");
         line("|---|---|");
@@ -45,12 +45,12 @@ pub fn page(entry: &CatalogueEntry) -> String {
             line(&format!("| `{}` | {} |", handle.name, handle.summary));
         }
         for pointer in &entry.handles_from {
-            line(&format!("| what stands at `{pointer}` | Each is a handle. |"));
+            line(&format!("| the value at `{pointer}` | Each is a handle. |"));
         }
         line("");
         match &entry.default_handle {
-            Some(handle) => line(&format!("An edge without a handle leaves by `{handle}`.")),
-            None => line("An edge names its handle."),
+            Some(handle) => line(&format!("An edge without a handle uses `{handle}`.")),
+            None => line("Every edge must name its handle."),
         }
     }
     line("");
@@ -58,22 +58,22 @@ pub fn page(entry: &CatalogueEntry) -> String {
     line("");
     line(&entry.output);
     if let Some(variable) = &entry.output_variable {
-        line(&format!("It is put into `ctx.{variable}` unless the node names another `outputVariable`."));
+        line(&format!("The engine stores it in `ctx.{variable}` unless the node sets another `outputVariable`."));
     }
     line("");
     line("## Time and failure");
     line("");
     line(match entry.can_retry {
-        true => "A failed attempt is tried again as the node's `retry` says.",
-        false => "It is not tried again: `retry` is refused.",
+        true => "A failed attempt is retried according to the node's `retry`.",
+        false => "The node is not retried: `retry` is rejected.",
     });
     match entry.timeout {
-        None => line("It has no time limit of its own: `timeoutSeconds` is refused."),
+        None => line("The node has no time limit: `timeoutSeconds` is rejected."),
         Some(Timeout { default_seconds: None, longest_seconds }) => {
-            line(&format!("There is no time limit unless `timeoutSeconds` says one, of at most {longest_seconds}."));
+            line(&format!("There is no time limit unless `timeoutSeconds` sets one, of at most {longest_seconds}."));
         }
         Some(Timeout { default_seconds: Some(seconds), longest_seconds }) => {
-            line(&format!("`timeoutSeconds` is {seconds} where it is not given, and at most {longest_seconds}."));
+            line(&format!("The default of `timeoutSeconds` is {seconds}; the maximum is {longest_seconds}."));
         }
     }
     line("");
@@ -95,7 +95,7 @@ fn fields(prefix: &str, schema: &Value) -> Vec<String> {
     let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
         let path = format!("{prefix}{name}");
-        // A word that only tells a shape from others means what the shape means.
+        // A constant that only distinguishes a shape has the meaning of the shape.
         let description = property["description"].as_str().or(schema["description"].as_str());
         let mut meaning = description.unwrap_or_default().replace('\n', " ");
         if required.contains(&name.as_str()) {
@@ -105,7 +105,7 @@ fn fields(prefix: &str, schema: &Value) -> Vec<String> {
             let _ = write!(meaning, " Default: `{default}`.");
         }
         if property["x-secret"] == true || property["additionalProperties"]["x-secret"] == true {
-            meaning.push_str(" It may name a secret: `{\"$secret\": \"name\"}`.");
+            meaning.push_str(" It accepts a secret: `{\"$secret\": \"name\"}`.");
         }
         rows.push(format!("| `{path}` | {} | {meaning} |", kind(property)));
         for (inner, suffix) in inner_objects(property) {
@@ -116,7 +116,7 @@ fn fields(prefix: &str, schema: &Value) -> Vec<String> {
     rows
 }
 
-/// The objects inside a field, and how they are reached.
+/// The objects inside a field, and the suffixes of their paths.
 fn inner_objects(property: &Value) -> Vec<(&Value, &'static str)> {
     let mut found = Vec::new();
     if property["properties"].is_object() {

@@ -1,4 +1,4 @@
-//! What an http node is told.
+//! The config of an http node.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,65 +9,65 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-/// Asks a server over HTTP.
+/// Sends an HTTP request.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Config {
-    /// Where to: an address that begins with `http://` or `https://`.
+    /// The address, beginning with `http://` or `https://`.
     #[schemars(length(min = 1), extend("x-secret" = true))]
     pub(super) url: String,
-    /// How it is asked.
+    /// The method.
     #[serde(default)]
     pub(super) method: HttpVerb,
-    /// Headers by name. A null leaves one out.
+    /// Headers by name. A null removes one.
     #[serde(default)]
     pub(super) headers: BTreeMap<String, Option<TextValue>>,
-    /// What is added to the address, by name. An array repeats the name, a null leaves it out.
+    /// Parameters that are added to the address, by name. An array repeats the name, a null removes it.
     #[serde(default)]
     pub(super) query: BTreeMap<String, TextValues>,
-    /// What is sent: any JSON.
+    /// The body: any JSON.
     #[serde(default)]
     #[schemars(extend("x-secret" = true))]
     pub(super) body: Value,
-    /// How the body is written. `auto` writes a string as text and everything else as JSON.
+    /// How the body is encoded. `auto` sends a string as text and every other value as JSON.
     #[serde(default)]
     pub(super) body_type: BodyType,
-    /// The body's content type, where it is not the usual one of its `bodyType`.
+    /// The body's content type, if it is not the default of its `bodyType`.
     #[serde(default)]
     #[schemars(length(min = 1))]
     pub(super) content_type: Option<String>,
-    /// Who asks.
+    /// The credentials.
     #[serde(default)]
     #[schemars(extend("default" = {"type": "none"}))]
     pub(super) auth: Auth,
-    /// How long an attempt may take, in seconds, redirects included.
+    /// The time limit of an attempt, in seconds, including redirects.
     #[serde(default)]
     #[schemars(range(min = 1, max = 3600))]
-    #[expect(dead_code, reason = "the core takes it from the config and gives it to the task")]
+    #[expect(dead_code, reason = "the core reads it from the config and sets the time limit of the task")]
     pub(super) timeout_seconds: Option<u32>,
     /// Whether redirects are followed, up to ten.
     #[serde(default = "default_true")]
     pub(super) follow_redirects: bool,
-    /// The statuses that are a success: numbers, or classes such as `2xx`.
+    /// The statuses that count as success: numbers, or classes such as `2xx`.
     #[serde(default = "accept_statuses_default")]
     #[schemars(length(min = 1))]
     pub(super) accept_statuses: Vec<StatusRange>,
-    /// The statuses after which another attempt may help. So it may where there was no connection or no answer.
+    /// The statuses after which a retry may succeed. A retry may also succeed after a failed connection or a timeout.
     #[serde(default = "retry_on_default")]
     #[schemars(inner(range(min = 100, max = 599)))]
     pub(super) retry_on: Vec<u16>,
-    /// How the answer's body is read. `auto` goes by its content type: JSON, else text, else base64.
+    /// How the body of the response is decoded. `auto` decides by its content type: JSON, else text, else base64.
     #[serde(default)]
     pub(super) response_type: ResponseType,
-    /// More bytes than this are a failure.
+    /// The step fails if the response has more bytes.
     #[serde(default = "max_response_bytes_default")]
     #[schemars(range(min = 1, max = 1_048_576))]
     pub(super) max_response_bytes: u32,
-    /// Whether a key that is the same for all attempts goes along, so that the server can tell a repetition.
-    /// Without it one does with POST, PUT, PATCH and DELETE.
+    /// Whether an idempotency key that is the same for all attempts is sent, so that the server can recognise a
+    /// repetition. By default it is sent with POST, PUT, PATCH and DELETE.
     #[serde(default)]
     pub(super) send_idempotency_key: Option<bool>,
-    /// The header that holds that key.
+    /// The header of that idempotency key.
     #[serde(default = "idempotency_header_default")]
     #[schemars(length(min = 1))]
     pub(super) idempotency_header: String,
@@ -130,30 +130,30 @@ pub(super) enum ResponseType {
     Base64,
 }
 
-/// Who asks.
+/// The credentials of a request.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase", deny_unknown_fields)]
 #[schemars(inline)]
 pub(super) enum Auth {
-    /// Nobody in particular.
+    /// No credentials.
     #[default]
     None,
     /// A user with a password.
     Basic {
-        /// The user's name.
+        /// The user name.
         #[schemars(extend("x-secret" = true))]
         username: String,
         /// The password.
         #[schemars(extend("x-secret" = true))]
         password: String,
     },
-    /// Whoever has a token.
+    /// A bearer token.
     Bearer {
         /// The token.
         #[schemars(length(min = 1), extend("x-secret" = true))]
         token: String,
     },
-    /// Whoever has a key that a header holds.
+    /// A key in a header.
     Header {
         /// The header's name.
         #[schemars(length(min = 1))]
@@ -170,7 +170,7 @@ impl std::fmt::Debug for Auth {
     }
 }
 
-/// A text; a number, true or false count as theirs.
+/// A string; numbers and booleans are converted to strings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TextValue(pub(super) String);
 
@@ -187,7 +187,7 @@ impl TextValue {
 impl<'de> Deserialize<'de> for TextValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Value::deserialize(deserializer)?;
-        Self::from_json(&value).ok_or_else(|| serde::de::Error::custom("expected a text, a number, true or false"))
+        Self::from_json(&value).ok_or_else(|| serde::de::Error::custom("expected a string, a number, true or false"))
     }
 }
 
@@ -205,7 +205,7 @@ impl JsonSchema for TextValue {
     }
 }
 
-/// Any number of texts.
+/// Any number of strings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct TextValues(pub(super) Vec<String>);
 
@@ -226,7 +226,7 @@ impl TextValues {
 impl<'de> Deserialize<'de> for TextValues {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Value::deserialize(deserializer)?;
-        Self::from_json(&value).ok_or_else(|| serde::de::Error::custom("expected texts or numbers"))
+        Self::from_json(&value).ok_or_else(|| serde::de::Error::custom("expected strings or numbers"))
     }
 }
 
@@ -292,7 +292,8 @@ impl Serialize for StatusRange {
 impl<'de> Deserialize<'de> for StatusRange {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Value::deserialize(deserializer)?;
-        Self::from_json(&value).ok_or_else(|| serde::de::Error::custom("expected a status such as 404, or 4xx"))
+        Self::from_json(&value)
+            .ok_or_else(|| serde::de::Error::custom("expected a status such as 404, or a class such as 4xx"))
     }
 }
 

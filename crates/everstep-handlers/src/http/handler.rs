@@ -20,7 +20,7 @@ use crate::secrets::RevealedSecrets;
 
 const TIMEOUT_SECONDS_DEFAULT: u32 = 30;
 
-/// Asks a server over HTTP, through the guarded client.
+/// Sends HTTP requests through the guarded client.
 pub struct HttpHandler {
     client: Client,
     secrets: Arc<dyn Secrets>,
@@ -43,7 +43,7 @@ impl HttpHandler {
             title: "HTTP request",
             group: "Integration",
             icon: "globe",
-            summary: "Asks a server over HTTP and gives its answer.",
+            summary: "Sends an HTTP request and returns the response.",
             output: "`{status, headers, body}`; the names of headers are in lowercase.",
             schema,
             examples: examples(),
@@ -89,9 +89,9 @@ impl Handler for HttpHandler {
 
 fn examples() -> Vec<Example> {
     vec![
-        Example::new("Look something up", json!({"url": "https://api.example.com/orders/{{ctx.input.orderId}}"})),
+        Example::new("Read a resource", json!({"url": "https://api.example.com/orders/{{ctx.input.orderId}}"})),
         Example::new(
-            "Create something, with a token that is kept as a secret",
+            "Create a resource, with a token that is stored as a secret",
             json!({
                 "method": "POST",
                 "url": "https://api.example.com/orders",
@@ -100,7 +100,7 @@ fn examples() -> Vec<Example> {
             }),
         ),
         Example::new(
-            "Send a form, and take a missing page as an answer too",
+            "Send a form, and accept the status 404 as well",
             json!({
                 "method": "POST",
                 "url": "https://example.com/login",
@@ -111,7 +111,7 @@ fn examples() -> Vec<Example> {
             }),
         ),
         Example::new(
-            "Search, and try again only when there are too many requests",
+            "Search, and retry only after too many requests",
             json!({
                 "url": "https://api.example.com/search",
                 "query": {"q": "{{ctx.input.text}}", "tag": ["new", "open"]},

@@ -20,7 +20,7 @@ const PROBES: &[&str] = &["x", "0", ".x", ":0", "@x", "/", "\\x"];
 pub(super) enum WrittenHost {
     /// The host is literal. The URL ends where the first expression begins.
     Literal(Url),
-    /// The whole address is a secret: whoever stored it chose the host.
+    /// The whole address is a secret, so the author of the secret chose the host.
     Secret,
     /// A part of the host is computed, or may be.
     Computed,

@@ -1,4 +1,4 @@
-//! Asks a server over HTTP.
+//! Sends HTTP requests.
 
 mod config;
 mod handler;

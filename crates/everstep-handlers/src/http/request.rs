@@ -1,4 +1,4 @@
-//! Makes a request of a config.
+//! Builds a request from a config.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -14,7 +14,7 @@ use super::host::{COMPUTED_HOST, WrittenHost};
 use crate::handler::Task;
 use crate::secrets::RevealedSecrets;
 
-/// Headers that the client writes by itself.
+/// Headers that the client sets itself.
 const RESERVED_HEADERS: &[&str] = &[
     "host",
     "connection",
@@ -28,7 +28,7 @@ const RESERVED_HEADERS: &[&str] = &[
     "expect",
 ];
 
-/// What the config asks for. Which places were secrets decides what counts as a credential.
+/// The request of a config. The places of secrets determine which values count as credentials.
 pub(super) fn make(
     config: Config,
     task: &Task,
@@ -66,7 +66,7 @@ pub(super) fn make(
     request.has_secret_body = has_secret_body;
     request.redirects = if config.follow_redirects { REDIRECTS_MAX } else { 0 };
     request.max_bytes = config.max_response_bytes as usize;
-    // What is wrong with an answer is told by its status first, however long it is.
+    // The status of an error response is reported first, however long the response is.
     request.read = config.accept_statuses.iter().map(|statuses| statuses.range()).collect();
     if !task.timeout.is_zero() {
         request.timeout = task.timeout;
@@ -74,7 +74,7 @@ pub(super) fn make(
     Ok(request)
 }
 
-/// What is wrong with a config beyond its types, as far as it is written out.
+/// The errors in a config beyond its types, in its literal parts.
 pub(super) fn check(config: &Value) -> Vec<Fault> {
     let mut faults = Vec::new();
     let mut report = |pointer: String, message: String| faults.push(Fault { pointer, message });
@@ -105,24 +105,27 @@ pub(super) fn check(config: &Value) -> Vec<Fault> {
     if names_secret(config) && !is_literal_url && WrittenHost::read(&config["url"]) == WrittenHost::Computed {
         report("/url".to_owned(), COMPUTED_HOST.to_owned());
     }
-    // What has no meaning is refused: somebody would rely on it.
+    // A field without effect is rejected, because its author would rely on it.
     if config.get("body").is_none_or(Value::is_null) {
         for field in ["bodyType", "contentType"].into_iter().filter(|field| config.get(field).is_some()) {
-            report(format!("/{field}"), format!("`{field}` has no meaning without a body"));
+            report(format!("/{field}"), format!("`{field}` has no effect without a body"));
         }
     }
     let names = config["headers"].as_object().into_iter().flat_map(|headers| headers.keys());
     if config.get("contentType").is_some() && names.into_iter().any(|name| name.eq_ignore_ascii_case("content-type")) {
-        report("/contentType".to_owned(), "the content type stands in both `headers` and `contentType`".to_owned());
+        report(
+            "/contentType".to_owned(),
+            "the content type is set in both `headers` and `contentType`; remove one of them".to_owned(),
+        );
     }
     if config["sendIdempotencyKey"] == false && config.get("idempotencyHeader").is_some() {
-        let message = "`idempotencyHeader` has no meaning where no key is sent";
+        let message = "`idempotencyHeader` has no effect if no idempotency key is sent";
         report("/idempotencyHeader".to_owned(), message.to_owned());
     }
     faults
 }
 
-/// Whether a secret stands anywhere in a config.
+/// Whether a config contains a secret.
 fn names_secret(value: &Value) -> bool {
     match value {
         Value::Object(fields) => fields.contains_key("$secret") || fields.values().any(names_secret),
@@ -150,41 +153,42 @@ fn address(config: &Config) -> Result<Url, Failure> {
 
 /// Parses an address, as the client that sends the request does.
 pub(super) fn read_address(text: &str) -> Result<Url, Failure> {
-    let hint = "write such as https://example.com/orders";
-    let url = Url::parse(text.trim()).map_err(|error| invalid(format!("`url` is no address: {error}; {hint}")))?;
+    let hint = "write for example https://example.com/orders";
+    let url =
+        Url::parse(text.trim()).map_err(|error| invalid(format!("`url` is not a valid address: {error}; {hint}")))?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(invalid(format!("`url` begins with http:// or https://; {hint}")));
+        return Err(invalid(format!("`url` must begin with http:// or https://; {hint}")));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(invalid("credentials cannot stand in `url`; use `auth`".to_owned()));
+        return Err(invalid("`url` must not contain credentials; use `auth`".to_owned()));
     }
     Ok(url)
 }
 
 fn header_name(name: &str, field: &str) -> Result<HeaderName, Failure> {
     let read = HeaderName::from_bytes(name.as_bytes());
-    let read = read.map_err(|_| invalid(format!("`{field}`: {name:?} cannot be a header's name")))?;
+    let read = read.map_err(|_| invalid(format!("`{field}`: {name:?} is not a valid name of a header")))?;
     if RESERVED_HEADERS.contains(&read.as_str()) {
-        return Err(invalid(format!("`{field}`: {read} is written by the client itself")));
+        return Err(invalid(format!("`{field}`: the client sets the header {read} itself; remove it")));
     }
     Ok(read)
 }
 
-/// The value stays out of the message: it may be a secret.
+/// The value is not part of the message: it may be a secret.
 fn header_value(text: &str, name: &str, is_sensitive: bool) -> Result<HeaderValue, Failure> {
     let value = HeaderValue::from_bytes(text.as_bytes());
-    let mut value = value.map_err(|_| invalid(format!("the value of {name:?} cannot stand in a header")))?;
+    let mut value = value.map_err(|_| invalid(format!("the value of {name:?} is not valid in a header")))?;
     value.set_sensitive(is_sensitive);
     Ok(value)
 }
 
-/// Credentials are sensitive wherever they came from.
+/// Credentials are sensitive whatever their origin.
 fn authorize(auth: &Auth, headers: &mut HeaderMap, revealed: &mut RevealedSecrets) -> Result<(), Failure> {
     let (name, value) = match auth {
         Auth::None => return Ok(()),
         Auth::Basic { username, password } => {
             if username.contains(':') {
-                return Err(invalid("`auth/username` cannot hold a colon".to_owned()));
+                return Err(invalid("`auth/username` must not contain a colon".to_owned()));
             }
             let pair = Zeroizing::new(format!("{username}:{password}"));
             let token = Zeroizing::new(BASE64_STANDARD.encode(pair.as_bytes()));
@@ -197,14 +201,14 @@ fn authorize(auth: &Auth, headers: &mut HeaderMap, revealed: &mut RevealedSecret
         Auth::Header { name, value } => (header_name(name, "auth/name")?, Zeroizing::new(value.clone())),
     };
     if headers.contains_key(&name) {
-        return Err(invalid(format!("{name} stands in both `headers` and `auth`")));
+        return Err(invalid(format!("the header {name} is set in both `headers` and `auth`; remove one of them")));
     }
     let value = header_value(&value, name.as_str(), true)?;
     headers.insert(name, value);
     Ok(())
 }
 
-/// The bytes of a body and their usual content type.
+/// The bytes of a body and their default content type.
 fn body(body: Value, kind: BodyType) -> Result<(Vec<u8>, Option<&'static str>), Failure> {
     const TEXT: &str = "text/plain; charset=utf-8";
     match (kind, body) {
@@ -218,14 +222,14 @@ fn body(body: Value, kind: BodyType) -> Result<(Vec<u8>, Option<&'static str>), 
             for (name, value) in &fields {
                 let texts = TextValues::from_json(value);
                 let TextValues(texts) =
-                    texts.ok_or_else(|| invalid(format!("`body`: the field {name:?} of a form is a text")))?;
+                    texts.ok_or_else(|| invalid(format!("`body`: the field {name:?} of a form must be a string")))?;
                 for text in texts {
                     form.append_pair(name, &text);
                 }
             }
             Ok((form.finish().into_bytes(), Some("application/x-www-form-urlencoded")))
         }
-        (BodyType::Form, _) => Err(invalid("`body`: a form is an object".to_owned())),
+        (BodyType::Form, _) => Err(invalid("`body`: a form must be an object".to_owned())),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Reads an answer.
+//! Reads a response.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -28,10 +28,10 @@ impl ResponseReader {
         let bytes = revealed.mask_bytes(response.body);
         if !self.accept_statuses.iter().any(|statuses| statuses.contains(status)) {
             let host = response.url.host_str().unwrap_or_default();
-            let mut message = format!("{host} answered {}", response.status);
+            let mut message = format!("{host} responded with status {}", response.status);
             let seconds = retry_after(&response.headers);
             if let Some(seconds) = seconds {
-                message.push_str(&format!(" (to be asked again after {seconds} s)"));
+                message.push_str(&format!(" (it allows a retry after {seconds} s)"));
             }
             let text = String::from_utf8_lossy(&bytes);
             if !text.trim().is_empty() {
@@ -48,7 +48,7 @@ impl ResponseReader {
     }
 }
 
-/// What it means that there was no answer.
+/// The failure of a request without a response.
 pub(super) fn failure(error: &Error, revealed: &RevealedSecrets) -> Failure {
     let code = match error {
         Error::Refused { .. } => "ADDRESS_REFUSED",
@@ -61,7 +61,7 @@ pub(super) fn failure(error: &Error, revealed: &RevealedSecrets) -> Failure {
     Failure { retryable: error.is_transient(), ..Failure::fatal(code, message) }
 }
 
-/// How many seconds a server asks to be left alone. A date is not looked at: clocks differ.
+/// The number of seconds that a server demands before the next request. A date is ignored: clocks differ.
 fn retry_after(headers: &HeaderMap) -> Option<u32> {
     headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()
 }
@@ -85,7 +85,7 @@ fn body(bytes: Vec<u8>, headers: &HeaderMap, kind: ResponseType) -> Result<Value
 
 fn parse(bytes: &[u8]) -> Result<Value, Failure> {
     let failed = |error: serde_json::Error| {
-        let message = format!("the answer is not JSON: {error}; `responseType` says how it is read");
+        let message = format!("the response is not JSON: {error}; set `responseType` to change how it is decoded");
         Failure::fatal("HTTP_ERROR", message)
     };
     serde_json::from_slice(bytes).map_err(failed)
@@ -106,7 +106,7 @@ fn text(bytes: Vec<u8>, content_type: &str) -> Value {
     })
 }
 
-/// Headers by their names in lowercase; what stands several times is joined with commas.
+/// Headers by their names in lowercase; repeated headers are joined with commas.
 fn headers(headers: &HeaderMap, revealed: &RevealedSecrets) -> Map<String, Value> {
     let mut map = Map::new();
     for name in headers.keys() {

@@ -1,21 +1,21 @@
-//! What was given, held against what a query declares.
+//! Compares the given arguments with those that a query declares.
 
 use everstep_core::failure::{Failure, code};
 use serde_json::Value;
 
 use super::query::{ArgumentType, Query, Values};
 
-/// The value of every declared argument. What is missing, unknown or of another type is told.
+/// The value of every declared argument. A missing or unknown argument, or one of another type, is an error.
 pub(super) fn settle<'a>(query: &'a Query, args: &Value) -> Result<Values<'a>, Failure> {
     let invalid = |message: String| Failure::fatal(code::INVALID_CONFIG, message);
     let empty = serde_json::Map::new();
     let given = match args {
         Value::Null => &empty,
         Value::Object(given) => given,
-        _ => return Err(invalid("`args` is an object with a field for each argument".to_owned())),
+        _ => return Err(invalid("`args` must be an object with a field for each argument".to_owned())),
     };
     let known = || match query.arguments.as_slice() {
-        [] => "the query declares none".to_owned(),
+        [] => "the query declares no arguments".to_owned(),
         arguments => {
             let names: Vec<_> = arguments.iter().map(|argument| argument.name.as_str()).collect();
             format!("the query declares {}", names.join(", "))
@@ -23,7 +23,7 @@ pub(super) fn settle<'a>(query: &'a Query, args: &Value) -> Result<Values<'a>, F
     };
     let is_declared = |name: &String| query.arguments.iter().any(|argument| argument.name == *name);
     if let Some(name) = given.keys().find(|name| !is_declared(name)) {
-        return Err(invalid(format!("there is no argument {name:?}; {}", known())));
+        return Err(invalid(format!("the argument {name:?} does not exist; {}", known())));
     }
     let mut values = Values::new();
     for argument in &query.arguments {
@@ -44,7 +44,7 @@ pub(super) fn settle<'a>(query: &'a Query, args: &Value) -> Result<Values<'a>, F
     Ok(values)
 }
 
-/// Why a value is not of a type.
+/// Why a value does not have a type.
 pub(super) fn misfit(kind: ArgumentType, value: &Value) -> Option<String> {
     let (fits, wanted) = match kind {
         ArgumentType::String => (value.is_string(), "a text"),
@@ -57,10 +57,10 @@ pub(super) fn misfit(kind: ArgumentType, value: &Value) -> Option<String> {
         ArgumentType::Boolean => (value.is_boolean(), "true or false"),
         ArgumentType::Json | ArgumentType::Any => (true, "any value"),
     };
-    (!fits).then(|| format!("it is {wanted}, not {}", describe(value)))
+    (!fits).then(|| format!("expected {wanted}, found {}", describe(value)))
 }
 
-/// What a value is, for people; never the value itself.
+/// The kind of a value, for messages; never the value itself.
 pub(super) fn describe(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

@@ -1,4 +1,4 @@
-//! Asks sources, whatever they are.
+//! Queries sources of every type.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ use crate::ports::Secrets;
 /// The timeout of a test of a source.
 const TEST_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Asks data sources. Cheap to clone; clones share their connections.
+/// Queries data sources. Cheap to clone; clones share their connections.
 #[derive(Clone)]
 pub struct Drivers {
     inner: Arc<Inner>,
@@ -49,15 +49,15 @@ pub struct QueryRequest<'a> {
 }
 
 impl Drivers {
-    /// `folder` is where SQLite files may be read.
+    /// `folder` is the folder of SQLite files.
     pub fn new(client: Client, secrets: Arc<dyn Secrets>, folder: Option<PathBuf>) -> Self {
         let files = sqlite::SqliteFiles::new(folder);
         Self { inner: Arc::new(Inner { client, secrets, files, pools: Mutex::default() }) }
     }
 
-    /// Asks a source. Dropping the future cancels what it does.
+    /// Queries a source. Dropping the future cancels the query.
     ///
-    /// The future is boxed so that this crate compiles the drivers, not each crate that asks.
+    /// The future is boxed so that this crate compiles the drivers, not each crate that queries.
     pub fn ask<'a>(&'a self, ask: QueryRequest<'a>) -> BoxFuture<'a, Result<QueryResult, Failure>> {
         Box::pin(self.ask_source(ask))
     }
@@ -102,7 +102,7 @@ impl Drivers {
         }
     }
 
-    /// Whether a source can be reached and lets us in.
+    /// Whether a source can be reached and accepts the credentials.
     pub fn test<'a>(&'a self, workspace: WorkspaceId, source: &'a Source) -> BoxFuture<'a, SourceTest> {
         Box::pin(self.test_source(workspace, source))
     }
@@ -114,7 +114,7 @@ impl Drivers {
             match source {
                 Source::Postgres(database) => {
                     let version = postgres::test(database, workspace, &**secrets, client.guard()).await?;
-                    Ok(("the database lets us in".to_owned(), Some(version)))
+                    Ok(("the database accepts the connection".to_owned(), Some(version)))
                 }
                 Source::Sqlite(file) => {
                     let version = files.test(workspace, file, TEST_TIMEOUT).await?;
@@ -127,7 +127,7 @@ impl Drivers {
             }
         });
         let tested = tested.await.unwrap_or_else(|_| {
-            Err(Failure::transient(QUERY_ERROR, format!("no answer within {} s", TEST_TIMEOUT.as_secs())))
+            Err(Failure::transient(QUERY_ERROR, format!("no response within {} s", TEST_TIMEOUT.as_secs())))
         });
         let latency_ms = begin.elapsed().as_millis().try_into().unwrap_or(u64::MAX);
         match tested {
@@ -136,14 +136,14 @@ impl Drivers {
         }
     }
 
-    /// The connections of a source as it is now.
+    /// The connections of a source with its present configuration.
     fn pool(&self, workspace: WorkspaceId, name: &str, source: &PostgresSource) -> Arc<Pool> {
         let mut pools = self.inner.pools.lock().expect("no holder of the lock panics");
         let key = (workspace, name.to_owned());
         if let Some(pool) = pools.get(&key).filter(|pool| pool.is_of(source)) {
             return Arc::clone(pool);
         }
-        // Those that nobody uses and that have no connection open are of no use to anybody.
+        // Pools without users and without open connections are removed.
         pools.retain(|_, pool| Arc::strong_count(pool) > 1 || pool.has_connections());
         let pool = Pool::new(source.clone());
         pools.insert(key, Arc::clone(&pool));

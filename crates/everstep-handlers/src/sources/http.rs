@@ -1,4 +1,4 @@
-//! Services that answer with JSON.
+//! Services that respond with JSON.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ pub(super) struct ServiceQuery<'a> {
     pub(super) timeout: Duration,
 }
 
-/// Asks a service.
+/// Queries a service.
 pub(super) async fn ask(
     source: &HttpSource,
     client: &Client,
@@ -65,7 +65,7 @@ pub(super) async fn ask(
     if !response.status.is_success() {
         return Err(refused(response.status));
     }
-    // Whoever may ask is not told our credentials, also by a service that repeats them.
+    // A caller must not receive our credentials, even from a service that repeats them.
     let rows = rows(&revealed.mask_bytes(response.body), query.request.rows.as_deref())?;
     let mut gathered = Rows::new(query.limits, query.max_rows, fields(&rows));
     for row in &rows {
@@ -80,7 +80,7 @@ pub(super) async fn ask(
     Ok(gathered.finish(None))
 }
 
-/// Whether a service answers, and does not refuse our credentials.
+/// Whether a service responds and accepts our credentials.
 pub(super) async fn test(
     source: &HttpSource,
     client: &Client,
@@ -98,12 +98,12 @@ pub(super) async fn test(
     if is_refused || status.is_server_error() {
         Err(refused(status))
     } else {
-        Ok(format!("the service answers: {status}"))
+        Ok(format!("the service responds with status {status}"))
     }
 }
 
 fn refused(status: StatusCode) -> Failure {
-    let message = format!("the service answered {status}");
+    let message = format!("the service responded with status {status}");
     let may_pass = status.is_server_error() || matches!(status.as_u16(), 408 | 425 | 429);
     if may_pass { Failure::transient(QUERY_ERROR, message) } else { Failure::fatal(QUERY_ERROR, message) }
 }
@@ -121,15 +121,16 @@ fn url(source: &HttpSource, request: &HttpRequest, values: &Values<'_>) -> Resul
             PathPart::Argument(name) => {
                 let text = plain(name, values)?;
                 let text = text.filter(|text| !text.is_empty());
-                let text =
-                    text.ok_or_else(|| invalid(format!("the argument {name:?} is empty: it is a part of the path")))?;
+                let text = text.ok_or_else(|| {
+                    invalid(format!("the argument {name:?} is part of the path and must not be empty"))
+                })?;
                 path.extend(utf8_percent_encode(&text, PATH_SEGMENT));
             }
         }
     }
-    // They would lead out of the base, and stay themselves however they are encoded.
+    // They would leave the base URL, and no encoding prevents that.
     if path.split('/').any(|segment| matches!(segment, "." | "..")) {
-        return Err(invalid("an argument makes the path climb: it must not be . or ..".to_owned()));
+        return Err(invalid("an argument in the path must not be . or ..".to_owned()));
     }
     let mut url = base(source)?;
     url.set_path(&path);
@@ -157,13 +158,13 @@ fn plain(name: &str, values: &Values<'_>) -> Result<Option<String>, Failure> {
         Value::String(text) => Ok(Some(text.clone())),
         Value::Bool(_) | Value::Number(_) => Ok(Some(value.to_string())),
         Value::Array(_) | Value::Object(_) => {
-            let message = format!("the argument {name:?} is {}: a URL takes a text or a number", describe(value));
+            let message = format!("the argument {name:?} is {}: a URL accepts a string or a number", describe(value));
             Err(Failure::fatal(code::INVALID_CONFIG, message))
         }
     }
 }
 
-/// A body with the arguments in their places.
+/// A body with the values of the arguments.
 fn fill(body: &Value, values: &Values<'_>) -> Result<Value, Failure> {
     if let Some(name) = argument_of(body) {
         return Ok(values.get(name).map_or(Value::Null, |(_, value)| value.clone()));
@@ -222,26 +223,26 @@ async fn headers(
     Ok(headers)
 }
 
-/// A value that does not go along to another origin.
+/// A value that is not sent to another origin.
 fn sensitive(text: &str) -> Option<HeaderValue> {
     let mut value = HeaderValue::try_from(text).ok()?;
     value.set_sensitive(true);
     Some(value)
 }
 
-/// The rows of an answer: an array is its elements, anything else is one row, nothing is none.
+/// The rows of a response: the elements of an array, no row for null, and one row for any other value.
 fn rows(body: &[u8], pointer: Option<&str>) -> Result<Vec<Value>, Failure> {
     let fatal = |message: String| Failure::fatal(QUERY_ERROR, message);
     if body.iter().all(u8::is_ascii_whitespace) {
         return Ok(Vec::new());
     }
     let mut answer: Value =
-        serde_json::from_slice(body).map_err(|error| fatal(format!("the answer is not JSON: {error}")))?;
+        serde_json::from_slice(body).map_err(|error| fatal(format!("the response is not JSON: {error}")))?;
     let found = match pointer {
         None => answer,
         Some(pointer) => {
             let found = answer.pointer_mut(pointer).map(Value::take);
-            found.ok_or_else(|| fatal(format!("the answer has nothing at {pointer:?}, where its rows should be")))?
+            found.ok_or_else(|| fatal(format!("the response has no value at {pointer:?}, the place of its rows")))?
         }
     };
     Ok(match found {
@@ -251,7 +252,7 @@ fn rows(body: &[u8], pointer: Option<&str>) -> Result<Vec<Value>, Failure> {
     })
 }
 
-/// The names in the rows, as they first appear.
+/// The names in the rows, in the order of their first occurrence.
 fn fields(rows: &[Value]) -> Vec<Field> {
     let mut fields: Map<String, Value> = Map::new();
     for (name, value) in rows.iter().filter_map(Value::as_object).flatten() {
@@ -268,6 +269,6 @@ fn fields(rows: &[Value]) -> Vec<Field> {
         }
     }
     let named = |(name, kind): (String, Value)| Field { name, kind: kind.as_str().unwrap_or_default().to_owned() };
-    // An answer with a name of its own for each row is no table.
+    // A response with different names in each row is not a table.
     fields.into_iter().take(1_000).map(named).collect()
 }

@@ -1,11 +1,11 @@
-//! Data sources and saved queries: what they are, and how they are asked.
+//! Data sources and saved queries: their definitions, and the code that queries them.
 //!
-//! * `source` and `query` are what people save; each is checked whole before it is kept.
-//! * `statement` finds the arguments in SQL; `arguments` holds what was given against what was declared.
-//! * `drivers` asks: `postgres`, `sqlite` and `http`, one file or folder each.
-//! * `rows` gathers what comes back, within its limits.
+//! * `source` and `query` are the definitions that users save; each is checked completely before it is stored.
+//! * `statement` finds the arguments in SQL; `arguments` compares given arguments with declared ones.
+//! * `drivers` sends queries: `postgres`, `sqlite` and `http`, one file or folder each.
+//! * `rows` collects the result, within its limits.
 //!
-//! Where they are kept is left to others: see [`crate::Sources`].
+//! Another crate stores them: see [`crate::Sources`].
 
 mod arguments;
 mod drivers;
@@ -31,10 +31,10 @@ pub use source::{HttpAuth, HttpSource, PostgresSource, SecretOrText, SecretRef, 
 pub(crate) const QUERY_ERROR: &str = "QUERY_ERROR";
 /// A source or a query that does not exist.
 pub const SOURCE_NOT_FOUND: &str = "SOURCE_NOT_FOUND";
-/// An address that may not be reached.
+/// An address that is blocked.
 pub(crate) const ADDRESS_REFUSED: &str = "ADDRESS_REFUSED";
 
-/// What a failed exchange means for a step.
+/// The failure of a step after a failed exchange.
 pub(crate) fn net_failure(error: &everstep_net::Error) -> Failure {
     use everstep_net::Error;
     match error {

@@ -1,4 +1,4 @@
-//! A saved query: what is asked of a source, with the arguments that it declares.
+//! A saved query: a statement or a request for a source, with the arguments that it declares.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,22 +16,22 @@ use super::{arguments, fields};
 const ROWS_DEFAULT: u32 = 1_000;
 const ROWS_MAX: u32 = 10_000;
 const ARGUMENTS_MAX: usize = 100;
-/// What a read-only statement begins with.
+/// The first words of a read-only statement.
 const READ_VERBS: &[&str] = &["select", "with", "values", "table", "show", "explain"];
-/// What another may begin with besides.
+/// The additional first words of a statement that may write.
 const WRITE_VERBS: &[&str] = &["insert", "update", "delete", "merge"];
 
-/// What is asked of a source.
+/// A statement or a request for a source.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Query {
     /// The name of the data source.
     #[schemars(length(min = 1, max = 128))]
     pub source: String,
-    /// For people: what it is for.
+    /// A description for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// One statement for a database; arguments stand in it as `:name`.
+    /// One statement for a database; arguments are written as `:name`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 100_000))]
     pub sql: Option<String>,
@@ -45,7 +45,7 @@ pub struct Query {
     pub read_only: bool,
     #[serde(default)]
     pub limits: Limits,
-    /// How long it may take; a step that allows itself less has less.
+    /// The time limit; a shorter limit of the step applies as well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 3600))]
     pub timeout_seconds: Option<u32>,
@@ -57,16 +57,17 @@ pub struct Query {
 pub struct HttpRequest {
     #[serde(default)]
     pub method: HttpMethod,
-    /// Follows the source's base URL, such as `/customers/{id}/orders`; `{id}` is the argument `id`.
+    /// The path after the source's base URL, such as `/customers/{id}/orders`; `{id}` is the argument `id`.
     #[schemars(length(min = 1, max = 2048))]
     pub path: String,
-    /// What follows the `?`: texts, numbers, booleans, or `{"$arg": "name"}`. An argument that is null is left out.
+    /// The parameters after the `?`: strings, numbers, booleans, or `{"$arg": "name"}`. An argument that is null is
+    /// left out.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub query: Map<String, Value>,
-    /// Sent as JSON; `{"$arg": "name"}` anywhere in it is that argument.
+    /// Sent as JSON; `{"$arg": "name"}` anywhere in it is replaced by that argument.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<Value>,
-    /// Where the rows are in the answer, as a JSON pointer; the whole answer unless it is named.
+    /// The place of the rows in the response, as a JSON pointer; by default the whole response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rows: Option<String>,
 }
@@ -91,13 +92,13 @@ pub struct Argument {
     pub name: String,
     #[serde(rename = "type", default)]
     pub kind: ArgumentType,
-    /// Whether it must be given, and not be null; so it is unless there is a default.
+    /// Whether the argument must be given and must not be null; true unless there is a default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub required: Option<bool>,
-    /// What it is when it is not given; null for an argument that is not required.
+    /// Its value if it is not given; null for an argument that is not required.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub default: Value,
-    /// For people: what it means.
+    /// A description for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
 }
@@ -109,13 +110,13 @@ pub enum ArgumentType {
     Number,
     Integer,
     Boolean,
-    /// Any value, handed to the database as JSON.
+    /// Any value, sent to the database as JSON.
     Json,
     #[default]
     Any,
 }
 
-/// How much may come back.
+/// The limits of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Limits {
@@ -127,14 +128,14 @@ pub struct Limits {
     pub on_limit: OnLimit,
 }
 
-/// What becomes of an answer that is larger.
+/// The effect of a larger result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum OnLimit {
     /// The query fails.
     #[default]
     Error,
-    /// The first rows are given, with `truncated: true`.
+    /// The first rows are returned, with `truncated: true`.
     Cut,
 }
 
@@ -157,7 +158,7 @@ impl HttpMethod {
 }
 
 impl Query {
-    /// Reads a query that is to be saved. All that is wrong with it, apart from its source, is told at once.
+    /// Reads a query to be saved. All its errors, except those about its source, are reported together.
     pub fn read(body: &Value) -> Result<Self, Vec<Problem>> {
         let problems = fields::check::<Self>(body);
         if !problems.is_empty() {
@@ -171,14 +172,14 @@ impl Query {
         if problems.is_empty() { Ok(query) } else { Err(problems) }
     }
 
-    /// What is wrong with asking this source. Nothing is, if it was saved for it.
+    /// The errors of this query with this source. There are none if it was saved for the source.
     pub fn check_source(&self, source: &Source) -> Vec<Problem> {
         let mut problems = Vec::new();
         if !self.read_only && source.is_read_only() {
-            let message = format!("the source {:?} is read-only, so that nothing can be written", self.source);
+            let message = format!("the source {:?} is read-only, so the query cannot write", self.source);
             let hint = match source {
-                Source::Sqlite(_) => "drop `readOnly`: a SQLite file is only ever read",
-                Source::Postgres(_) | Source::Http(_) => "drop `readOnly` here, or set it to false on the source too",
+                Source::Sqlite(_) => "remove `readOnly`: a SQLite file is read-only",
+                Source::Postgres(_) | Source::Http(_) => "remove `readOnly` here, or set it to false on the source too",
             };
             problems.push(Problem::at("/readOnly", message).hint(hint));
         }
@@ -207,12 +208,12 @@ impl Query {
         problems
     }
 
-    /// The statement that is sent, if there is one.
+    /// The statement that is sent, if the query has one.
     pub(super) fn statement(&self, dialect: Dialect) -> Result<Statement, String> {
         Statement::read(self.sql.as_deref().unwrap_or_default(), dialect)
     }
 
-    /// How long it may take, for one who has this long.
+    /// The time limit for a caller with this much time.
     pub(crate) fn timeout(&self, most: Duration) -> Duration {
         self.timeout_seconds.map_or(most, |seconds| most.min(Duration::from_secs(seconds.into())))
     }
@@ -222,16 +223,16 @@ impl Query {
         match (&self.sql, &self.http) {
             (None, None) => {
                 let hint = "`sql` for a database, `http` for an HTTP source";
-                problems.push(Problem::at("", "the query says nothing: `sql` or `http` is missing").hint(hint));
+                problems.push(Problem::at("", "the query is empty: `sql` or `http` is missing").hint(hint));
             }
-            (Some(_), Some(_)) => problems.push(Problem::at("/http", "a query has `sql` or `http`, not both")),
+            (Some(_), Some(_)) => problems.push(Problem::at("/http", "a query has either `sql` or `http`, not both")),
             _ => {}
         }
         if !(1..=ROWS_MAX).contains(&self.limits.rows) {
-            problems.push(Problem::at("/limits/rows", format!("it is between 1 and {ROWS_MAX}")));
+            problems.push(Problem::at("/limits/rows", format!("it must be between 1 and {ROWS_MAX}")));
         }
         if !(1024..=PAYLOAD_BYTES as u32).contains(&self.limits.bytes) {
-            problems.push(Problem::at("/limits/bytes", format!("it is between 1024 and {PAYLOAD_BYTES}")));
+            problems.push(Problem::at("/limits/bytes", format!("it must be between 1024 and {PAYLOAD_BYTES}")));
         }
         if self.arguments.len() > ARGUMENTS_MAX {
             problems.push(Problem::at("/arguments", format!("there are more than {ARGUMENTS_MAX}")));
@@ -242,15 +243,16 @@ impl Query {
             let is_start = |letter: char| letter.is_ascii_alphabetic() || letter == '_';
             let is_usual = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
             if !name.starts_with(is_start) || !name.chars().all(is_usual) || name.len() > 64 {
-                let hint = "letters, digits and _, at most 64, not a digit first";
-                problems.push(Problem::at(at("name"), format!("{name:?} cannot name an argument")).hint(hint));
+                let hint = "letters, digits and _, at most 64, not beginning with a digit";
+                problems
+                    .push(Problem::at(at("name"), format!("{name:?} is not a valid name of an argument")).hint(hint));
             }
             if self.arguments[..index].iter().any(|other| other.name == *name) {
-                problems.push(Problem::at(at("name"), format!("there are two arguments {name:?}")));
+                problems.push(Problem::at(at("name"), format!("two arguments have the name {name:?}")));
             }
             if *required == Some(true) && !default.is_null() {
-                let message = "what is required has no use for a default";
-                problems.push(Problem::at(at("default"), message).hint("drop `required` or `default`"));
+                let message = "a required argument cannot have a default";
+                problems.push(Problem::at(at("default"), message).hint("remove `required` or `default`"));
             }
             if let (false, Some(message)) = (default.is_null(), arguments::misfit(*kind, default)) {
                 problems.push(Problem::at(at("default"), message));
@@ -266,16 +268,16 @@ impl Query {
             return None;
         }
         if WRITE_VERBS.contains(&verb) {
-            let message = format!("the query is read-only and begins with {verb:?}");
+            let message = format!("the query is read-only, and its statement begins with {verb:?}");
             let hint = "to write, set `readOnly` to false here and on the source";
             return Some(Problem::at("/sql", message).hint(hint));
         }
-        let message = format!("a query does not begin with {verb:?}");
+        let message = format!("a statement cannot begin with {verb:?}");
         let known: Vec<_> = if self.read_only { READ_VERBS.to_vec() } else { [READ_VERBS, WRITE_VERBS].concat() };
-        Some(Problem::at("/sql", message).hint(format!("it begins with one of {}", known.join(", "))))
+        Some(Problem::at("/sql", message).hint(format!("begin it with one of {}", known.join(", "))))
     }
 
-    /// Every argument that is used is declared, and the other way round.
+    /// Checks that every used argument is declared, and that every declared argument is used.
     fn check_names(&self, path: &str, used: &[String], written: impl Fn(&str) -> String) -> Vec<Problem> {
         let undeclared = used.iter().filter(|name| !self.arguments.iter().any(|known| known.name == **name));
         let undeclared = undeclared.map(|name| {
@@ -284,7 +286,7 @@ impl Query {
         });
         let unused = self.arguments.iter().enumerate().filter(|(_, argument)| !used.contains(&argument.name));
         let unused = unused.map(|(index, argument)| {
-            let hint = format!("write {} where it belongs, or drop it", written(&argument.name));
+            let hint = format!("write {} at its place, or remove it", written(&argument.name));
             let message = format!("the argument {:?} is not used", argument.name);
             Problem::at(format!("/arguments/{index}"), message).hint(hint)
         });
@@ -293,14 +295,14 @@ impl Query {
 }
 
 impl HttpRequest {
-    /// The names of the arguments in its path, or what is wrong with the path.
+    /// The names of the arguments in its path, or the error in the path.
     pub(super) fn path_parts(&self) -> Result<Vec<PathPart<'_>>, String> {
         let mut parts = Vec::new();
         let mut rest = self.path.as_str();
         while let Some(begin) = rest.find(['{', '}']) {
             let (before, behind) = rest.split_at(begin);
             let Some((name, after)) = behind.strip_prefix('{').and_then(|behind| behind.split_once('}')) else {
-                return Err("a brace has no other half: an argument is written as {name}".to_owned());
+                return Err("a brace is not matched: write an argument as {name}".to_owned());
             };
             parts.push(PathPart::Text(before));
             parts.push(PathPart::Argument(name));
@@ -321,11 +323,11 @@ impl HttpRequest {
             })),
         }
         let climbs = self.path.split('/').any(|segment| matches!(segment, "." | ".."));
-        // A URL loses its tabs and line ends, so that they would hide a climb.
+        // A URL loses its tabs and line ends, so that they would hide a `..`.
         let is_odd = |letter: char| letter.is_control() || ['?', '#', '\\', '%', ' '].contains(&letter);
         if !self.path.starts_with('/') || climbs || self.path.contains(is_odd) {
             let hint = "such as /customers/{id}; parameters belong to `http.query`";
-            let message = "it is not a plain path that begins with a slash";
+            let message = "it must be a plain path that begins with a slash";
             problems.push(Problem::at("/http/path", message).hint(hint));
         }
         for (name, value) in &self.query {
@@ -335,7 +337,7 @@ impl HttpRequest {
                 (Value::String(_) | Value::Number(_) | Value::Bool(_), None) => {}
                 (Value::Null | Value::Array(_) | Value::Object(_), None) => {
                     let hint = "a text, a number, true, false or {\"$arg\": \"name\"}";
-                    problems.push(Problem::at(path, "it cannot be a parameter").hint(hint));
+                    problems.push(Problem::at(path, "it is not valid as a parameter").hint(hint));
                 }
             }
         }
@@ -365,7 +367,7 @@ pub(super) enum PathPart<'a> {
     Argument(&'a str),
 }
 
-/// The argument that a value stands for.
+/// The argument that a value refers to.
 pub(super) fn argument_of(value: &Value) -> Option<&str> {
     let object = value.as_object().filter(|object| object.len() == 1)?;
     object.get("$arg")?.as_str()
@@ -381,7 +383,7 @@ fn arguments_in(value: &Value, used: &mut Vec<String>) {
 }
 
 fn wrong_form(path: &str, source: &Source, needs: &str, has: &str) -> Problem {
-    let message = format!("a query of a source of type {:?} has `{needs}`", source.kind());
+    let message = format!("a query of a source of type {:?} needs `{needs}`", source.kind());
     Problem::at(path, message).hint(format!("write `{needs}` in place of `{has}`"))
 }
 

@@ -1,19 +1,19 @@
-//! What a source has answered.
+//! The result of a query.
 
 use everstep_core::payload::Payload;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// The rows of a query, and what they consist of.
+/// The rows of a query, and their columns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueryResult {
     /// The rows as JSON: an array.
     pub(super) rows: String,
-    /// How many rows there are; of a statement that returns none, how many it changed.
+    /// The number of rows; of a statement that returns none, the number of changed rows.
     pub row_count: u64,
     pub fields: Vec<Field>,
-    /// Whether there were more rows than the limits let through.
+    /// Whether there were more rows than the limits allow.
     pub truncated: bool,
 }
 
@@ -22,7 +22,7 @@ pub struct QueryResult {
 #[serde(rename_all = "camelCase")]
 pub struct Field {
     pub name: String,
-    /// Its type as the source calls it.
+    /// Its type in the terms of the source.
     #[serde(rename = "type")]
     pub kind: String,
 }
@@ -39,12 +39,12 @@ impl QueryResult {
     }
 }
 
-/// Whether a source can be reached and lets us in.
+/// Whether a source can be reached and accepts the credentials.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SourceTest {
     pub ok: bool,
-    /// For people: what happened and what to do about it.
+    /// A message for people: the result and the remedy.
     pub message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_version: Option<String>,

@@ -1,4 +1,4 @@
-//! Gathers rows as JSON, within the limits of their query.
+//! Collects rows as JSON, within the limits of their query.
 
 use everstep_core::failure::{Failure, code};
 use everstep_core::limits::PAYLOAD_BYTES;
@@ -10,7 +10,7 @@ use super::result::{Field, QueryResult};
 /// Bytes of a result besides its rows and fields.
 const ENVELOPE_BYTES: usize = 128;
 
-/// Rows as they come.
+/// The rows so far.
 pub(super) struct Rows {
     json: String,
     count: usize,
@@ -18,13 +18,13 @@ pub(super) struct Rows {
     max_rows: usize,
     max_bytes: usize,
     on_limit: OnLimit,
-    /// Whether the asker wants no more rows than these, however many there are.
+    /// Whether the caller wants no more rows than its own limit, even if there are more.
     wants_few: bool,
     is_cut: bool,
 }
 
 impl Rows {
-    /// None so far. `most` is a limit of the asker's own: others are cut off.
+    /// No rows yet. `most` is a limit of the caller: rows beyond it are cut off.
     pub(super) fn new(limits: Limits, most: Option<u32>, fields: Vec<Field>) -> Self {
         let rows_left = PAYLOAD_BYTES.saturating_sub(ENVELOPE_BYTES + json!(fields).to_string().len());
         Self {
@@ -39,31 +39,31 @@ impl Rows {
         }
     }
 
-    /// How many more there may be.
+    /// The number of further rows that are allowed.
     pub(super) fn rows_left(&self) -> usize {
         self.max_rows - self.count
     }
 
-    /// How many more bytes there may be.
+    /// The number of further bytes that are allowed.
     pub(super) fn bytes_left(&self) -> usize {
         self.max_bytes.saturating_sub(self.json.len())
     }
 
-    /// Takes one more row, written as JSON. Answers whether others are welcome.
+    /// Adds one row, written as JSON. Returns whether more rows are allowed.
     pub(super) fn push(&mut self, write: impl FnOnce(&mut String) -> Result<(), Failure>) -> Result<bool, Failure> {
         if self.count == self.max_rows && self.wants_few {
             self.is_cut = true;
             return Ok(false);
         }
         if self.count == self.max_rows {
-            return self.limit(&format!("there are more than {} rows", self.max_rows));
+            return self.limit(&format!("the result has more than {} rows", self.max_rows));
         }
         let before = self.json.len();
         if self.count > 0 {
             self.json.push(',');
         }
         write(&mut self.json)?;
-        // The closing bracket needs room as well.
+        // The closing bracket needs a byte as well.
         if self.json.len() + 1 > self.max_bytes {
             self.json.truncate(before);
             return self.limit(&format!("the rows have more than {} bytes as JSON", self.max_bytes));
@@ -72,7 +72,7 @@ impl Rows {
         Ok(true)
     }
 
-    /// Answers the question that led to them.
+    /// The result of the query.
     pub(super) fn finish(mut self, changed: Option<u64>) -> QueryResult {
         self.json.push(']');
         let changed = changed.filter(|_| self.fields.is_empty() && self.count == 0);
@@ -91,9 +91,9 @@ impl Rows {
     }
 }
 
-/// The failure of a query whose answer is larger than its limits.
+/// The failure of a query whose result exceeds its limits.
 pub(super) fn too_large(message: &str) -> Failure {
-    let help = "ask for less, raise `limits`, or set `limits.onLimit` to \"cut\"";
+    let help = "select less, raise `limits`, or set `limits.onLimit` to \"cut\"";
     Failure::fatal(code::PAYLOAD_TOO_LARGE, format!("{message}; {help}"))
 }
 
@@ -102,7 +102,7 @@ pub(super) fn write_text(out: &mut String, text: &str) {
     out.push_str(&serde_json::Value::from(text).to_string());
 }
 
-/// Writes a row of named values. What writes a value is told its place.
+/// Writes a row of named values. The writer of a value receives its index.
 pub(super) fn write_row(
     out: &mut String,
     fields: &[Field],
@@ -121,7 +121,7 @@ pub(super) fn write_row(
     Ok(())
 }
 
-/// A row is an object, so that no two columns may share a name.
+/// A row is an object, so no two columns may have the same name.
 pub(super) fn check_names(fields: &[Field]) -> Result<(), Failure> {
     let twice =
         fields.iter().enumerate().find(|(place, field)| fields[..*place].iter().any(|other| other.name == field.name));

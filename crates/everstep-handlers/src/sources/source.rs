@@ -1,4 +1,4 @@
-//! A data source: where data is, and how it is reached. Credentials are references to secrets, never values.
+//! A data source: the location of data, and how to access it. Credentials are references to secrets, never values.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path};
@@ -10,15 +10,15 @@ use serde_json::Value;
 
 use super::fields;
 
-/// Headers that carry credentials, so that their values are secrets.
+/// Headers with credentials, whose values must be secrets.
 const SECRET_HEADERS: &[&str] =
     &["authorization", "proxy-authorization", "cookie", "x-api-key", "api-key", "x-auth-token"];
-/// Headers that belong to the client.
+/// Headers that the client sets.
 const OWN_HEADERS: &[&str] =
     &["host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer", "keep-alive"];
 const HINT_SECRET: &str = "save it as a secret and write {\"$secret\": \"its name\"}";
 
-/// A named place with data: a PostgreSQL database, a SQLite file or an HTTP service that speaks JSON.
+/// A named location of data: a PostgreSQL database, a SQLite file or an HTTP service with JSON.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum Source {
@@ -27,7 +27,7 @@ pub enum Source {
     Http(HttpSource),
 }
 
-/// A PostgreSQL database, named by its parts or by a URL that is kept as a secret.
+/// A PostgreSQL database, described by its parts or by a URL that is stored as a secret.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PostgresSource {
@@ -37,7 +37,7 @@ pub struct PostgresSource {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 255))]
     pub host: Option<String>,
-    /// 5432 unless another is named.
+    /// The default is 5432.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 65535))]
     pub port: Option<u16>,
@@ -49,13 +49,13 @@ pub struct PostgresSource {
     pub user: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub password: Option<SecretRef>,
-    /// How far the connection is protected; `prefer` unless another is named.
+    /// The protection of the connection; the default is `prefer`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ssl_mode: Option<SslMode>,
-    /// The certificates to trust, in PEM. `verify-ca` needs them; `verify-full` trusts those of the web without.
+    /// The certificates to trust, in PEM. `verify-ca` needs them; without them `verify-full` trusts those of the web.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root_certificate: Option<String>,
-    /// How many connections one node holds at most.
+    /// The maximum number of connections of one node.
     #[serde(default = "PostgresSource::usual_connections")]
     #[schemars(range(min = 1, max = 50))]
     pub max_connections: u32,
@@ -64,7 +64,7 @@ pub struct PostgresSource {
     pub read_only: bool,
 }
 
-/// How far a connection to PostgreSQL is protected, in libpq's words.
+/// The protection of a connection to PostgreSQL, in the terms of libpq.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SslMode {
@@ -75,19 +75,19 @@ pub enum SslMode {
     VerifyFull,
 }
 
-/// A SQLite file in the folder that the server names for them. It is only ever read.
+/// A SQLite file in the folder that the server configures for them. It is read-only.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SqliteSource {
-    /// Its path within the folder that `EVERSTEP_SQLITE_SOURCES_DIR` names.
+    /// Its path within the folder in `EVERSTEP_SQLITE_SOURCES_DIR`.
     #[schemars(length(min = 1, max = 1024))]
     pub file: String,
-    /// Always true: a SQLite file is only read.
+    /// Always true: a SQLite file is read-only.
     #[serde(default = "fields::yes")]
     pub read_only: bool,
 }
 
-/// A service that answers with JSON.
+/// A service that responds with JSON.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct HttpSource {
@@ -104,7 +104,7 @@ pub struct HttpSource {
     pub read_only: bool,
 }
 
-/// How a service is told who asks.
+/// The credentials for a service.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase", deny_unknown_fields)]
 pub enum HttpAuth {
@@ -136,10 +136,10 @@ impl PostgresSource {
 }
 
 impl Source {
-    /// Reads a source that is to be saved. All that is wrong with it is told at once.
+    /// Reads a source to be saved. All its errors are reported together.
     pub fn read(body: &Value) -> Result<Self, Vec<Problem>> {
         let Some(object) = body.as_object() else {
-            return Err(vec![Problem::at("", "a data source is an object")]);
+            return Err(vec![Problem::at("", "a data source must be an object")]);
         };
         let mut rest = object.clone();
         let kind = rest.shift_remove("type");
@@ -150,8 +150,8 @@ impl Source {
             Some("sqlite") => fields::check::<SqliteSource>(&rest),
             Some("http") => fields::check::<HttpSource>(&rest),
             _ => {
-                let message = if kind.is_some() { "there is no such type" } else { "`type` is missing" };
-                let hint = "one of \"postgres\", \"sqlite\", \"http\"";
+                let message = if kind.is_some() { "this type does not exist" } else { "`type` is missing" };
+                let hint = "use one of \"postgres\", \"sqlite\", \"http\"";
                 return Err(vec![Problem::at("/type", message).hint(hint)]);
             }
         };
@@ -176,7 +176,7 @@ impl Source {
         }
     }
 
-    /// Its type's name on the wire.
+    /// The name of its type in the API.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Postgres(_) => "postgres",
@@ -212,7 +212,7 @@ impl Source {
             Self::Http(source) => source.problems(),
         };
         for secret in self.secrets().into_iter().filter(|name| !fields::is_name(name)) {
-            problems.push(Problem::at("", format!("{secret:?} is not the name of a secret")));
+            problems.push(Problem::at("", format!("{secret:?} is not a valid name of a secret")));
         }
         problems
     }
@@ -230,21 +230,23 @@ impl PostgresSource {
         ];
         for (part, is_there) in parts {
             if self.url.is_some() && is_there {
-                problems
-                    .push(Problem::at(format!("/{part}"), format!("the URL says it already: drop `{part}` or `url`")));
+                problems.push(Problem::at(
+                    format!("/{part}"),
+                    format!("the URL already contains it: remove `{part}` or `url`"),
+                ));
             }
             if self.url.is_none() && !is_there && matches!(part, "host" | "database" | "user") {
-                let hint = "name host, database and user, or `url` as a secret";
+                let hint = "set host, database and user, or `url` as a secret";
                 problems.push(Problem::at(format!("/{part}"), format!("`{part}` is missing")).hint(hint));
             }
         }
         if self.host.as_deref().is_some_and(|host| !is_host(host)) {
-            let hint = "a name such as db.example.com or an IP address; the port has a field of its own";
-            problems.push(Problem::at("/host", "it is not the name or the address of one host").hint(hint));
+            let hint = "a name such as db.example.com or an IP address; the port is a separate field";
+            problems.push(Problem::at("/host", "it is not a valid name or address of one host").hint(hint));
         }
         for (field, value) in [("database", &self.database), ("user", &self.user)] {
             if value.as_deref().is_some_and(|value| value.contains('\0')) {
-                problems.push(Problem::at(format!("/{field}"), "it holds a NUL character"));
+                problems.push(Problem::at(format!("/{field}"), "it contains a NUL character"));
             }
         }
         let verifies = matches!(self.ssl_mode, Some(SslMode::VerifyCa | SslMode::VerifyFull));
@@ -255,7 +257,7 @@ impl PostgresSource {
             }
             Some(_) if !verifies => {
                 let hint = "use \"sslMode\": \"verify-full\"";
-                let message = "this sslMode checks no certificate, so that it would be ignored";
+                let message = "this sslMode checks no certificate, so the field would have no effect";
                 problems.push(Problem::at("/rootCertificate", message).hint(hint));
             }
             Some(pem) => {
@@ -278,7 +280,7 @@ impl SqliteSource {
             problems.push(Problem::at("/file", "it is not a path within the folder of SQLite files").hint(hint));
         }
         if !self.read_only {
-            problems.push(Problem::at("/readOnly", "a SQLite file is only ever read").hint("drop `readOnly`"));
+            problems.push(Problem::at("/readOnly", "a SQLite file is read-only").hint("drop `readOnly`"));
         }
         problems
     }
@@ -289,7 +291,7 @@ impl HttpSource {
         let mut problems = Vec::new();
         match reqwest::Url::parse(&self.base_url) {
             Err(error) => {
-                problems.push(Problem::at("/baseUrl", format!("it is not a URL: {error}")));
+                problems.push(Problem::at("/baseUrl", format!("it is not a valid URL: {error}")));
             }
             Ok(url) => {
                 if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
@@ -297,11 +299,11 @@ impl HttpSource {
                 }
                 if !url.username().is_empty() || url.password().is_some() {
                     let hint = "use `auth` with a secret";
-                    problems.push(Problem::at("/baseUrl", "it holds credentials").hint(hint));
+                    problems.push(Problem::at("/baseUrl", "it contains credentials").hint(hint));
                 }
                 if url.query().is_some() || url.fragment().is_some() {
-                    let hint = "name parameters in the query's `http.query`";
-                    problems.push(Problem::at("/baseUrl", "it has a part behind `?` or `#`").hint(hint));
+                    let hint = "put parameters into the query's `http.query`";
+                    problems.push(Problem::at("/baseUrl", "it has a part after `?` or `#`").hint(hint));
                 }
             }
         }
@@ -309,7 +311,7 @@ impl HttpSource {
             let path = format!("/headers/{}", fields::escape(name));
             let lower = name.to_ascii_lowercase();
             if reqwest::header::HeaderName::try_from(name).is_err() {
-                problems.push(Problem::at(&path, "it is not the name of a header"));
+                problems.push(Problem::at(&path, "it is not a valid name of a header"));
             } else if OWN_HEADERS.contains(&&*lower) {
                 problems.push(Problem::at(&path, "the client sets this header itself"));
             }
@@ -318,22 +320,22 @@ impl HttpSource {
                     problems.push(Problem::at(&path, "a credential must be a secret").hint(HINT_SECRET));
                 }
                 SecretOrText::Text(text) if reqwest::header::HeaderValue::try_from(text).is_err() => {
-                    problems.push(Problem::at(&path, "it is not the value of a header"));
+                    problems.push(Problem::at(&path, "it is not a valid value of a header"));
                 }
                 SecretOrText::Text(_) | SecretOrText::Secret(_) => {}
             }
             if lower == "authorization" && self.auth.is_some() {
-                problems.push(Problem::at(&path, "`auth` sets this header as well").hint("drop one of them"));
+                problems.push(Problem::at(&path, "`auth` sets this header as well").hint("remove one of them"));
             }
         }
         if matches!(&self.auth, Some(HttpAuth::Basic { username, .. }) if username.contains(':')) {
-            problems.push(Problem::at("/auth/username", "it must not hold a colon"));
+            problems.push(Problem::at("/auth/username", "it must not contain a colon"));
         }
         problems
     }
 }
 
-/// Credentials that are written out. They are told before anything else, and never repeated.
+/// Literal credentials. They are reported before everything else, and never repeated.
 fn literals(body: &Value) -> Vec<Problem> {
     let places = ["/password", "/url", "/auth/password", "/auth/token"];
     let is_literal = |path: &&str| body.pointer(path).is_some_and(|value| value.is_string() || value.is_number());

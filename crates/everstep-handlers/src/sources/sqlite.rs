@@ -1,4 +1,4 @@
-//! SQLite files as data sources. A file is opened for each question, and only to be read.
+//! SQLite files as data sources. A file is opened for each query, read-only.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,19 +25,19 @@ use super::statement::Statement;
 
 /// The environment variable that names the folder.
 pub(super) const FOLDER_VARIABLE: &str = "EVERSTEP_SQLITE_SOURCES_DIR";
-/// Files that are read at once on one node: each takes a thread.
+/// The number of files that are read at the same time on one node: each uses a thread.
 const READ_THREADS_MAX: usize = 4;
-/// Bytes of one value: what a statement computes must not fill our memory. Nor must it hold a thread for long: `instr`
-/// takes time with the square of it, and looks at no clock.
+/// The maximum size of one value: a computed value must not fill our memory, nor block a thread for long: the time of
+/// `instr` grows with the square of the size, and it does not check the deadline.
 const VALUE_BYTES_MAX: i32 = 2 * 1024 * 1024;
 /// Instructions between two checks of the deadline.
 const INSTRUCTIONS_PER_CHECK: i32 = 1_000;
-/// How long to wait for a file that a writer has locked.
+/// The time to wait for a file that a writer has locked.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The SQLite files of this server.
 pub(super) struct SqliteFiles {
-    /// The folder that they are in; none if there is none.
+    /// The folder of the files; none if it is not configured.
     folder: Option<PathBuf>,
     threads: Arc<Semaphore>,
 }
@@ -56,7 +56,7 @@ impl SqliteFiles {
         Self { folder, threads: Arc::new(Semaphore::new(READ_THREADS_MAX)) }
     }
 
-    /// Asks a file. Dropping the future interrupts the statement, and so does its timeout.
+    /// Queries a file. Dropping the future interrupts the statement, and so does its timeout.
     pub(super) async fn ask(
         &self,
         workspace: WorkspaceId,
@@ -67,7 +67,7 @@ impl SqliteFiles {
         self.work(workspace, source, timeout, move |connection| read(connection, &query)).await
     }
 
-    /// Whether a file is a database. Answers with SQLite's version.
+    /// Whether a file is a database. Returns SQLite's version.
     pub(super) async fn test(
         &self,
         workspace: WorkspaceId,
@@ -75,15 +75,15 @@ impl SqliteFiles {
         timeout: Duration,
     ) -> Result<String, Failure> {
         let look = |connection: &Connection| {
-            // Reading the schema tells whether it is a database at all.
+            // Reading the schema shows whether it is a database at all.
             let sql = "select sqlite_version(), (select count(*) from sqlite_master)";
             connection.query_row(sql, [], |row| row.get::<_, String>(0)).map_err(|error| failure(&error))
         };
         Ok(format!("SQLite {}", self.work(workspace, source, timeout, look).await?))
     }
 
-    /// Where the files of a workspace are. What is in one is not there for the others, but for the default one,
-    /// whose admins run the server.
+    /// The folder with the files of a workspace. Other workspaces cannot read it; the folder of the default workspace,
+    /// whose administrators run the server, is the configured folder itself.
     fn folder_of(&self, workspace: WorkspaceId) -> Option<PathBuf> {
         let folder = self.folder.as_ref()?;
         let is_default = workspace == WorkspaceId::DEFAULT;
@@ -98,17 +98,16 @@ impl SqliteFiles {
         work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Failure> {
         let late = || {
-            let message = format!("no answer within {} s: the statement was interrupted", timeout.as_secs_f64());
+            let message = format!("no response within {} s: the statement was interrupted", timeout.as_secs_f64());
             Failure::transient(code::STEP_TIMEOUT, message)
         };
         let Some(folder) = self.folder_of(workspace) else {
-            let message =
-                format!("this server reads no SQLite files; {FOLDER_VARIABLE} names the folder that they are in");
+            let message = format!("this server reads no SQLite files; set {FOLDER_VARIABLE} to their folder");
             return Err(Failure::fatal(QUERY_ERROR, message));
         };
         let deadline = Instant::now() + timeout;
         let thread = tokio::time::timeout(timeout, Arc::clone(&self.threads).acquire_owned()).await;
-        let thread = thread.map_err(|_| late())?.expect("nobody closes the semaphore");
+        let thread = thread.map_err(|_| late())?.expect("the semaphore is never closed");
         let stop = Stop::default();
         let flag = Arc::clone(&stop.0);
         let file = source.file.clone();
@@ -120,13 +119,13 @@ impl SqliteFiles {
         match tokio::time::timeout_at((deadline + Duration::from_millis(200)).into(), task).await {
             Ok(Ok(Err(failure))) if failure.code == code::STEP_TIMEOUT => Err(late()),
             Ok(Ok(result)) => result,
-            Ok(Err(_)) => Err(Failure::transient(QUERY_ERROR, "reading the file was broken off")),
+            Ok(Err(_)) => Err(Failure::transient(QUERY_ERROR, "the read of the file was interrupted")),
             Err(_) => Err(late()),
         }
     }
 }
 
-/// Interrupts the statement when nobody waits for it any more.
+/// Interrupts the statement when its caller no longer waits.
 #[derive(Default)]
 struct Stop(Arc<AtomicBool>);
 
@@ -152,14 +151,14 @@ pub(super) fn bind(names: &[String], values: &Values<'_>) -> Result<Vec<Bound>, 
                 (None, None) => Bound::Null,
             },
             Value::String(text) => Bound::Text(text.clone()),
-            // For json_each() and its like.
+            // For json_each() and similar functions.
             Value::Array(_) | Value::Object(_) => Bound::Text(value.to_string()),
         })
     });
     bound.collect()
 }
 
-/// Opens a file so that nothing but reading it is possible.
+/// Opens a file so that only reads are possible.
 fn open(folder: &Path, file: &str, deadline: Instant, stop: Arc<AtomicBool>) -> Result<Connection, Failure> {
     let path = find(folder, file)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
@@ -178,18 +177,16 @@ fn open(folder: &Path, file: &str, deadline: Instant, stop: Arc<AtomicBool>) -> 
     guarded().map_err(|error| failure(&error))
 }
 
-/// Where a file really is: within the folder, whatever links lead there.
+/// The real path of a file: within the folder, after all links are resolved.
 fn find(folder: &Path, file: &str) -> Result<PathBuf, Failure> {
     let fatal = |message: String| Failure::fatal(QUERY_ERROR, message);
     let folder = folder.canonicalize().map_err(|error| {
-        fatal(format!(
-            "the folder of this workspace's SQLite files cannot be read: {error}; {FOLDER_VARIABLE} names it"
-        ))
+        fatal(format!("the folder of this workspace's SQLite files cannot be read: {error}; check {FOLDER_VARIABLE}"))
     })?;
     let path = folder.join(file).canonicalize();
     let path = path.map_err(|error| fatal(format!("the file {file:?} cannot be read: {error}")))?;
     if !path.starts_with(&folder) {
-        return Err(fatal(format!("the file {file:?} leads out of the folder that {FOLDER_VARIABLE} names")));
+        return Err(fatal(format!("the file {file:?} is outside the folder in {FOLDER_VARIABLE}")));
     }
     if !path.is_file() {
         return Err(fatal(format!("{file:?} is not a file")));
@@ -197,7 +194,7 @@ fn find(folder: &Path, file: &str) -> Result<PathBuf, Failure> {
     Ok(path)
 }
 
-/// Reading is allowed, and nothing else.
+/// Permits only reads.
 fn authorize(context: AuthContext<'_>) -> Authorization {
     match context.action {
         AuthAction::Select | AuthAction::Read { .. } | AuthAction::Recursive => Authorization::Allow,
@@ -206,7 +203,7 @@ fn authorize(context: AuthContext<'_>) -> Authorization {
                 ["load_extension", "fts3_tokenizer"].iter().any(|name| name.eq_ignore_ascii_case(function_name));
             if is_barred { Authorization::Deny } else { Authorization::Allow }
         }
-        // Full-text search asks for it on its own.
+        // Full-text search needs it.
         AuthAction::Pragma { pragma_name: "data_version", pragma_value: None } => Authorization::Allow,
         _ => Authorization::Deny,
     }
@@ -246,11 +243,11 @@ fn write(out: &mut String, value: ValueRef<'_>, name: &str) -> Result<(), Failur
     match value {
         ValueRef::Null => out.push_str("null"),
         ValueRef::Integer(number) => out.push_str(&number.to_string()),
-        // An infinite one has no form in JSON.
+        // JSON cannot represent an infinite number.
         ValueRef::Real(number) => out.push_str(&Value::from(number).to_string()),
         ValueRef::Text(bytes) => {
             let unreadable = |_| {
-                let message = format!("the column {name:?} holds a text that is not UTF-8: select it with hex()");
+                let message = format!("the column {name:?} contains a text that is not UTF-8: select it with hex()");
                 Failure::fatal(QUERY_ERROR, message)
             };
             rows::write_text(out, std::str::from_utf8(bytes).map_err(unreadable)?);
@@ -266,7 +263,7 @@ fn failure(error: &rusqlite::Error) -> Failure {
         Some(ErrorCode::OperationInterrupted) => Failure::transient(code::STEP_TIMEOUT, message),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Failure::transient(QUERY_ERROR, message),
         Some(ErrorCode::AuthorizationForStatementDenied) => {
-            let message = "the statement does more than read: a SQLite file is only read, without PRAGMA and ATTACH";
+            let message = "the statement does more than read: a SQLite file is read-only, without PRAGMA and ATTACH";
             Failure::fatal(QUERY_ERROR, message)
         }
         _ => Failure::fatal(QUERY_ERROR, message),

@@ -1,8 +1,8 @@
-//! SQL as it is saved, with arguments as `:name`, and as a database is sent it, with numbered parameters.
+//! SQL as it is saved, with arguments as `:name`, and as it is sent to a database, with numbered parameters.
 //!
 //! An argument's value is never part of the text: it is always bound.
 
-/// Whose SQL it is.
+/// The dialect of the SQL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dialect {
     Postgres,
@@ -18,27 +18,27 @@ pub(super) struct Statement {
     pub(super) names: Vec<String>,
     /// Its first word, in lower case.
     pub(super) verb: String,
-    /// Where the text departs from what was saved.
+    /// The differences between the text and the saved SQL.
     replacements: Vec<Replacement>,
 }
 
 /// A name that was replaced by a number; all counted in characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Replacement {
-    /// Where it was, and its length.
+    /// Its position in the saved SQL, and its length.
     source: (usize, usize),
-    /// Where it is now, and its length.
+    /// Its position in the text, and its length.
     text: (usize, usize),
 }
 
 impl Statement {
-    /// Reads one statement. It fails with what is wrong and where: `line 2, column 5: …`.
+    /// Parses one statement. An error contains the reason and the position: `line 2, column 5: …`.
     pub(super) fn read(sql: &str, dialect: Dialect) -> Result<Self, String> {
         Reader { dialect, letters: sql.chars().collect(), at: 0, text: String::with_capacity(sql.len()), length: 0 }
             .read()
     }
 
-    /// Where a character of the text, counted from one, is in what was saved: its line and column.
+    /// The line and column in the saved SQL of a character of the text, counted from one.
     pub(super) fn position_in_source(&self, sql: &str, position: usize) -> (usize, usize) {
         let mut offset = position.saturating_sub(1);
         if let Some(replacement) = self.replacements.iter().rev().find(|replacement| replacement.text.0 <= offset) {
@@ -69,10 +69,10 @@ impl Reader {
         let mut end = None;
         while let Some(letter) = self.peek(0) {
             if let (Some(end), false) = (end, self.is_blank()) {
-                return Err(self.wrong(end, "only one statement may be sent; what follows the semicolon is another"));
+                return Err(self.wrong(end, "only one statement is allowed; another one follows the semicolon"));
             }
             match letter {
-                '\0' => return Err(self.wrong(self.at, "the SQL holds a NUL character")),
+                '\0' => return Err(self.wrong(self.at, "the SQL contains a NUL character")),
                 ';' => {
                     end = Some(self.at);
                     self.at += 1;
@@ -85,7 +85,7 @@ impl Reader {
                 '/' if self.peek(1) == Some('*') => self.block_comment()?,
                 '$' => self.dollar()?,
                 '?' | '@' | '#' if self.dialect == Dialect::Sqlite => {
-                    return Err(self.wrong(self.at, "an argument is written as :name"));
+                    return Err(self.wrong(self.at, "write an argument as :name"));
                 }
                 ':' if matches!(self.peek(1), Some(':' | '=')) => self.copy(2),
                 ':' if self.peek(1).is_some_and(is_start_of_name) => {
@@ -131,7 +131,7 @@ impl Reader {
         self.letters.get(self.at + ahead).copied()
     }
 
-    /// Whether what comes next means nothing.
+    /// Whether the next characters are white space or a comment.
     fn is_blank(&self) -> bool {
         match self.peek(0) {
             Some('-') => self.peek(1) == Some('-'),
@@ -163,14 +163,14 @@ impl Reader {
         self.letters[begin..self.at].iter().collect()
     }
 
-    /// Copies what stands in quotes; a doubled quote is one of its letters.
+    /// Copies a quoted text; a doubled quote is part of it.
     fn quoted(&mut self, end: char, escapes: bool) -> Result<(), String> {
         let begin = self.at;
         self.copy(1);
         loop {
             match self.peek(0) {
-                None => return Err(self.wrong(begin, "what begins here in quotes does not end")),
-                Some('\0') => return Err(self.wrong(self.at, "the SQL holds a NUL character")),
+                None => return Err(self.wrong(begin, "the quoted text that begins here does not end")),
+                Some('\0') => return Err(self.wrong(self.at, "the SQL contains a NUL character")),
                 Some('\\') if escapes => self.copy(2),
                 Some(letter) if letter == end && end != ']' && self.peek(1) == Some(end) => self.copy(2),
                 Some(letter) => {
@@ -189,7 +189,7 @@ impl Reader {
         }
     }
 
-    /// Copies a comment. PostgreSQL's may hold others.
+    /// Copies a comment. PostgreSQL's comments may be nested.
     fn block_comment(&mut self) -> Result<(), String> {
         let begin = self.at;
         let mut depth = 0;
@@ -212,12 +212,12 @@ impl Reader {
         }
     }
 
-    /// `$1` is refused, `$tag$…$tag$` is copied.
+    /// `$1` is rejected, `$tag$…$tag$` is copied.
     fn dollar(&mut self) -> Result<(), String> {
         let begin = self.at;
         let is_numbered = self.peek(1).is_some_and(|letter| letter.is_ascii_digit());
         if self.dialect == Dialect::Sqlite || is_numbered {
-            return Err(self.wrong(begin, "an argument is written as :name"));
+            return Err(self.wrong(begin, "write an argument as :name"));
         }
         let tag =
             (1..).map_while(|ahead| self.peek(ahead)).take_while(|letter| is_part_of_word(*letter) && *letter != '$');
@@ -235,7 +235,7 @@ impl Reader {
             }
             self.copy(1);
         }
-        Err(self.wrong(begin, "what begins here in dollar quotes does not end"))
+        Err(self.wrong(begin, "the dollar-quoted text that begins here does not end"))
     }
 
     fn wrong(&self, at: usize, what: &str) -> String {
@@ -319,10 +319,10 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_end_is_told_with_its_place() {
-        assert!(refused("select\n  'abc", Dialect::Postgres).starts_with("line 2, column 3: what begins"));
+    fn an_unclosed_text_is_reported_with_its_position() {
+        assert!(refused("select\n  'abc", Dialect::Postgres).starts_with("line 2, column 3: the quoted text"));
         assert!(refused("select /* /* */", Dialect::Postgres).starts_with("line 1, column 8: the comment"));
-        assert!(refused("select $a$ $b$", Dialect::Postgres).contains("dollar quotes"));
+        assert!(refused("select $a$ $b$", Dialect::Postgres).contains("dollar-quoted"));
         assert!(refused("select $1", Dialect::Postgres).contains(":name"));
         for sql in ["select ?", "select ?1", "select @a", "select $a"] {
             assert!(refused(sql, Dialect::Sqlite).contains(":name"), "{sql}");

@@ -1,4 +1,4 @@
-//! The catalogue: every kind is there, and what it says is true.
+//! The catalogue: every kind is listed, and its description is true.
 
 use std::path::{Path, PathBuf};
 
@@ -58,7 +58,7 @@ fn every_kind_is_in_the_catalogue() {
     for needed in ["javascript", "dataQuery", "http"] {
         assert!(names.iter().any(|name| name == needed), "{needed}");
     }
-    // A kind that the catalogue does not know is not known to the compiler either.
+    // A kind that is not in the catalogue is unknown to the compiler, too.
     let problems = compile(&around("nothing", &json!({}))).unwrap_err();
     let hint = problems[0].hint.clone().unwrap_or_default();
     for name in &names {
@@ -100,7 +100,7 @@ fn every_example_compiles_and_fits_its_schema() {
             let faults = schema.check(&example.config, CheckMode::Saved { raw_fields: &[] });
             assert!(faults.is_empty(), "{}: {}: {faults:?}", entry.name, example.title);
         }
-        // What holds by default may be written out.
+        // Defaults may be written out.
         let mut config = entry.examples[0].config.clone();
         for (field, value) in entry.defaults.as_object().expect("it is an object") {
             let has_meaning = !matches!(field.as_str(), "bodyType" | "delayType");
@@ -114,7 +114,7 @@ fn every_example_compiles_and_fits_its_schema() {
 }
 
 #[test]
-fn handles_are_those_that_the_compiler_knows() {
+fn handles_equal_those_of_the_compiler() {
     for entry in entries().into_iter().filter(|entry| entry.name != "end") {
         let config = match entry.name.as_str() {
             // Only an approval can be rejected.
@@ -138,7 +138,7 @@ fn handles_are_those_that_the_compiler_knows() {
         }
         let problems = handles("nowhere");
         assert!(problems.iter().any(|problem| problem.message.contains("has no handle")), "{}", entry.name);
-        // An edge without a handle is refused exactly where there is no default.
+        // An edge without a handle is rejected exactly if there is no default.
         let mut bare = definition.clone();
         for edge in
             bare["edges"].as_array_mut().expect("it is a list").iter_mut().filter(|edge| edge["target"] == "end")
@@ -150,7 +150,7 @@ fn handles_are_those_that_the_compiler_knows() {
 }
 
 #[test]
-fn outputs_are_found_where_the_catalogue_says() {
+fn outputs_have_the_variable_of_the_catalogue() {
     for entry in entries().into_iter().filter(|entry| entry.name != "end") {
         let mut definition = around(&entry.name, &entry.examples[0].config);
         let variable = entry.output_variable.clone().unwrap_or("nothing".to_owned());
@@ -163,7 +163,7 @@ fn outputs_are_found_where_the_catalogue_says() {
 }
 
 #[test]
-fn retries_and_timeouts_are_refused_where_the_catalogue_says() {
+fn retries_and_timeouts_are_rejected_as_in_the_catalogue() {
     for entry in entries() {
         let with = |field: &str, value: Value| {
             let mut definition = around(&entry.name, &entry.examples[0].config);
@@ -216,7 +216,7 @@ pub(crate) fn mutations(config: &Value) -> Vec<Value> {
     ];
     let mut found = pool.to_vec();
     match config {
-        // An expression is not looked into.
+        // Expressions are not examined.
         Value::Object(object) if object.contains_key("$expr") => {}
         Value::Object(object) => {
             found.push(put(object, "unheardOf", json!(1)));
@@ -247,7 +247,7 @@ fn put(object: &Map<String, Value>, field: &str, value: Value) -> Value {
     Value::Object(object)
 }
 
-/// What the compiler says of a config's shape: whether its expressions can be read is another matter.
+/// Whether the compiler accepts the shape of a config; errors in its expressions are ignored.
 fn shape_is_sound(kind: &str, config: &Value) -> bool {
     let problems = compile(&around(kind, config)).err().unwrap_or_default();
     let is_of_config = |problem: &&Problem| problem.path.starts_with("/nodes/") && problem.path.contains("/config");
@@ -256,7 +256,7 @@ fn shape_is_sound(kind: &str, config: &Value) -> bool {
 
 #[test]
 fn schemas_and_the_compiler_agree() {
-    // Every field of every kind stands in one of these, so that each is changed in every way.
+    // Every field of every kind occurs in one of these, so that each is changed in every way.
     let more = [
         (
             "end",
@@ -316,7 +316,7 @@ fn pages() -> PathBuf {
 }
 
 #[test]
-fn the_pages_of_the_kinds_are_what_the_catalogue_says() {
+fn the_pages_of_the_kinds_equal_the_catalogue() {
     let mut listed = Vec::new();
     for entry in entries() {
         let path = pages().join(format!("{}.md", entry.name));
@@ -325,7 +325,7 @@ fn the_pages_of_the_kinds_are_what_the_catalogue_says() {
             std::fs::write(&path, page(&entry)).unwrap();
         }
         let written = std::fs::read_to_string(&path).unwrap_or_default();
-        assert_eq!(written, page(&entry), "{} is old: write it anew with BLESS=1", path.display());
+        assert_eq!(written, page(&entry), "{} is out of date: write it again with BLESS=1", path.display());
         listed.push(format!("{}.md", entry.name));
     }
     for file in std::fs::read_dir(pages()).unwrap() {

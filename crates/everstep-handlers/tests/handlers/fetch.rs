@@ -23,7 +23,7 @@ impl FetchPolicy for Everyone {
     }
 }
 
-/// Serves HTTP on a free port: `/echo` tells what was asked, `/missing` is not there, `/never` does not answer, `/long`
+/// Serves HTTP on a free port: `/echo` returns the request, `/missing` returns 404, `/never` does not respond, `/long`
 /// does not end.
 async fn serve() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("there is a port");
@@ -113,7 +113,7 @@ async fn without_the_workspace_s_leave_there_is_no_fetch() {
     let failure = report.result.unwrap_err();
     assert_eq!((failure.code.as_str(), failure.retryable), ("JAVASCRIPT_ERROR", false));
     assert!(failure.message.contains("fetch is not defined"), "{failure}");
-    assert!(failure.message.contains("once its options hold \"fetch\": true"), "{failure}");
+    assert!(failure.message.contains("only if its options contain \"fetch\": true"), "{failure}");
     assert_eq!(report.logs, ["undefined"]);
 }
 
@@ -134,18 +134,18 @@ async fn an_answer_is_bounded_in_time_and_size() {
     assert_eq!(failure.code, code::STEP_TIMEOUT);
     assert!(begin.elapsed() <= Duration::from_millis(2_500), "{:?}", begin.elapsed());
     let failure = allowed(&format!("await fetch('{server}/long')")).await.unwrap_err();
-    assert!(failure.message.contains("the answer has more than"), "{failure}");
+    assert!(failure.message.contains("the response has more than"), "{failure}");
 }
 
 #[tokio::test]
-async fn what_cannot_be_asked_is_told() {
+async fn an_invalid_request_is_reported() {
     for (code, expected) in [
-        ("await fetch('nowhere')", "is not an address"),
-        ("await fetch('file:///etc/passwd')", "not a scheme of HTTP"),
-        ("await fetch('http://x', { method: 'TRACE' })", "there is no method"),
+        ("await fetch('nowhere')", "is not a valid address"),
+        ("await fetch('file:///etc/passwd')", "is not supported"),
+        ("await fetch('http://x', { method: 'TRACE' })", "is not supported"),
         ("await fetch('http://x', { headers: { Host: 'y' } })", "cannot be set"),
-        ("await fetch('http://x', { headers: { 'a b': 'y' } })", "cannot be a header's name"),
-        ("await fetch('http://x', { headers: { a: 'x\\ny' } })", "cannot have this value"),
+        ("await fetch('http://x', { headers: { 'a b': 'y' } })", "is not a valid name of a header"),
+        ("await fetch('http://x', { headers: { a: 'x\\ny' } })", "is not valid"),
     ] {
         let failure = allowed(code).await.unwrap_err();
         assert!(failure.message.contains(expected), "{code}: {failure}");

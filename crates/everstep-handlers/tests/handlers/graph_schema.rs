@@ -57,15 +57,17 @@ fn is_beyond_schemas(problem: &Problem) -> bool {
     let parts = [
         "there is no node",
         "has no handle",
-        "is there twice",
-        "is not reached",
+        "two nodes have the id",
+        "two output parameters have the name",
+        "occurs twice",
+        "is not reachable",
         "there are two start nodes",
-        "no edge leads to a start",
-        "no edge leaves an end",
-        "has no body",
+        "an edge leads to the start node",
+        "an edge leaves an end node",
+        "has an empty body",
         "a cycle outside a loop",
         "baseMs (",
-        "a secret cannot be named here",
+        "a secret is not accepted here",
         "the host",
     ];
     let is_of_input_schema = problem.path.starts_with("/inputSchema/");

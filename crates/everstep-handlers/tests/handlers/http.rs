@@ -22,7 +22,7 @@ use zeroize::Zeroizing;
 
 use crate::{faults, task};
 
-/// Knows one secret, and counts who asks.
+/// Has one secret, and counts requests for it.
 #[derive(Default)]
 struct Safe(AtomicUsize);
 
@@ -34,12 +34,12 @@ impl Secrets for Safe {
         match name {
             "token" => Ok(Zeroizing::new("s3cret-\"token\"".to_owned())),
             "password" => Ok(Zeroizing::new("pass-word".to_owned())),
-            _ => Err(Failure::fatal("SECRET_NOT_FOUND", format!("there is no secret {name:?}"))),
+            _ => Err(Failure::fatal("SECRET_NOT_FOUND", format!("the secret {name:?} does not exist"))),
         }
     }
 }
 
-/// A server that tells what it was asked, and other things.
+/// A server that returns the request that it received, and other responses.
 async fn server() -> String {
     let echo = |method: Method, uri: Uri, headers: HeaderMap, body: Bytes| async move {
         let headers: Map<String, Value> = headers
@@ -100,7 +100,7 @@ async fn ask(config: Value) -> Result<Value, Failure> {
     perform(task("http", config, json!({}))).await
 }
 
-/// Asks with the secrets that the config names, as the engine does.
+/// Performs a task with the secrets that the config names, as the engine does.
 async fn ask_with_secrets(config: Value, secrets: &[&str]) -> Result<Value, Failure> {
     let secrets = secrets.iter().map(|pointer| (*pointer).to_owned()).collect();
     perform(Task { secrets, written: config.clone(), ..task("http", config, json!({})) }).await
@@ -116,12 +116,15 @@ async fn a_request_is_sent_as_it_is_written() {
     }));
     let answer = answer.await.expect("it answers");
     assert_eq!((&answer["status"], &answer["headers"]["content-type"]), (&json!(200), &json!("application/json")));
-    let told = &answer["body"];
-    assert_eq!(told["method"], "GET");
-    assert_eq!(told["uri"], "/echo/a?x=1&n=5&q=a+b%26c&tag=one&tag=true");
-    assert_eq!((&told["headers"]["x-text"], &told["headers"]["x-number"]), (&json!("text"), &json!("7")));
-    assert!(told["headers"].get("x-left").is_none() && told["headers"].get("idempotency-key").is_none(), "{told}");
-    assert!(told["headers"]["user-agent"].as_str().is_some_and(|agent| agent.starts_with("everstep/")), "{told}");
+    let echoed = &answer["body"];
+    assert_eq!(echoed["method"], "GET");
+    assert_eq!(echoed["uri"], "/echo/a?x=1&n=5&q=a+b%26c&tag=one&tag=true");
+    assert_eq!((&echoed["headers"]["x-text"], &echoed["headers"]["x-number"]), (&json!("text"), &json!("7")));
+    assert!(
+        echoed["headers"].get("x-left").is_none() && echoed["headers"].get("idempotency-key").is_none(),
+        "{echoed}"
+    );
+    assert!(echoed["headers"]["user-agent"].as_str().is_some_and(|agent| agent.starts_with("everstep/")), "{echoed}");
 }
 
 #[tokio::test]
@@ -142,22 +145,25 @@ async fn bodies_are_written_as_their_type_says() {
     for (mut config, content_type, body) in cases {
         config["url"] = url.clone().into();
         config["method"] = "POST".into();
-        let told = ask(config).await.expect("it answers")["body"].clone();
-        assert_eq!((told["headers"]["content-type"].as_str(), told["body"].as_str()), (Some(content_type), Some(body)));
+        let echoed = ask(config).await.expect("it answers")["body"].clone();
+        assert_eq!(
+            (echoed["headers"]["content-type"].as_str(), echoed["body"].as_str()),
+            (Some(content_type), Some(body))
+        );
     }
     let empty = ask(json!({"url": url, "method": "POST"})).await.expect("it answers")["body"].clone();
     assert!(empty["headers"].get("content-type").is_none() && empty["body"] == "", "{empty}");
     let form = ask(json!({"url": url, "method": "POST", "body": [1], "bodyType": "form"})).await.unwrap_err();
-    assert_eq!(form, Failure::fatal(code::INVALID_CONFIG, "`body`: a form is an object"));
+    assert_eq!(form, Failure::fatal(code::INVALID_CONFIG, "`body`: a form must be an object"));
 }
 
 #[tokio::test]
-async fn a_repetition_can_be_told_by_its_key() {
+async fn a_repetition_has_the_same_idempotency_key() {
     let url = format!("{}/echo/a", server().await);
     let key = "01890000-0000-7000-8000-000000000002:step";
     for method in ["POST", "PUT", "PATCH", "DELETE"] {
-        let told = ask(json!({"url": url, "method": method})).await.expect("it answers");
-        assert_eq!(told["body"]["headers"]["idempotency-key"], key, "{method}");
+        let echoed = ask(json!({"url": url, "method": method})).await.expect("it answers");
+        assert_eq!(echoed["body"]["headers"]["idempotency-key"], key, "{method}");
     }
     let renamed = json!({"url": url, "sendIdempotencyKey": true, "idempotencyHeader": "X-Once"});
     assert_eq!(ask(renamed).await.expect("it answers")["body"]["headers"]["x-once"], key);
@@ -183,9 +189,9 @@ async fn answers_are_read_by_their_type() {
     assert_eq!(body("none", "json").await, Ok(Value::Null));
     let broken = body("broken", "auto").await.unwrap_err();
     assert_eq!((broken.code.as_str(), broken.retryable), ("HTTP_ERROR", false));
-    assert!(broken.message.starts_with("the answer is not JSON"), "{broken}");
+    assert!(broken.message.starts_with("the response is not JSON"), "{broken}");
     let large = ask(json!({"url": format!("{url}/typed/large"), "maxResponseBytes": 1_999})).await.unwrap_err();
-    assert_eq!(large, Failure::fatal(code::PAYLOAD_TOO_LARGE, "the answer has more than 1999 bytes"));
+    assert_eq!(large, Failure::fatal(code::PAYLOAD_TOO_LARGE, "the response has more than 1999 bytes"));
 }
 
 #[tokio::test]
@@ -205,17 +211,17 @@ async fn statuses_succeed_fail_or_are_tried_again() {
         let failure = status(lasting, json!({})).await.unwrap_err();
         assert_eq!((failure.code.as_str(), failure.retryable), ("HTTP_STATUS", false), "{lasting}");
     }
-    let told = status(404, json!({})).await.unwrap_err().message;
-    assert_eq!(told, "127.0.0.1 answered 404 Not Found (to be asked again after 7 s): no:");
+    let echoed = status(404, json!({})).await.unwrap_err().message;
+    assert_eq!(echoed, "127.0.0.1 responded with status 404 Not Found (it allows a retry after 7 s): no:");
     assert_eq!(status(503, json!({})).await.unwrap_err().retry_after_ms, Some(7_000));
     assert_eq!(status(404, json!({"acceptStatuses": ["2xx", 404]})).await.expect("it is accepted")["status"], 404);
     assert!(status(200, json!({"acceptStatuses": [201]})).await.is_err());
     assert!(!status(503, json!({"retryOn": [404]})).await.unwrap_err().retryable);
     assert!(status(404, json!({"retryOn": [404]})).await.unwrap_err().retryable);
-    // A long page about it changes nothing.
+    // A long error page changes nothing.
     let long = status(503, json!({"maxResponseBytes": 1})).await.unwrap_err();
     assert_eq!((long.code.as_str(), long.retryable, long.retry_after_ms), ("HTTP_STATUS", true, Some(7_000)));
-    assert!(long.message.ends_with("(to be asked again after 7 s)"), "{long}");
+    assert!(long.message.ends_with("(it allows a retry after 7 s)"), "{long}");
     let wanted = status(404, json!({"maxResponseBytes": 1, "acceptStatuses": [404]})).await.unwrap_err();
     assert_eq!(wanted.code, code::PAYLOAD_TOO_LARGE);
 }
@@ -232,7 +238,7 @@ async fn redirects_are_followed_or_handed_back() {
 }
 
 #[tokio::test]
-async fn who_cannot_be_reached_is_told_by_code() {
+async fn an_unreachable_host_has_its_own_code() {
     let refused = ask(json!({"url": "http://10.0.0.1/"})).await.unwrap_err();
     assert_eq!((refused.code.as_str(), refused.retryable), ("ADDRESS_REFUSED", false));
     assert!(refused.message.contains(ALLOW_ADDRESSES_VARIABLE), "{refused}");
@@ -316,14 +322,14 @@ async fn a_redirect_carries_no_secret_to_another_host() {
         "query": {"key": {"$secret": "password"}},
         "auth": {"type": "header", "name": "X-Token", "value": {"$secret": "token"}},
     });
-    let told = ask_with_secrets(headers, &["/headers/X-Key", "/query/key", "/auth/value"]).await.expect("it answers");
-    assert_eq!(told["body"]["uri"], "/echo/b");
-    let headers = told["body"]["headers"].as_object().unwrap();
+    let echoed = ask_with_secrets(headers, &["/headers/X-Key", "/query/key", "/auth/value"]).await.expect("it answers");
+    assert_eq!(echoed["body"]["uri"], "/echo/b");
+    let headers = echoed["body"]["headers"].as_object().unwrap();
     assert_eq!(headers["x-plain"], "plain");
     assert!(!headers.contains_key("x-key") && !headers.contains_key("x-token") && !headers.contains_key("referer"));
     let body = json!({"url": url, "method": "POST", "body": {"key": {"$secret": "password"}}});
     let failure = ask_with_secrets(body, &["/body/key"]).await.unwrap_err();
-    assert!(failure.message.contains("the body holds a secret"), "{failure}");
+    assert!(failure.message.contains("the body contains a secret"), "{failure}");
 }
 
 #[tokio::test]
@@ -341,25 +347,25 @@ async fn secrets_are_masked_however_a_server_encodes_them() {
     let router = Router::new().route("/", any(echo));
     tokio::spawn(async move { axum::serve(listener, router).await });
     let config = json!({"url": url, "headers": {"X-Key": {"$secret": "password"}}});
-    let told = ask_with_secrets(config, &["/headers/X-Key"]).await.expect("it answers");
-    assert_eq!(told["headers"]["x-location"], "https://a.example/?token=[secret]&at=[secret]");
-    assert_eq!((&told["body"]["percent"], &told["body"]["base64"]), (&json!("[secret]"), &json!("[secret]")));
+    let echoed = ask_with_secrets(config, &["/headers/X-Key"]).await.expect("it answers");
+    assert_eq!(echoed["headers"]["x-location"], "https://a.example/?token=[secret]&at=[secret]");
+    assert_eq!((&echoed["body"]["percent"], &echoed["body"]["base64"]), (&json!("[secret]"), &json!("[secret]")));
     // Of the pair, the text around the password is left.
-    assert_eq!(told["body"]["pair"], "bWU6[secret]IQ");
+    assert_eq!(echoed["body"]["pair"], "bWU6[secret]IQ");
 }
 
 #[tokio::test]
 async fn secrets_are_sent_and_never_seen() {
     let url = format!("{}/echo/a", server().await);
     let bearer = json!({"url": url, "auth": {"type": "bearer", "token": {"$secret": "token"}}});
-    let told = ask_with_secrets(bearer, &["/auth/token"]).await.expect("it answers");
-    assert_eq!(told["body"]["headers"]["authorization"], "Bearer [secret]");
+    let echoed = ask_with_secrets(bearer, &["/auth/token"]).await.expect("it answers");
+    assert_eq!(echoed["body"]["headers"]["authorization"], "Bearer [secret]");
     let basic = json!({"url": url, "auth": {"type": "basic", "username": "me", "password": {"$secret": "password"}}});
-    let told = ask_with_secrets(basic, &["/auth/password"]).await.expect("it answers");
-    assert_eq!(told["body"]["headers"]["authorization"], "Basic [secret]");
+    let echoed = ask_with_secrets(basic, &["/auth/password"]).await.expect("it answers");
+    assert_eq!(echoed["body"]["headers"]["authorization"], "Basic [secret]");
     let header = json!({"url": url, "auth": {"type": "header", "name": "X-Key", "value": {"$secret": "password"}}});
-    let told = ask_with_secrets(header, &["/auth/value"]).await.expect("it answers");
-    assert_eq!(told["body"]["headers"]["x-key"], "[secret]");
+    let echoed = ask_with_secrets(header, &["/auth/value"]).await.expect("it answers");
+    assert_eq!(echoed["body"]["headers"]["x-key"], "[secret]");
     let everywhere = json!({
         "url": url,
         "method": "POST",
@@ -368,30 +374,30 @@ async fn secrets_are_sent_and_never_seen() {
         "body": {"deep": [{"key": {"$secret": "token"}}]},
     });
     let places = ["/query/key", "/headers/X-Key", "/body/deep/0/key"];
-    let told = ask_with_secrets(everywhere, &places).await.expect("it answers");
-    assert_eq!(told["body"]["uri"], "/echo/a?key=[secret]");
-    assert_eq!(told["body"]["headers"]["x-key"], "[secret]");
-    assert!(!told.to_string().contains("s3cret") && !told.to_string().contains("pass-word"), "{told}");
-    // What the server really got: without the mask the secret would be there.
+    let echoed = ask_with_secrets(everywhere, &places).await.expect("it answers");
+    assert_eq!(echoed["body"]["uri"], "/echo/a?key=[secret]");
+    assert_eq!(echoed["body"]["headers"]["x-key"], "[secret]");
+    assert!(!echoed.to_string().contains("s3cret") && !echoed.to_string().contains("pass-word"), "{echoed}");
+    // The request that the server received: without the mask it would contain the secret.
     let plain = ask(json!({"url": url, "auth": {"type": "basic", "username": "me", "password": "pass-word"}}));
     assert_eq!(plain.await.expect("it answers")["body"]["headers"]["authorization"], "Basic bWU6cGFzcy13b3Jk");
 }
 
 #[tokio::test]
-async fn secrets_stand_in_no_failure() {
+async fn no_failure_contains_a_secret() {
     let url = server().await;
     let status =
         json!({"url": format!("{url}/status/403"), "auth": {"type": "bearer", "token": {"$secret": "password"}}});
     let failure = ask_with_secrets(status, &["/auth/token"]).await.unwrap_err();
     assert!(failure.message.ends_with("no: Bearer [secret]"), "{failure}");
-    // A secret in a place where it makes no sense is not told either.
+    // A secret at a useless place is not shown either.
     let address = json!({"url": {"$secret": "password"}});
     let failure = ask_with_secrets(address, &["/url"]).await.unwrap_err();
     assert_eq!(failure.code, code::INVALID_CONFIG);
     assert!(!failure.message.contains("pass-word"), "{failure}");
-    let unknown = json!({"url": url, "auth": {"type": "bearer", "token": {"$secret": "nobody"}}});
+    let unknown = json!({"url": url, "auth": {"type": "bearer", "token": {"$secret": "missing"}}});
     let failure = ask_with_secrets(unknown, &["/auth/token"]).await.unwrap_err();
-    assert_eq!(failure, Failure::fatal("SECRET_NOT_FOUND", "there is no secret \"nobody\""));
+    assert_eq!(failure, Failure::fatal("SECRET_NOT_FOUND", "the secret \"missing\" does not exist"));
 }
 
 #[tokio::test]
@@ -402,7 +408,7 @@ async fn what_only_looks_like_a_secrets_name_is_not_one() {
         let report = registry.find_handler("http").unwrap().perform(task("http", config, json!({}))).await;
         report.result.map(|outcome| outcome.output.value().clone())
     };
-    // As if an expression had put it there: the definition names no secrets.
+    // As if an expression had created it: the definition names no secrets.
     let body = perform(json!({"url": url, "method": "POST", "body": {"$secret": "token"}})).await.unwrap();
     assert_eq!(body["body"]["body"], "{\"$secret\":\"token\"}");
     let header = perform(json!({"url": url, "headers": {"X-Key": {"$secret": "token"}}})).await.unwrap_err();
@@ -427,31 +433,34 @@ fn configs_are_checked_when_saved() {
     let wrong = [
         (json!({}), "/url: `url` is missing"),
         (json!({"url": ""}), "/url: it must not be empty"),
-        (json!({"url": "example.com"}), "/url: `url` is no address: relative URL without a base"),
-        (json!({"url": "ftp://example.com"}), "/url: `url` begins with http:// or https://"),
-        (json!({"url": "https://a:b@example.com"}), "/url: credentials cannot stand in `url`; use `auth`"),
-        (json!({"url": "https://a", "method": "get"}), "/method: it is one of GET, POST, PUT, PATCH, DELETE, HEAD"),
-        (json!({"url": "https://a", "headers": {"a b": "x"}}), "/headers/a b: `headers`: \"a b\" cannot be"),
-        (json!({"url": "https://a", "headers": {"Host": "x"}}), "/headers/Host: `headers`: host is written by"),
-        (json!({"url": "https://a", "headers": {"X": "a\nb"}}), "/headers/X: the value of \"X\" cannot stand"),
+        (json!({"url": "example.com"}), "/url: `url` is not a valid address: relative URL without a base"),
+        (json!({"url": "ftp://example.com"}), "/url: `url` must begin with http:// or https://"),
+        (json!({"url": "https://a:b@example.com"}), "/url: `url` must not contain credentials; use `auth`"),
+        (json!({"url": "https://a", "method": "get"}), "/method: expected one of GET, POST, PUT, PATCH, DELETE, HEAD"),
+        (json!({"url": "https://a", "headers": {"a b": "x"}}), "/headers/a b: `headers`: \"a b\" is not a valid name"),
+        (
+            json!({"url": "https://a", "headers": {"Host": "x"}}),
+            "/headers/Host: `headers`: the client sets the header host",
+        ),
+        (json!({"url": "https://a", "headers": {"X": "a\nb"}}), "/headers/X: the value of \"X\" is not valid"),
         (json!({"url": "https://a", "headers": {"X": {}}}), "/headers/X: expected a string or a number"),
         (json!({"url": "https://a", "auth": {"type": "digest"}}), "/auth: expected {\"type\": \"none\", …} or"),
         (json!({"url": "https://a", "auth": {"type": "bearer"}}), "/auth/token: `token` is missing"),
         (json!({"url": "https://a", "auth": {"type": "bearer", "token": "x", "tokn": 1}}), "/auth/tokn: there is no"),
-        (json!({"url": "https://a", "acceptStatuses": ["6xx"]}), "/acceptStatuses/0: it does not fit"),
+        (json!({"url": "https://a", "acceptStatuses": ["6xx"]}), "/acceptStatuses/0: it does not match"),
         (json!({"url": "https://a", "acceptStatuses": []}), "/acceptStatuses: it must not be empty"),
         (json!({"url": "https://a", "retryOn": [99]}), "/retryOn/0: 99 is out of range"),
         (json!({"url": "https://a", "maxResponseBytes": 1_048_577}), "/maxResponseBytes: 1048577 is out of range"),
-        (json!({"url": "https://a", "bodyType": "form"}), "/bodyType: `bodyType` has no meaning without a body"),
+        (json!({"url": "https://a", "bodyType": "form"}), "/bodyType: `bodyType` has no effect without a body"),
         (
             json!({"url": "https://a", "body": "x", "contentType": "a/b", "headers": {"content-type": "c/d"}}),
-            "/contentType: the content type stands in both",
+            "/contentType: the content type is set in both",
         ),
         (
             json!({"url": "https://a", "sendIdempotencyKey": false, "idempotencyHeader": "X"}),
-            "/idempotencyHeader: `idempotencyHeader` has no meaning",
+            "/idempotencyHeader: `idempotencyHeader` has no effect",
         ),
-        (json!({"url": "https://a", "colour": "red"}), "/colour: there is no field `colour`"),
+        (json!({"url": "https://a", "colour": "red"}), "/colour: the field `colour` does not exist"),
     ];
     for (config, message) in wrong {
         let found = faults("http", &config);

@@ -78,7 +78,7 @@ fn configs_are_checked_when_saved() {
     assert_eq!(faults("javascript", &json!({"code": "return 1", "timeoutSeconds": {"$expr": "ctx.t"}})), [""; 0]);
     assert_eq!(faults("javascript", &json!({})), ["/code: `code` is missing"]);
     assert_eq!(faults("javascript", &json!(null)), ["/code: `code` is missing"]);
-    assert_eq!(faults("javascript", &json!([])), [": a config is an object"]);
+    assert_eq!(faults("javascript", &json!([])), [": a config must be an object"]);
     assert_eq!(faults("javascript", &json!({"code": "  \n"})), ["/code: it must not be empty"]);
     assert_eq!(
         faults("javascript", &json!({"code": "1", "timeoutSeconds": 0})),
@@ -87,7 +87,7 @@ fn configs_are_checked_when_saved() {
     assert_eq!(
         faults("javascript", &json!({"cod/e": "1", "code": {"$expr": "ctx.code"}, "timeoutSeconds": "soon"})),
         [
-            "/cod~1e: there is no field `cod/e`; there are code, timeoutSeconds",
+            "/cod~1e: the field `cod/e` does not exist; the fields are code, timeoutSeconds",
             "/code: expected a string, found an object",
             "/timeoutSeconds: expected a whole number, found a string",
         ]
@@ -97,7 +97,7 @@ fn configs_are_checked_when_saved() {
 #[test]
 fn code_with_a_nul_character_is_refused_at_save() {
     let found = faults("javascript", &json!({"code": "return 1\0"}));
-    assert_eq!(found, ["/code: the code holds a NUL character"]);
+    assert_eq!(found, ["/code: the code contains a NUL character"]);
 }
 
 #[test]

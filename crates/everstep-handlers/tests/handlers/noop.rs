@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::{faults, registry, task};
 
-/// Performs without any runtime: it must be done at the first poll.
+/// Performs without a runtime: it must finish at the first poll.
 fn perform(config: Value, attempt: u32) -> TaskResult {
     let registry = registry();
     let task = Task { attempt, ..task("noop", config, json!({})) };
@@ -31,7 +31,7 @@ fn it_succeeds_with_its_output() {
 }
 
 #[test]
-fn it_fails_as_often_as_it_is_told() {
+fn it_fails_as_often_as_configured() {
     let failed = Err(Failure::transient("NOOP_FAILED", "down"));
     assert_eq!(perform(json!({"fail": "down"}), 9).result, failed);
     let config = json!({"fail": "down", "failTimes": 2, "output": 5});
@@ -61,6 +61,6 @@ fn configs_are_checked_when_saved() {
     assert_eq!(faults("noop", &json!({"failTimes": -1})).len(), 1);
     assert_eq!(
         faults("noop", &json!({"delay": 5})),
-        ["/delay: there is no field `delay`; there are output, fail, failTimes, delayMs"]
+        ["/delay: the field `delay` does not exist; the fields are output, fail, failTimes, delayMs"]
     );
 }

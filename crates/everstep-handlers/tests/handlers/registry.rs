@@ -36,7 +36,7 @@ fn every_kind_is_described_with_a_schema() {
 }
 
 #[test]
-fn schemas_say_what_is_checked() {
+fn schemas_describe_the_checks() {
     let registry = registry();
     let schema = registry.find_handler("javascript").unwrap().describe().schema.source();
     assert_eq!(schema["required"], json!(["code"]));

@@ -1,4 +1,4 @@
-//! What is checked when a source or a query is saved.
+//! The checks when a source or a query is saved.
 
 use everstep_handlers::sources::{Query, Source};
 use serde_json::{Value, json};
@@ -65,21 +65,21 @@ fn literal_credentials_are_refused_and_never_repeated() {
 }
 
 #[test]
-fn what_is_wrong_with_a_source_is_told_with_its_place() {
-    assert_eq!(faults(&json!({"type": "oracle"})), ["/type: there is no such type"]);
+fn errors_in_a_source_are_reported_with_their_position() {
+    assert_eq!(faults(&json!({"type": "oracle"})), ["/type: this type does not exist"]);
     assert_eq!(faults(&json!({})), ["/type: `type` is missing"]);
     assert_eq!(
         faults(&json!({"type": "postgres", "hots": "x"}))[0],
-        "/hots: there is no field `hots`; there are url, host, port, database, user, password, sslMode, \
+        "/hots: the field `hots` does not exist; the fields are url, host, port, database, user, password, sslMode, \
          rootCertificate, maxConnections, readOnly"
     );
     let found = faults(&json!({"type": "postgres", "port": 5432}));
     assert_eq!(found, ["/host: `host` is missing", "/database: `database` is missing", "/user: `user` is missing"]);
     let mut body = database();
     body["host"] = json!("a,b");
-    assert_eq!(faults(&body), ["/host: it is not the name or the address of one host"]);
+    assert_eq!(faults(&body), ["/host: it is not a valid name or address of one host"]);
     body["host"] = json!("/var/run/postgresql");
-    assert_eq!(faults(&body), ["/host: it is not the name or the address of one host"]);
+    assert_eq!(faults(&body), ["/host: it is not a valid name or address of one host"]);
     let mut body = database();
     body["maxConnections"] = json!(0);
     assert_eq!(faults(&body), ["/maxConnections: 0 is out of range: it is between 1 and 50"]);
@@ -91,7 +91,7 @@ fn what_is_wrong_with_a_source_is_told_with_its_place() {
     }
     assert_eq!(
         faults(&json!({"type": "sqlite", "file": "a.db", "readOnly": false})),
-        ["/readOnly: a SQLite file is only ever read"]
+        ["/readOnly: a SQLite file is read-only"]
     );
     for url in ["ftp://host", "nonsense", "https://host/?a=1", "https://host/#a"] {
         assert_eq!(faults(&json!({"type": "http", "baseUrl": url})).len(), 1, "{url}");
@@ -118,20 +118,23 @@ fn a_query_declares_what_it_uses_and_uses_what_it_declares() {
     assert_eq!(
         query_faults(&wrong, &of),
         [
-            "/arguments/0/default: it is a whole number, not a number",
-            "/arguments/1/name: there are two arguments \"a\"",
-            "/arguments/2/name: \"1x\" cannot name an argument",
-            "/arguments/3/default: what is required has no use for a default",
+            "/arguments/0/default: expected a whole number, found a number",
+            "/arguments/1/name: two arguments have the name \"a\"",
+            "/arguments/2/name: \"1x\" is not a valid name of an argument",
+            "/arguments/3/default: a required argument cannot have a default",
         ]
     );
-    assert_eq!(query_faults(&json!({"source": "shop"}), &of), [": the query says nothing: `sql` or `http` is missing"]);
+    assert_eq!(query_faults(&json!({"source": "shop"}), &of), [": the query is empty: `sql` or `http` is missing"]);
     assert_eq!(query_faults(&json!({"sql": "select 1"}), &of), ["/source: `source` is missing"]);
     let request = json!({"source": "shop", "http": {"path": "/orders"}});
-    assert_eq!(query_faults(&request, &of), ["/sql: a query of a source of type \"postgres\" has `sql`"]);
+    assert_eq!(query_faults(&request, &of), ["/sql: a query of a source of type \"postgres\" needs `sql`"]);
     let limits = json!({"source": "shop", "sql": "select 1", "limits": {"rows": 10_001}});
     assert_eq!(query_faults(&limits, &of), ["/limits/rows: 10001 is out of range: it is between 1 and 10000"]);
     let unknown = json!({"source": "shop", "sql": "select 1", "limits": {"row": 1}});
-    assert_eq!(query_faults(&unknown, &of), ["/limits/row: there is no field `row`; there are rows, bytes, onLimit"]);
+    assert_eq!(
+        query_faults(&unknown, &of),
+        ["/limits/row: the field `row` does not exist; the fields are rows, bytes, onLimit"]
+    );
 }
 
 #[test]
@@ -142,10 +145,13 @@ fn only_statements_that_read_are_saved_unless_both_allow_writing() {
     assert_eq!(query_faults(&write, &writable), [""; 0]);
     assert_eq!(
         query_faults(&write, &database()),
-        ["/readOnly: the source \"shop\" is read-only, so that nothing can be written"]
+        ["/readOnly: the source \"shop\" is read-only, so the query cannot write"]
     );
     let timid = json!({"source": "shop", "sql": "insert into a values (1)"});
-    assert_eq!(query_faults(&timid, &writable), ["/sql: the query is read-only and begins with \"insert\""]);
+    assert_eq!(
+        query_faults(&timid, &writable),
+        ["/sql: the query is read-only, and its statement begins with \"insert\""]
+    );
     for sql in [
         "copy a to program 'id'",
         "set role admin",
@@ -161,7 +167,7 @@ fn only_statements_that_read_are_saved_unless_both_allow_writing() {
         "discard all",
     ] {
         let found = query_faults(&json!({"source": "shop", "sql": sql, "readOnly": false}), &writable);
-        assert!(found[0].starts_with("/sql: a query does not begin with"), "{sql}: {found:?}");
+        assert!(found[0].starts_with("/sql: a statement cannot begin with"), "{sql}: {found:?}");
     }
 }
 
@@ -176,8 +182,8 @@ fn requests_are_checked_when_saved() {
     assert_eq!(
         query_faults(&wrong, &of),
         [
-            "/http/path: it is not a plain path that begins with a slash",
-            "/http/query/a: it cannot be a parameter",
+            "/http/path: it must be a plain path that begins with a slash",
+            "/http/query/a: it is not valid as a parameter",
             "/http/rows: it is not a JSON pointer",
             "/http/method: the query is read-only",
             "/http: the argument {b} or {\"$arg\": \"b\"} is not declared",
@@ -185,11 +191,11 @@ fn requests_are_checked_when_saved() {
     );
     for path in ["/a/../b", "/a/.\t./b", "/a/.\n./b", "/a/%2e%2e/b", "/a\\b", "//b c"] {
         let faults = query_faults(&json!({"source": "api", "http": {"path": path}}), &of);
-        assert_eq!(faults, ["/http/path: it is not a plain path that begins with a slash"], "{path:?}");
+        assert_eq!(faults, ["/http/path: it must be a plain path that begins with a slash"], "{path:?}");
     }
     assert_eq!(
         query_faults(&json!({"source": "api", "http": {"path": "/a/{b"}}), &of),
-        ["/http/path: a brace has no other half: an argument is written as {name}"]
+        ["/http/path: a brace is not matched: write an argument as {name}"]
     );
 }
 

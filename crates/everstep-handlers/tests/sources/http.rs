@@ -20,14 +20,14 @@ fn backwards(text: &str) -> String {
     text.chars().rev().collect()
 }
 
-/// Tells what it was asked.
+/// Returns the request that it received.
 async fn echo(method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> impl IntoResponse {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
     let body: Value = serde_json::from_slice(&body).unwrap_or(Value::Null);
-    let told = json!({"method": method.as_str(), "uri": uri.to_string(), "authorization": header("authorization"),
+    let echoed = json!({"method": method.as_str(), "uri": uri.to_string(), "authorization": header("authorization"),
         "key": header("x-api-key"), "team": header("x-team"), "body": body,
         "backwards": header("authorization").map(|text| backwards(&text))});
-    ([(header::CONTENT_TYPE, "application/json")], told.to_string())
+    ([(header::CONTENT_TYPE, "application/json")], echoed.to_string())
 }
 
 async fn serve() -> SocketAddr {
@@ -62,7 +62,7 @@ async fn fetch(asker: &Asker, path: &str) -> Result<Value, Failure> {
 }
 
 #[tokio::test]
-async fn arguments_stand_in_paths_parameters_and_bodies() {
+async fn arguments_are_part_of_paths_parameters_and_bodies() {
     let asker = service(
         serve().await,
         &json!({"readOnly": false, "headers": {"x-team": "blue",
@@ -74,14 +74,14 @@ async fn arguments_stand_in_paths_parameters_and_bodies() {
             "size": 10}, "body": {"notes": [{"$arg": "note"}], "id": {"$arg": "id"}}}}));
     let args = json!({"id": "a/b?c=d#e é", "note": "x&y=z", "page": null});
     let answer = asker.ask(&saved, &args).await.unwrap();
-    let told = &answer["rows"][0];
-    assert_eq!(told["method"], "POST");
-    assert_eq!(told["uri"], "/base/customers/a%2Fb%3Fc%3Dd%23e%20%C3%A9/notes?q=x%26y%3Dz&size=10");
-    assert_eq!(told["body"], json!({"notes": ["x&y=z"], "id": "a/b?c=d#e é"}));
-    assert_eq!(told["backwards"], backwards("Bearer s3cret"));
-    // What the service repeats is not told to whoever asks.
-    assert_eq!((&told["authorization"], &told["key"]), (&json!("Bearer [secret]"), &json!("[secret]")));
-    assert_eq!(told["team"], "blue");
+    let echoed = &answer["rows"][0];
+    assert_eq!(echoed["method"], "POST");
+    assert_eq!(echoed["uri"], "/base/customers/a%2Fb%3Fc%3Dd%23e%20%C3%A9/notes?q=x%26y%3Dz&size=10");
+    assert_eq!(echoed["body"], json!({"notes": ["x&y=z"], "id": "a/b?c=d#e é"}));
+    assert_eq!(echoed["backwards"], backwards("Bearer s3cret"));
+    // Callers do not receive credentials that the service repeats.
+    assert_eq!((&echoed["authorization"], &echoed["key"]), (&json!("Bearer [secret]"), &json!("[secret]")));
+    assert_eq!(echoed["team"], "blue");
     for id in ["..", ".", "", "%2e%2e"] {
         let result = asker.ask(&saved, &json!({"id": id, "note": "", "page": 1})).await;
         match result {
@@ -113,7 +113,7 @@ async fn rows_are_found_in_the_answer() {
     assert_eq!(fetch(&asker, "/array").await.unwrap()["rows"], json!([1, "two", null]));
     assert_eq!(fetch(&asker, "/empty").await.unwrap()["rows"], json!([]));
     let elsewhere = query(&json!({"source": "it", "http": {"path": "/list", "rows": "/items"}}));
-    assert!(asker.ask(&elsewhere, &json!({})).await.unwrap_err().message.contains("nothing at \"/items\""));
+    assert!(asker.ask(&elsewhere, &json!({})).await.unwrap_err().message.contains("no value at \"/items\""));
     let cut = query(&json!({"source": "it", "http": {"path": "/array"}, "limits": {"rows": 1, "onLimit": "cut"}}));
     let answer = asker.ask(&cut, &json!({})).await.unwrap();
     assert_eq!((&answer["rowCount"], &answer["truncated"]), (&json!(1), &json!(true)));
@@ -150,7 +150,7 @@ async fn addresses_inside_are_refused_also_behind_a_redirect() {
 }
 
 #[tokio::test]
-async fn a_test_tells_when_credentials_are_refused_or_nobody_is_there() {
+async fn a_test_reports_rejected_credentials_and_a_missing_server() {
     let address = serve().await;
     let denied = Asker {
         drivers: drivers(&[], None),

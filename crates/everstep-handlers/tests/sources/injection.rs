@@ -1,4 +1,4 @@
-//! Attempts to make a database do what the query does not say.
+//! Attempts to make a database execute something other than the query.
 
 use everstep_handlers::sources::Query;
 use everstep_testkit::postgres::Cluster;
@@ -76,7 +76,7 @@ async fn stacked_statements_and_other_verbs_are_refused() {
         "begin",
         "do 'begin end'",
     ] {
-        assert!(refused(sql).contains("does not begin with"), "{sql}");
+        assert!(refused(sql).contains("cannot begin with"), "{sql}");
     }
 }
 
@@ -110,7 +110,7 @@ async fn a_read_only_transaction_cannot_be_left() {
         "select set_config('transaction_read_only', 'off', false)",
         "select set_config('default_transaction_read_only', 'off', false)",
     ] {
-        // Whether or not the setting is taken, the next question is read-only again.
+        // Whether or not the setting is accepted, the next query is read-only again.
         let _ = asker.sql(sql, json!({})).await;
         let failure =
             asker.failure("with x as (insert into victims values (1) returning a) select * from x", json!({})).await;

@@ -22,7 +22,7 @@ struct One(Source, Query);
 #[async_trait]
 impl Sources for One {
     async fn query(&self, _: WorkspaceId, id: &str) -> Result<Query, Failure> {
-        let missing = || Failure::fatal("SOURCE_NOT_FOUND", format!("there is no query {id:?}"));
+        let missing = || Failure::fatal("SOURCE_NOT_FOUND", format!("the query {id:?} does not exist"));
         (id == "orders-of").then(|| self.1.clone()).ok_or_else(missing)
     }
 
@@ -92,7 +92,7 @@ fn a_step_without_its_query_is_refused_at_save() {
     assert_eq!(faults(json!({"dataQueryID": " "})), ["/dataQueryID: it must not be empty"]);
     assert_eq!(
         faults(json!({"dataQueryID": "a", "arguments": {}})),
-        ["/arguments: there is no field `arguments`; there are dataQueryID, args, timeoutSeconds"]
+        ["/arguments: the field `arguments` does not exist; the fields are dataQueryID, args, timeoutSeconds"]
     );
     assert_eq!(faults(json!({"dataQueryID": "a", "args": [1]})).len(), 1);
 }

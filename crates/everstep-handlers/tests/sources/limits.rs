@@ -1,4 +1,4 @@
-//! How much may come back.
+//! The limits of results.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ async fn a_million_rows_are_an_error_or_are_cut() {
     let begin = Instant::now();
     let failure = asker.ask(&query(&json!({"source": "it", "sql": MILLION})), &json!({})).await.unwrap_err();
     assert_eq!((failure.code.as_str(), failure.retryable), (code::PAYLOAD_TOO_LARGE, false));
-    assert!(failure.message.starts_with("there are more than 1000 rows"), "{failure}");
+    assert!(failure.message.starts_with("the result has more than 1000 rows"), "{failure}");
     let cut = query(&json!({"source": "it", "sql": MILLION, "limits": {"rows": 10_000, "onLimit": "cut"}}));
     let answer = asker.ask(&cut, &json!({})).await.unwrap();
     assert_eq!((&answer["rowCount"], &answer["truncated"]), (&json!(10_000), &json!(true)));
@@ -74,7 +74,7 @@ async fn a_thousand_columns_fit_their_envelope() {
 }
 
 #[tokio::test]
-async fn an_asker_may_want_fewer_rows() {
+async fn a_caller_may_request_fewer_rows() {
     let database = Cluster::shared().database();
     let asker = Asker::from_database(&database, &json!({}));
     let saved = query(&json!({"source": "it", "sql": MILLION}));

@@ -1,6 +1,6 @@
-//! Data sources and saved queries, asked in earnest: real databases, real files, real services.
+//! Data sources and saved queries with real databases, files and services.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 mod definitions;
 mod http;

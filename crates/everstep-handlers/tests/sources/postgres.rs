@@ -1,4 +1,4 @@
-//! PostgreSQL: types in both directions, errors, and what becomes of connections.
+//! PostgreSQL: types in both directions, errors, and the use of connections.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Asker, drivers, drivers_with, query, source};
 
-/// How many sessions do something that holds this text.
+/// The number of sessions whose statement contains this text.
 fn sessions(database: &TestDatabase<'_>, text: &str) -> usize {
     let sql = format!(
         "select pid from pg_stat_activity where query like '%{text}%' and pid <> pg_backend_pid() and state = 'active'"
@@ -129,18 +129,18 @@ async fn arguments_fit_the_types_that_the_statement_has_for_them() {
         let found = asker.value(&format!("select {sql} as value"), json!({"x": value})).await;
         assert_eq!(found, expected, "{sql} with {value}");
     }
-    for (sql, value, told) in [
-        (":x::int", json!(1.5), "is not a whole number; the statement takes int4"),
-        (":x::int", json!(true), "is a boolean; the statement takes int4"),
-        (":x", json!(5), "is a number; the statement takes text there; write :x::type"),
-        (":x::bool", json!("true"), "is a text; the statement takes bool"),
-        (":x::int[]", json!(5), "is a number; the statement takes _int4"),
+    for (sql, value, expected) in [
+        (":x::int", json!(1.5), "is not a whole number; the statement needs int4"),
+        (":x::int", json!(true), "is a boolean; the statement needs int4"),
+        (":x", json!(5), "is a number; the statement needs text there; write :x::type"),
+        (":x::bool", json!("true"), "is a text; the statement needs bool"),
+        (":x::int[]", json!(5), "is a number; the statement needs _int4"),
         (":x::int[]", json!([1, true]), "is an array with a boolean"),
         (":x::bytea", json!("not base64!"), "is not base64"),
-        (":x::uuid", json!({"a": 1}), "is an object; the statement takes uuid"),
+        (":x::uuid", json!({"a": 1}), "is an object; the statement needs uuid"),
     ] {
         let failure = asker.failure(&format!("select {sql} as value"), json!({"x": value})).await;
-        assert!(failure.message.contains(told), "{sql} with {value}: {failure}");
+        assert!(failure.message.contains(expected), "{sql} with {value}: {failure}");
         assert_eq!((failure.code.as_str(), failure.retryable), (code::INVALID_CONFIG, false));
     }
     let failure = asker.failure("select :x::int", json!({"x": "twelve"})).await;
@@ -157,21 +157,21 @@ async fn declared_arguments_are_held_against_what_is_given() {
             {"name": "c", "type": "number", "required": false}, {"name": "d", "type": "json", "default": {"x": 1}}]}));
     let answer = asker.ask(&saved, &json!({"a": 1})).await.unwrap();
     assert_eq!(answer["rows"], json!([{"sum": 106, "text": "{\"x\":1}"}]));
-    for (args, told) in [
+    for (args, expected) in [
         (json!({}), "the argument \"a\" is missing; it is required"),
         (json!({"a": null}), "the argument \"a\" is null; it is required"),
-        (json!({"a": "1"}), "the argument \"a\": it is a whole number, not a text"),
-        (json!({"a": 1, "z": 2}), "there is no argument \"z\"; the query declares a, b, c, d"),
-        (json!([1]), "`args` is an object"),
+        (json!({"a": "1"}), "the argument \"a\": expected a whole number, found a text"),
+        (json!({"a": 1, "z": 2}), "the argument \"z\" does not exist; the query declares a, b, c, d"),
+        (json!([1]), "`args` must be an object"),
     ] {
         let failure = asker.ask(&saved, &args).await.unwrap_err();
-        assert!(failure.message.contains(told), "{args}: {failure}");
+        assert!(failure.message.contains(expected), "{args}: {failure}");
         assert_eq!((failure.code.as_str(), failure.retryable), (code::INVALID_CONFIG, false));
     }
 }
 
 #[tokio::test]
-async fn errors_of_sql_are_told_with_their_place_and_are_final() {
+async fn errors_of_sql_are_reported_with_their_position_and_are_final() {
     let database = Cluster::shared().database();
     let asker = Asker::from_database(&database, &json!({}));
     let failure = asker.failure("select :customer as c,\n  nope from pg_class", json!({"customer": "x"})).await;
@@ -205,7 +205,7 @@ async fn writing_needs_leave_of_the_source_and_of_the_query() {
     assert!(writable.ask(&insert(true), &json!({"id": 2, "text": ""})).await.is_err());
     let readable = Asker::from_database(&database, &json!({}));
     assert!(readable.ask(&insert(false), &json!({"id": 2, "text": ""})).await.is_err());
-    // A statement that only looks like reading is stopped by the database itself.
+    // The database itself stops a statement that only seems to read.
     for sql in [
         "with x as (insert into notes values (2, '') returning id) select * from x",
         "select nextval('numbers')",
@@ -217,7 +217,7 @@ async fn writing_needs_leave_of_the_source_and_of_the_query() {
         let failure = readable.failure(sql, json!({})).await;
         assert!(failure.message.contains("25006"), "{sql}: {failure}");
     }
-    // And what it does not stop is rolled back.
+    // Writes that it does not stop are rolled back.
     let _ = readable.sql("select lo_create(0)", json!({})).await;
     assert_eq!(database.sql("select count(*) from pg_largeobject_metadata"), ["0"]);
     assert_eq!(database.sql("select count(*) from notes"), ["1"]);
@@ -268,7 +268,7 @@ async fn a_slow_statement_is_cancelled_and_really_gone() {
 }
 
 #[tokio::test]
-async fn a_statement_that_nobody_waits_for_is_cancelled() {
+async fn a_statement_without_a_waiting_caller_is_cancelled() {
     let database = Cluster::shared().database();
     let asker = Asker::from_database(&database, &json!({"maxConnections": 1}));
     let slow = query(&json!({"source": "it", "sql": "select pg_sleep(60) as marked_by_drop"}));
@@ -305,7 +305,7 @@ async fn a_database_that_went_away_is_a_matter_of_trying_again() {
     let asker = Asker::from_database(&database, &json!({}));
     assert_eq!(asker.value("select 1", json!({})).await, 1);
     cluster.restart_immediately();
-    assert_eq!(asker.value("select 2", json!({})).await, 2, "a connection that was closed meanwhile is replaced");
+    assert_eq!(asker.value("select 2", json!({})).await, 2, "a connection that the server has closed is replaced");
     cluster.stop();
     let failure = asker.failure("select 3", json!({})).await;
     assert_eq!((failure.code.as_str(), failure.retryable), ("QUERY_ERROR", true), "{failure}");
@@ -315,7 +315,7 @@ async fn a_database_that_went_away_is_a_matter_of_trying_again() {
 }
 
 #[tokio::test]
-async fn a_wrong_password_is_told_without_it() {
+async fn a_wrong_password_is_reported_without_it() {
     let database = Cluster::shared().database();
     database.sql("do $$ begin create role guarded login password 'right'; exception when others then end $$");
     let with = |password: &str| {
@@ -362,7 +362,7 @@ async fn addresses_inside_are_refused_unless_they_are_allowed() {
 }
 
 #[tokio::test]
-async fn a_source_that_changes_is_asked_anew() {
+async fn a_changed_source_is_queried_again() {
     let database = Cluster::shared().database();
     let mut asker = Asker::from_database(&database, &json!({}));
     assert_eq!(asker.value("select current_user", json!({})).await, "postgres");

@@ -1,4 +1,4 @@
-//! SQLite files: only read, only within their folder.
+//! SQLite files: read-only, only within their folder.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -117,9 +117,9 @@ async fn no_path_and_no_link_leads_out_of_the_folder() {
     symlink(outside.path(), folder.path().join("linked")).unwrap();
     for file in ["link.db", "linked/secret.db"] {
         let failure = asker(folder.path(), file).failure("select * from secrets", json!({})).await;
-        assert!(failure.message.contains("leads out of the folder"), "{file}: {failure}");
+        assert!(failure.message.contains("is outside the folder"), "{file}: {failure}");
     }
-    // Within the folder a link is as good as its target.
+    // A link within the folder is accepted like its target.
     shop(folder.path());
     symlink(folder.path().join("shop.db"), folder.path().join("inner.db")).unwrap();
     assert_eq!(asker(folder.path(), "inner.db").value("select count(*) from orders", json!({})).await, 2);
@@ -171,7 +171,7 @@ async fn endless_statements_and_huge_values_end() {
 }
 
 #[tokio::test]
-async fn a_statement_that_nobody_waits_for_leaves_its_thread() {
+async fn a_statement_without_a_waiting_caller_releases_its_thread() {
     let folder = folder();
     let asker = shop(folder.path());
     let endless = query(&json!({"source": "it",

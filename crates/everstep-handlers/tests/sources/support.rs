@@ -1,4 +1,4 @@
-//! A workspace with secrets, and somebody who asks its sources.
+//! A workspace with secrets, and a client of its sources.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -20,12 +20,12 @@ pub(crate) struct Kept(pub(crate) BTreeMap<String, String>);
 #[async_trait]
 impl Secrets for Kept {
     async fn reveal(&self, _: WorkspaceId, name: &str) -> Result<Zeroizing<String>, Failure> {
-        let missing = || Failure::fatal("SECRET_NOT_FOUND", format!("there is no secret {name:?}"));
+        let missing = || Failure::fatal("SECRET_NOT_FOUND", format!("the secret {name:?} does not exist"));
         self.0.get(name).cloned().map(Zeroizing::new).ok_or_else(missing)
     }
 }
 
-/// Drivers that may reach everything.
+/// Drivers that may reach every address.
 pub(crate) fn drivers(secrets: &[(&str, &str)], folder: Option<PathBuf>) -> Drivers {
     drivers_with(Guard::open(), secrets, folder)
 }
@@ -35,17 +35,17 @@ pub(crate) fn drivers_with(guard: Guard, secrets: &[(&str, &str)], folder: Optio
     Drivers::new(Client::new(guard), Arc::new(Kept(secrets.collect())), folder)
 }
 
-/// A source, read as it is when it is saved.
+/// A source, parsed as for saving.
 pub(crate) fn source(body: &Value) -> Source {
     Source::read(body).unwrap_or_else(|problems| panic!("{problems:?}"))
 }
 
-/// A query, read as it is when it is saved.
+/// A query, parsed as for saving.
 pub(crate) fn query(body: &Value) -> Query {
     Query::read(body).unwrap_or_else(|problems| panic!("{problems:?}"))
 }
 
-/// A source with somebody who asks it.
+/// A source with a client.
 pub(crate) struct Asker {
     pub(crate) drivers: Drivers,
     pub(crate) source: Source,
@@ -72,7 +72,7 @@ impl Asker {
         self.drivers.ask(ask).await.map(|answer| answer.payload().value().clone())
     }
 
-    /// Asks with a query that has arguments of any type.
+    /// Runs a query that has arguments of any type.
     pub(crate) async fn sql(&self, sql: &str, args: Value) -> Result<Value, Failure> {
         let names = args.as_object().into_iter().flatten().map(|(name, _)| json!({"name": name, "required": false}));
         let body = json!({"source": "it", "sql": sql, "arguments": names.collect::<Vec<_>>()});

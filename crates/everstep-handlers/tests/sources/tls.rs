@@ -1,4 +1,4 @@
-//! Connections to PostgreSQL that nobody listens to.
+//! Encrypted connections to PostgreSQL.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::support::Asker;
 
-/// Makes a certificate that signs itself, and its key.
+/// Creates a self-signed certificate, and its key.
 fn certificate(folder: &TempDir, name: &str, more: &[&str]) {
     let mut openssl = Command::new("openssl");
     openssl.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]);
@@ -18,7 +18,7 @@ fn certificate(folder: &TempDir, name: &str, more: &[&str]) {
 }
 
 #[tokio::test]
-async fn tls_is_used_as_the_source_says() {
+async fn tls_is_used_as_the_source_configures() {
     let folder = tempfile::tempdir().unwrap();
     certificate(&folder, "root", &["-subj", "/CN=a root"]);
     certificate(&folder, "other", &["-subj", "/CN=another root"]);

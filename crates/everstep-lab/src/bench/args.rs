@@ -1,4 +1,4 @@
-//! What can be asked of a benchmark.
+//! The arguments of a benchmark.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -14,22 +14,22 @@ use super::usage::Process;
 
 const IN_FLIGHT: &[usize] = &[1, 64, 256, 1_024];
 const QUICK_IN_FLIGHT: &[usize] = &[1, 256];
-/// For a worker's load.
+/// The numbers of runs in flight for the load of a worker.
 const LOADS: &[usize] = &[64, 256];
 
 /// Measures the store and the engine on this machine.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The database to measure. PostgreSQL is started for it, from the binaries that are installed, if no server is
-    /// named.
+    /// The database to measure. If no server is named, PostgreSQL is started for the measurement, from the installed
+    /// binaries.
     #[arg(long, value_enum, default_value = "sqlite", default_value_if("server", ArgPredicate::IsPresent, "postgres"))]
     pub(super) store: Database,
 
-    /// Where temporary data folders are made; their disk is what is measured.
+    /// The folder for temporary data folders; its disk is measured.
     #[arg(long, value_name = "DIR", default_value = ".", conflicts_with = "server")]
     pub(super) data: PathBuf,
 
-    /// Measure this PostgreSQL server; its role must be allowed to create databases, which are dropped again.
+    /// Measure this PostgreSQL server; its role must be allowed to create databases, which are dropped afterwards.
     #[arg(long, value_name = "URL")]
     pub(super) server: Option<String>,
 
@@ -39,15 +39,15 @@ pub(crate) struct Args {
     #[arg(value_name = "CASE", value_delimiter = ',')]
     pub(super) cases: Vec<String>,
 
-    /// How many runs each shape has in flight.
+    /// The numbers of runs in flight for each shape.
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=4_000))]
     pub(super) in_flight: Vec<u16>,
 
-    /// The length of one sample; a quarter of it goes before, to warm up.
+    /// The length of one sample; a quarter of it precedes the sample as a warm-up.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=3_600))]
     pub(super) seconds: Option<u16>,
 
-    /// Take samples of one second and fewer runs in flight: enough to see that everything works.
+    /// Take samples of one second and fewer runs in flight: enough to check that everything works.
     #[arg(long)]
     pub(super) quick: bool,
 
@@ -55,7 +55,7 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(super) json: bool,
 
-    /// Compare the figures with a file of budgets; exit with 1 when one is missed.
+    /// Compare the figures with a file of budgets; exit with 1 if one is missed.
     #[arg(long, value_name = "FILE")]
     pub(super) check: Option<PathBuf>,
 
@@ -71,11 +71,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR", default_value = "sdks/typescript")]
     pub(super) sdk: PathBuf,
 
-    /// Let the worker of case code leave profiles of its processor time in this folder.
+    /// Write profiles of the worker's processor time in case code to this folder.
     #[arg(long, value_name = "DIR")]
     pub(super) profile: Option<PathBuf>,
 
-    /// Measure one case in this very process and print its figures: the other half of `idle` and `sleeping`.
+    /// Measure one case in this process and print its figures: the child process of `idle` and `sleeping`.
     #[arg(long, hide = true, value_name = "CASE")]
     pub(super) child: Option<String>,
 }
@@ -86,12 +86,12 @@ pub(crate) enum Database {
     Postgres,
 }
 
-/// Where samples are taken.
+/// The database on which samples are taken.
 #[derive(Clone, Debug)]
 pub(super) enum Site {
-    /// A folder in which data folders are made.
+    /// A folder for data folders.
     Sqlite(PathBuf),
-    /// A server on which databases are made.
+    /// A server for databases.
     Postgres(String),
 }
 
@@ -112,7 +112,7 @@ impl Site {
     }
 }
 
-/// What the arguments mean.
+/// The meaning of the arguments.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) cases: Vec<Case>,
@@ -136,7 +136,7 @@ impl Plan {
         let (mut own_server, mut server) = (None, args.server.clone());
         anyhow::ensure!(
             server.is_none() || args.store == Database::Postgres,
-            "--server names a PostgreSQL server; leave out --store sqlite"
+            "--server names a PostgreSQL server; remove --store sqlite"
         );
         if server.is_none() && args.store == Database::Postgres {
             let cluster = Cluster::start_in(&args.data, Durability::Synced);

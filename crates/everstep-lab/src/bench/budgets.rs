@@ -1,4 +1,4 @@
-//! What we promise about figures, and whether they hold it.
+//! Promises about figures, and whether they are kept.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::cases::Case;
 use super::figure::Figure;
 
-/// Promises by their names.
+/// Budgets by their names.
 #[derive(Debug, Deserialize)]
 #[serde(transparent)]
 pub(super) struct Budgets(BTreeMap<String, Budget>);
@@ -19,16 +19,16 @@ pub(super) struct Budgets(BTreeMap<String, Budget>);
 struct Budget {
     case: String,
     metric: String,
-    /// The only database that the promise is made for; all of them when none is named.
+    /// The only database of the budget; without it, every database.
     store: Option<String>,
-    /// The only number of runs in flight that the promise is made for.
+    /// The only number of runs in flight of the budget.
     in_flight: Option<usize>,
     comparison: Comparison,
-    /// What must hold. There is either this or a target.
+    /// The limit. A budget has either a limit or a target.
     limit: Option<f64>,
-    /// What we aim at; [`TARGET_SHARE_MIN`] of it must hold.
+    /// The target; [`TARGET_SHARE_MIN`] of it must be reached.
     target: Option<f64>,
-    /// What the promise means, for whoever reads that it is broken.
+    /// The meaning of the budget, for the message about a missed one.
     comment: String,
 }
 
@@ -42,15 +42,15 @@ enum Comparison {
     Below,
 }
 
-/// How much of a target must be reached: other machines and busy hours are to be allowed for.
+/// The part of a target that must be reached, because other machines and busy hours are slower.
 const TARGET_SHARE_MIN: f64 = 0.7;
 
-/// How a figure stands to its budget.
+/// A figure compared with its budget.
 #[derive(Debug, PartialEq)]
 pub(super) struct Verdict {
     pub(super) is_held: bool,
     pub(super) text: String,
-    /// How it stands to a target, where the budget has one.
+    /// The comparison with a target, if the budget has one.
     pub(super) aim: Option<Aim>,
 }
 
@@ -62,7 +62,7 @@ pub(super) struct Aim {
     pub(super) target: f64,
     pub(super) sign: &'static str,
     pub(super) unit: String,
-    /// From 1 on the target is reached, whichever way is the better one.
+    /// At least 1 if the target is reached, whichever direction is better.
     pub(super) ratio: f64,
 }
 
@@ -74,13 +74,13 @@ impl Budgets {
         for (name, budget) in &budgets.0 {
             Case::find(&budget.case).with_context(|| format!("budget {name}"))?;
             let is_one = budget.limit.is_some() != budget.target.is_some();
-            anyhow::ensure!(is_one, "budget {name} has either a limit or a target");
+            anyhow::ensure!(is_one, "budget {name} needs either a limit or a target");
         }
         Ok(budgets)
     }
 
-    /// Compares the budgets of the cases that were measured with their figures.
-    /// A budget of such a case without a figure is an error: nothing was promised in vain.
+    /// Compares the budgets of the measured cases with their figures. A budget of such a case without a figure is an
+    /// error.
     pub(super) fn check(&self, cases: &[Case], figures: &[Figure]) -> anyhow::Result<Vec<Verdict>> {
         let mut verdicts = Vec::new();
         for (name, budget) in &self.0 {
@@ -113,7 +113,7 @@ impl Budget {
             && self.is_for(&figure.store)
     }
 
-    /// What must hold.
+    /// The value that must be reached.
     fn bound(&self) -> f64 {
         let of_target = || {
             let target = self.target.unwrap_or_default();
@@ -128,7 +128,7 @@ impl Budget {
 
     fn judge(&self, name: &str, figure: &Figure) -> Verdict {
         let Figure { value, unit, .. } = figure;
-        // Told without the noise of a division.
+        // Printed without the noise of a division.
         let bound = (self.bound() * 1_000.0).round() / 1_000.0;
         let (is_held, sign) = match self.comparison {
             Comparison::AtLeast => (*value >= bound, ">="),

@@ -1,5 +1,4 @@
-//! A connection to a server: one request after the other, as cheap as a client can be, so that it is not what is
-//! measured.
+//! A connection to a server: one request after the other, at so little cost that it does not affect the measurement.
 
 use anyhow::{Context, ensure};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -10,7 +9,7 @@ pub(super) struct Connection {
     answer: Vec<u8>,
 }
 
-/// An answer, up to the next request.
+/// A response, up to the next request.
 pub(super) struct Answer<'a> {
     pub(super) status: u16,
     pub(super) body: &'a str,
@@ -23,7 +22,7 @@ impl Connection {
         Ok(Self { stream, answer: Vec::with_capacity(4096) })
     }
 
-    /// Sends a request and reads its answer.
+    /// Sends a request and reads its response.
     pub(super) async fn ask(&mut self, request: &[u8]) -> anyhow::Result<Answer<'_>> {
         self.stream.write_all(request).await?;
         self.answer.clear();
@@ -40,7 +39,7 @@ impl Connection {
         let head = std::str::from_utf8(&self.answer[..start])?;
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
         let body = std::str::from_utf8(&self.answer[start..])?;
-        Ok(Answer { status: status.with_context(|| format!("no answer: {head}"))?, body })
+        Ok(Answer { status: status.with_context(|| format!("no response: {head}"))?, body })
     }
 }
 
@@ -54,16 +53,16 @@ pub(super) fn post(address: &str, key: &str, path: &str, body: &str) -> Vec<u8> 
     .into_bytes()
 }
 
-/// A request to be told something that needs no key.
+/// A GET request that needs no API key.
 pub(super) fn get(address: &str, path: &str) -> Vec<u8> {
     format!("GET {path} HTTP/1.1\r\nhost: {address}\r\n\r\n").into_bytes()
 }
 
-/// The length of an answer's body, which its head tells.
+/// The length of a response's body, from its head.
 fn length(head: &str) -> anyhow::Result<usize> {
     let mut fields = head.lines().filter_map(|line| line.split_once(": "));
     let length = fields.find(|(name, _)| name.eq_ignore_ascii_case("content-length"));
-    let (_, length) = length.with_context(|| format!("an answer without a length: {head}"))?;
+    let (_, length) = length.with_context(|| format!("a response without a length: {head}"))?;
     Ok(length.parse()?)
 }
 

@@ -1,4 +1,4 @@
-//! Keeps a number of runs in flight: whenever one ends, the next is started.
+//! Keeps a number of runs in flight: when one ends, the next is started.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -11,13 +11,13 @@ use tokio::task::JoinSet;
 
 use super::process;
 
-/// How long a run may be silent before its row is looked at: it may have ended before it was watched.
+/// The time for which a run may be silent before its row is read: it may have ended before it was watched.
 const SILENCE_MAX: Duration = Duration::from_secs(1);
-/// How long what is under way may take to end after a sample.
+/// The maximum time for work in progress to end after a sample.
 pub(super) const END_TIMEOUT: Duration = Duration::from_secs(5);
 const READ_BATCH_ENTRIES: usize = 1_000;
 
-/// What is to be kept in flight.
+/// The runs to keep in flight.
 #[derive(Clone, Debug)]
 pub(super) struct Load {
     pub(super) workflow: &'static str,
@@ -26,18 +26,18 @@ pub(super) struct Load {
     pub(super) length: Duration,
 }
 
-/// What a sample saw.
+/// The result of a sample.
 pub(super) struct Driven {
     pub(super) entries: Pace,
-    /// The runs that ended, with the time from the request to the news of their end.
+    /// The runs that ended, with the time from the request to the notification of their end.
     pub(super) ended: Vec<(RunId, Duration)>,
 }
 
-/// How fast something is done, and what that takes.
+/// A rate, and its cost.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
     pub(super) per_second: f64,
-    /// Microseconds of processor time for each, of the whole process. A busy machine changes it less than the speed.
+    /// Microseconds of processor time for each, of the whole process. A busy machine changes it less than the rate.
     pub(super) work: f64,
 }
 
@@ -54,7 +54,7 @@ struct Tally {
     ended: Mutex<Vec<(RunId, Duration)>>,
 }
 
-/// Drives an engine for a sample, after a quarter of its length to warm up, and stops it.
+/// Drives an engine for a sample, after a warm-up of a quarter of its length, and stops it.
 pub(super) async fn drive(engine: &Engine, load: &Load) -> anyhow::Result<Driven> {
     let tally = Arc::new(Tally::default());
     let mut drivers = JoinSet::new();
@@ -108,8 +108,7 @@ async fn follow(engine: &Engine, run: RunId, tally: &Tally) -> anyhow::Result<()
     }
 }
 
-/// Starts runs for a sample without waiting for their ends, and stops the engine.
-/// Returns how fast starts were answered.
+/// Starts runs for a sample without waiting for their ends, and stops the engine. Returns the rate of answered starts.
 pub(super) async fn start_only(engine: &Engine, load: &Load) -> anyhow::Result<Pace> {
     let started = Arc::new(AtomicU64::new(0));
     let mut callers = JoinSet::new();
@@ -133,8 +132,8 @@ pub(super) async fn start_only(engine: &Engine, load: &Load) -> anyhow::Result<P
     Ok(starts)
 }
 
-/// Keeps runs in flight for a sample without looking at what they write, and stops the engine.
-/// Returns how fast they end.
+/// Keeps runs in flight for a sample without reading their entries, and stops the engine. Returns the rate of their
+/// ends.
 pub(super) async fn run_to_end(engine: &Engine, load: &Load) -> anyhow::Result<Pace> {
     let ended = Arc::new(AtomicU64::new(0));
     let mut callers = JoinSet::new();
@@ -144,7 +143,7 @@ pub(super) async fn run_to_end(engine: &Engine, load: &Load) -> anyhow::Result<P
             loop {
                 let start = Start::new(load.workflow, load.input.clone());
                 let started = engine.start_run(Start { detail: StartDetail::End, ..start }).await?;
-                started.end.expect("it was asked for").row().await?;
+                started.end.expect("the end was requested").row().await?;
                 ended.fetch_add(1, Ordering::Relaxed);
             }
         });
@@ -159,13 +158,13 @@ pub(super) async fn run_to_end(engine: &Engine, load: &Load) -> anyhow::Result<P
     Ok(pace)
 }
 
-/// How fast a counter rises, after a quarter of the sample's length to warm up.
+/// The rate of a counter, after a warm-up of a quarter of the sample's length.
 pub(super) async fn sample(counter: &AtomicU64, length: Duration) -> anyhow::Result<Pace> {
     tokio::time::sleep(length / 4).await;
     pace_of(counter, length).await
 }
 
-/// How fast a counter rises.
+/// The rate of a counter.
 async fn pace_of(counter: &AtomicU64, length: Duration) -> anyhow::Result<Pace> {
     let (count, work, began) = (counter.load(Ordering::Relaxed), process::scheduled_time()?, Instant::now());
     tokio::time::sleep(length).await;

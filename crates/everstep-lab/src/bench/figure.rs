@@ -1,4 +1,4 @@
-//! What was measured.
+//! The results of measurements.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub(super) struct Figure {
     pub(super) unit: String,
 }
 
-/// The figures of one case with so many runs in flight.
+/// The figures of one case with one number of runs in flight.
 pub(super) struct Figures {
     case: String,
     store: &'static str,
@@ -36,14 +36,14 @@ impl Figures {
             store: self.store.to_owned(),
             in_flight: self.in_flight,
             metric: metric.to_owned(),
-            // More digits than these are noise.
+            // Further digits are noise.
             value: (value * 1_000.0).round() / 1_000.0,
             unit: unit.to_owned(),
         });
         self
     }
 
-    /// The median and the slow end of some times.
+    /// The median and a high percentile of some durations.
     #[must_use]
     pub(super) fn with_times(self, name: &str, times: &mut [Duration]) -> Self {
         let (p50, p99) = (millis(quantile(times, 0.5)), millis(quantile(times, 0.99)));
@@ -59,14 +59,14 @@ pub(super) fn millis(time: Duration) -> f64 {
     time.as_secs_f64() * 1_000.0
 }
 
-/// The time that a part of all times stays below; zero when there are none.
+/// The duration below which a part of all durations is; zero if there are none.
 pub(super) fn quantile(times: &mut [Duration], part: f64) -> Duration {
     times.sort_unstable();
     let place = ((times.len() as f64 * part) as usize).min(times.len().saturating_sub(1));
     times.get(place).copied().unwrap_or_default()
 }
 
-/// The middle one of some samples; of an even number the upper one of the middle.
+/// The median of some samples; of an even number the upper one of the two in the middle.
 pub(super) fn median(mut samples: Vec<f64>) -> f64 {
     samples.sort_by(f64::total_cmp);
     samples.get(samples.len() / 2).copied().unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Where samples are taken: a fresh database, a runtime of its own, and an engine on it.
+//! The place of samples: a fresh database, a separate runtime, and an engine on it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,12 +15,12 @@ use tempfile::TempDir;
 
 use super::args::Site;
 
-/// How long a sample's runtime may take to end what a sample left running.
+/// The maximum time for a sample's runtime to end the remaining work.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Takes one sample with a fresh store.
 ///
-/// It has a runtime of its own: the loops of an engine end with it, and so does its store.
+/// It has a separate runtime: the loops of an engine end with it, and so does its store.
 pub(super) async fn sample<T, F>(site: &Site, measure: impl FnOnce(Stores) -> F + Send + 'static) -> anyhow::Result<T>
 where
     T: Send + 'static,
@@ -65,7 +65,7 @@ impl Scratch {
         }
     }
 
-    /// Where a store can be opened, also by another process.
+    /// The site at which a store can be opened, also by another process.
     pub(super) fn site(&self) -> Site {
         match self {
             Self::Sqlite(folder) => Site::Sqlite(folder.path().to_owned()),
@@ -83,7 +83,7 @@ impl Scratch {
     }
 }
 
-/// Opens the very database that a site names.
+/// Opens the database of a site.
 pub(super) async fn open(site: &Site) -> anyhow::Result<Stores> {
     match site {
         Site::Sqlite(folder) => sqlite::open(folder, &Default::default()).context("opening the store"),
@@ -91,7 +91,7 @@ pub(super) async fn open(site: &Site) -> anyhow::Result<Stores> {
     }
 }
 
-/// An engine as a server has it, with one workflow. The engine's default settings are what is measured.
+/// An engine as in a server, with one workflow. The engine's default settings are measured.
 pub(super) async fn start_engine(stores: Stores, name: &str, graph: &Value) -> anyhow::Result<Engine> {
     let world = World {
         runs: stores.runs,

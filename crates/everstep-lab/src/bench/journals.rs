@@ -1,4 +1,4 @@
-//! Tells from the journals of ended runs what they did and how long it took.
+//! Reads from the journals of ended runs their steps and their durations.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use everstep_core::ids::RunId;
 use everstep_core::journal::Kind;
 use everstep_store::{RunStore, StoredEntry};
 
-/// Runs whose journals are read: more would only repeat them.
+/// The number of runs whose journals are read: more would only repeat them.
 const RUNS: usize = 500;
 const ENTRIES: usize = 10_000;
 
@@ -17,16 +17,16 @@ pub(super) struct Journals {
     pub(super) entries: usize,
     /// Steps that were completed, failed or skipped.
     pub(super) steps: usize,
-    /// How long each acting node took.
+    /// The duration of each task.
     pub(super) nodes: Vec<NodeTime>,
 }
 
-/// The time from the decision that dispatched an acting node to the decision that took its result.
+/// The time from the decision that dispatched a task to the decision that recorded its result.
 ///
-/// It holds everything that happens in between: the commit of the dispatch, the handler, and the way back.
+/// It contains everything in between: the commit of the dispatch, the handler, and the delivery of the result.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NodeTime {
-    /// Where the node's completion stands.
+    /// The seq of the node's completion.
     pub(super) seq: u64,
     pub(super) time: Duration,
 }
@@ -47,7 +47,7 @@ impl Journals {
         for entry in entries {
             let step = entry.row.step.as_ref();
             match entry.row.kind {
-                // The dispatch of an acting node has no payload; others say what they wait for.
+                // The dispatch of a task has no payload; other dispatches contain what they wait for.
                 Kind::StepDispatched if entry.row.payload.is_empty() => _ = dispatched.insert(step, entry.at),
                 Kind::StepCompleted | Kind::StepFailed => {
                     self.steps += 1;
@@ -65,7 +65,7 @@ impl Journals {
         self.nodes.iter().map(|node| node.time).collect()
     }
 
-    /// The times of the nodes whose completion stands at most `reach` entries from `seq`.
+    /// The durations of the nodes whose completion is at most `reach` entries from `seq`.
     pub(super) fn times_around(&self, seq: u64, reach: u64) -> Vec<Duration> {
         let around = self.nodes.iter().filter(|node| node.seq.abs_diff(seq) <= reach);
         around.map(|node| node.time).collect()

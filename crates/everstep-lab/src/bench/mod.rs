@@ -1,8 +1,8 @@
-//! `everstep-lab bench`: what this machine's store can do, and how much of it the engine leaves to its users.
+//! `everstep-lab bench`: the limit of the store on this machine, and the part of it that the engine reaches.
 //!
-//! * `cases` measure; each is a file of its own. `ground` gives them a fresh store and an engine,
-//!   `drive` keeps runs in flight, `journals` tells from what was written how long the steps took.
-//! * `figure` is what was measured, `report` shows it, `budgets` compares it with what we promise.
+//! * `cases` measure; each is a file. `ground` gives them a fresh store and an engine, `drive` keeps runs in flight,
+//!   `journals` reads the durations of steps from the entries.
+//! * `figure` is a result, `report` prints it, `budgets` compares it with our promises.
 
 mod args;
 mod budgets;

@@ -1,4 +1,4 @@
-//! What this process takes of the machine, and cases measured in a process of their own.
+//! The resources of this process, and cases that are measured in a separate process.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ use super::args::Plan;
 use super::figure::Figure;
 use super::usage::{Process, TICKS_PER_SECOND};
 
-/// Measures a case in a fresh process of this very program, so that no other case disturbs it.
+/// Measures a case in a fresh process of this program, so that no other case disturbs it.
 pub(super) async fn measure_in_child(case: &str, plan: &Plan) -> anyhow::Result<Vec<Figure>> {
     let program = std::env::current_exe().context("finding this program's file")?;
     let mut command = Command::new(program);
@@ -18,7 +18,7 @@ pub(super) async fn measure_in_child(case: &str, plan: &Plan) -> anyhow::Result<
     command.args(plan.site.arguments());
     let child = tokio::task::spawn_blocking(move || command.stderr(Stdio::inherit()).output());
     let output = child.await?.context("starting a process")?;
-    anyhow::ensure!(output.status.success(), "case {case} failed in its own process ({})", output.status);
+    anyhow::ensure!(output.status.success(), "case {case} failed in its separate process ({})", output.status);
     serde_json::from_slice(&output.stdout).with_context(|| format!("reading the figures of case {case}"))
 }
 
@@ -27,17 +27,18 @@ pub(super) fn resident_memory() -> anyhow::Result<f64> {
     Process::this().resident_memory()
 }
 
-/// The processor time taken so far, by all threads, in seconds.
+/// The processor time used so far, by all threads, in seconds.
 pub(super) fn processor_seconds() -> anyhow::Result<f64> {
     Process::this().processor_seconds()
 }
 
-/// The processor time of all threads to the nanosecond, from the scheduler. A thread that has ended is not in it.
+/// The processor time of all threads to the nanosecond, from the scheduler. It does not contain threads that have
+/// ended.
 pub(super) fn scheduled_time() -> anyhow::Result<Duration> {
     Process::this().scheduled_time()
 }
 
-/// Watches what the rest of the machine does during a measurement.
+/// Observes the rest of the machine during a measurement.
 pub(super) struct Machine {
     began: Instant,
     busy: f64,
@@ -48,7 +49,7 @@ impl Machine {
         Ok(Self { began: Instant::now(), busy: foreign_seconds()? })
     }
 
-    /// The part of the machine that other processes took since then, from 0 to 1.
+    /// The share of the machine that other processes used since then, from 0 to 1.
     pub(super) fn foreign_share(&self) -> anyhow::Result<f64> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from) as f64;
         let share = (foreign_seconds()? - self.busy) / self.began.elapsed().as_secs_f64() / cores;
@@ -56,13 +57,13 @@ impl Machine {
     }
 }
 
-/// The processor time that others have taken so far: the machine's, without ours and our children's.
+/// The processor time that other processes have used so far: the machine's, minus ours and our children's.
 fn foreign_seconds() -> anyhow::Result<f64> {
     let this = Process::this();
     Ok(busy_seconds()? - this.processor_seconds()? - this.children_seconds()?)
 }
 
-/// The processor time that everybody has taken so far, of all cores.
+/// The processor time that all processes have used so far, on all cores.
 pub(super) fn busy_seconds() -> anyhow::Result<f64> {
     let stat = fs::read_to_string("/proc/stat").context("reading the machine's time")?;
     let line = stat.lines().next().unwrap_or_default();

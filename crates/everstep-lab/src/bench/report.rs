@@ -1,4 +1,4 @@
-//! Shows figures, to people and to programs.
+//! Prints figures, for people and for programs.
 
 use std::io::Write;
 
@@ -32,7 +32,7 @@ pub(super) fn tell_verdicts(verdicts: &[Verdict]) {
     }
 }
 
-/// Targets beside what was measured. A ratio of 1 or more reaches the target.
+/// Targets beside the results. A ratio of 1 or more reaches the target.
 fn table_of_aims(aims: &[&Aim]) -> Table {
     let mut table = Table::new();
     table.load_style(UTF8_FULL_CONDENSED).set_header(["target", "unit", "aimed at", "measured", "ratio"]);
@@ -46,7 +46,7 @@ fn table_of_aims(aims: &[&Aim]) -> Table {
     table
 }
 
-/// Tells what is going on, beside the figures.
+/// Prints progress, separate from the figures.
 pub(super) fn tell(news: &str) {
     eprintln!("{news}");
 }
@@ -74,7 +74,7 @@ fn metrics(row: &[Figure]) -> impl Iterator<Item = String> {
     row.iter().map(|figure| format!("{}\n{}", figure.metric, figure.unit))
 }
 
-/// A number with as many digits as it deserves.
+/// A number with a suitable number of digits.
 fn show(value: f64) -> String {
     if value.abs() >= 100.0 { format!("{value:.0}") } else { format!("{value:.3}") }
 }

@@ -1,4 +1,4 @@
-//! Measures the cases that were asked for, shows their figures, and compares them with the budgets.
+//! Measures the requested cases, prints their figures, and compares them with the budgets.
 
 use std::process::ExitCode;
 
@@ -8,7 +8,7 @@ use super::cases::Case;
 use super::process::Machine;
 use super::report;
 
-/// More than this of the machine taken by others makes figures doubtful.
+/// If other processes use more than this share of the machine, figures are doubtful.
 const FOREIGN_SHARE: f64 = 0.1;
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
@@ -28,7 +28,10 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let share = machine.foreign_share()?;
     if share > FOREIGN_SHARE {
         let percent = share * 100.0;
-        report::tell(&format!("other processes took {percent:.0} % of this machine meanwhile: measure again without"));
+        report::tell(&format!(
+            "other processes used {percent:.0} % of this machine during the measurement: stop them and measure \
+             again"
+        ));
     }
     if args.json {
         report::print_json(&figures)?;

@@ -1,6 +1,6 @@
-//! The graphs that are measured: a chain, a wide fan, and the twelve shapes of the reference system's tests.
+//! The measured graphs: a chain, a wide fan, and the twelve shapes of the reference system's tests.
 //!
-//! Nodes that act do nothing, so that the engine's own cost is what is seen.
+//! Tasks do nothing, so that the figures show the engine's own cost.
 
 use serde_json::{Value, json};
 
@@ -30,12 +30,12 @@ pub(super) const ALL: &[Shape] = &[
     Shape { name: "delay-heavy", graph: delay_heavy },
 ];
 
-/// What every run is started with.
+/// The input of every run.
 pub(super) fn input() -> Value {
     json!({"amount": 150})
 }
 
-/// Acting nodes one after the other.
+/// Tasks in sequence.
 pub(super) fn chain(length: usize) -> Value {
     let mut graph = Graph::default();
     let last = (1..=length).fold("start".to_owned(), |before, n| {
@@ -46,7 +46,7 @@ pub(super) fn chain(length: usize) -> Value {
     graph.end_after(&[&last])
 }
 
-/// A chain whose nodes each leave a variable behind, so that the context grows with the journal.
+/// A chain whose nodes each set a variable, so that the context grows with the journal.
 pub(super) fn growing_chain(length: usize) -> Value {
     let mut graph = chain(length);
     for (n, node) in graph["nodes"].as_array_mut().into_iter().flatten().enumerate() {
@@ -71,7 +71,7 @@ pub(super) fn sleep() -> Value {
     graph.end_after(&["sleep"])
 }
 
-/// Each branch has an end of its own.
+/// Each branch has a separate end.
 fn fan_out(width: usize) -> Value {
     let mut graph = Graph::default();
     for n in 1..=width {
@@ -108,7 +108,7 @@ fn multi_diamond() -> Value {
     graph.end_after(&[&last])
 }
 
-/// The failing node's error edge leads to an end of its own.
+/// The failing node's error edge leads to a separate end.
 fn error_path() -> Value {
     let mut graph = Graph::default();
     let (fails, next) = (graph.failing("fails"), graph.noop("next"));
@@ -119,7 +119,7 @@ fn error_path() -> Value {
     graph.end_after(&[&next])
 }
 
-/// The failing node's error edge leads back to the way of success.
+/// The failing node's error edge leads back to the success path.
 fn error_recovery() -> Value {
     let mut graph = Graph::default();
     let (fails, recover) = (graph.failing("fails"), graph.noop("recover"));
@@ -151,7 +151,7 @@ fn delay_heavy() -> Value {
     graph.end_after(&[&join])
 }
 
-/// A definition in the making. It begins with its start.
+/// A definition under construction. It begins with its start.
 struct Graph {
     nodes: Vec<Value>,
     edges: Vec<Value>,
@@ -174,12 +174,12 @@ impl Graph {
     }
 
     fn failing(&mut self, id: &str) -> String {
-        let config = json!({"fail": "as it was told to"});
+        let config = json!({"fail": "the config demands it"});
         self.nodes.push(json!({"id": id, "type": "noop", "config": config, "retry": {"maxAttempts": 1}}));
         id.to_owned()
     }
 
-    /// Four nodes, two of them side by side. Returns the one in which they meet.
+    /// Four nodes, two of them parallel. Returns the one in which they join.
     fn diamond(&mut self, before: &str, prefix: &str, join: &str) -> String {
         let [top, left, right] = ["top", "left", "right"].map(|name| self.noop(&format!("{prefix}{name}")));
         let bottom = format!("{prefix}bottom");

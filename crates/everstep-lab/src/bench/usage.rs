@@ -1,4 +1,4 @@
-//! What processes take of the machine, as the kernel counts it.
+//! The resources of processes, as the kernel counts them.
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-/// The kernel counts in these, whatever its own ticks are.
+/// The unit of the kernel's counters, independent of its own ticks.
 pub(super) const TICKS_PER_SECOND: f64 = 100.0;
 
 /// A process by its number.
@@ -24,10 +24,10 @@ impl Process {
         let status = fs::read_to_string(&path).context("reading a process's memory")?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
         let kilobytes = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<f64>().ok());
-        Ok(kilobytes.with_context(|| format!("{} tells no VmRSS", path.display()))? * 1_024.0 / 1e6)
+        Ok(kilobytes.with_context(|| format!("{} contains no VmRSS", path.display()))? * 1_024.0 / 1e6)
     }
 
-    /// The processor time taken so far, by all threads, in seconds.
+    /// The processor time used so far, by all threads, in seconds.
     pub(super) fn processor_seconds(self) -> anyhow::Result<f64> {
         // User and system time.
         Ok(self.stat_field(11)? + self.stat_field(12)?)
@@ -38,25 +38,26 @@ impl Process {
         Ok(self.stat_field(13)? + self.stat_field(14)?)
     }
 
-    /// The processor time of all threads to the nanosecond, from the scheduler. A thread that has ended is not in it.
+    /// The processor time of all threads to the nanosecond, from the scheduler. It does not contain threads that have
+    /// ended.
     pub(super) fn scheduled_time(self) -> anyhow::Result<Duration> {
         let mut nanos = 0;
         for thread in fs::read_dir(self.file("task")).context("listing a process's threads")? {
-            // A thread may end while we look.
+            // A thread may end during the read.
             let Ok(stat) = fs::read_to_string(thread?.path().join("schedstat")) else { continue };
             nanos += stat.split_whitespace().next().and_then(|nanos| nanos.parse::<u64>().ok()).unwrap_or(0);
         }
         Ok(Duration::from_nanos(nanos))
     }
 
-    /// The processor time of a process and its children, those that have ended included: a database with a process
-    /// for each connection.
+    /// The processor time of a process and its children, including those that have ended: a database with a process for
+    /// each connection.
     pub(super) fn family_time(self) -> anyhow::Result<Duration> {
         let mut time = self.scheduled_time()? + Duration::from_secs_f64(self.children_seconds()?);
         for entry in fs::read_dir("/proc").context("listing processes")? {
             let Some(id) = entry?.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
             let child = Self(id);
-            // A process may end while we look.
+            // A process may end during the read.
             if child.parent() == Some(self)
                 && let Ok(of_child) = child.scheduled_time()
             {
@@ -73,10 +74,10 @@ impl Process {
     fn stat_field(self, place: usize) -> anyhow::Result<f64> {
         let ticks: Option<f64> = self.field(place).and_then(|ticks| ticks.parse().ok());
         let path = self.file("stat");
-        Ok(ticks.with_context(|| format!("{} tells no times", path.display()))? / TICKS_PER_SECOND)
+        Ok(ticks.with_context(|| format!("{} contains no times", path.display()))? / TICKS_PER_SECOND)
     }
 
-    /// A field of the process's row, by its place behind the program's name, which may hold spaces itself.
+    /// A field of the process's row, by its position after the program's name, which may contain spaces.
     fn field(self, place: usize) -> Option<String> {
         let stat = fs::read_to_string(self.file("stat")).ok()?;
         let (_, fields) = stat.rsplit_once(')')?;

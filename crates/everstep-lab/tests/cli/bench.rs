@@ -14,7 +14,7 @@ fn a_missing_server_is_reported_with_the_command_that_builds_it() {
     output.exits(3).says("does not exist").says("-p everstep -p everstep-lab");
 }
 
-/// The worker of the benchmark watches private methods of the SDK, so a change of the SDK can break it.
+/// The worker of the benchmark observes private methods of the SDK, so a change of the SDK can break it.
 #[test]
 fn the_worker_of_the_benchmark_works_with_the_sdk() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

@@ -1,4 +1,4 @@
-//! The real process is killed in the middle of its work, again and again, and nothing is lost or done twice.
+//! The real process is killed during its work, repeatedly, and nothing is lost or done twice.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,7 +24,7 @@ use crate::support::{CommandOutput, Folder, journal};
 
 const RUNS: usize = 120;
 
-/// Everything that may be under way at a crash: javascript, delays, retries, a fan-out with a join, a loop.
+/// Everything that may be in progress at a crash: javascript, delays, retries, a fan-out with a join, a loop.
 fn workflow() -> Value {
     let code = "return ctx.input.n + 1";
     let sum = "return ctx.a + ctx.b.n + ctx.visits.length";
@@ -61,7 +61,7 @@ fn workflow() -> Value {
     })
 }
 
-/// A look into the database of a process that is running or dead.
+/// A reader of the database of a process that is running or dead.
 struct Look(Connection);
 
 impl Look {
@@ -105,7 +105,7 @@ fn a_killed_process_loses_nothing_and_does_nothing_twice() {
     let file = folder.write("crash.json", workflow().to_string());
     let data = folder.at("data");
     let path = folder.path().join("data");
-    // The runs that were alive at the last kill, with the last seq of each.
+    // The runs that had not ended at the last kill, with the last seq of each.
     let mut live = BTreeMap::new();
     let mut most_live = 0;
     // Kills while runs are being started, in the fan-out, in the loop, and near the end.
@@ -132,8 +132,8 @@ fn a_killed_process_loses_nothing_and_does_nothing_twice() {
     check_laws(&path);
 }
 
-/// Every run that was alive at a kill went on within two seconds of the restart, unless the next kill came first.
-/// Returns how many went on.
+/// Every run that had not ended at a kill continued within two seconds of the restart, unless the next kill came first.
+/// Returns the number of runs that continued.
 fn check_resumed(look: &Look, live: &BTreeMap<Vec<u8>, i64>, began: i64) -> usize {
     let mut resumed = 0;
     for (run, seq) in live {
@@ -148,7 +148,7 @@ fn check_resumed(look: &Look, live: &BTreeMap<Vec<u8>, i64>, began: i64) -> usiz
     resumed
 }
 
-/// What the tables say without reading a single event.
+/// The state of the tables, without reading a single event.
 fn check_tables(look: &Look) {
     let count = |sql: &str| look.number(&format!("select count(*) from ({sql})"));
     assert_eq!(look.number("select count(*) from runs"), Some(RUNS as i64), "one run per key");
@@ -159,7 +159,7 @@ fn check_tables(look: &Look) {
     let gaps = "select 1 from journal group by run_id having count(*) <> max(seq) or min(seq) <> 1";
     assert_eq!(count(gaps), Some(0), "no journal has a gap");
     let doubles = "select 1 from journal group by run_id, seq having count(*) > 1";
-    assert_eq!(count(doubles), Some(0), "no entry stands twice");
+    assert_eq!(count(doubles), Some(0), "no entry is recorded twice");
     let attempts =
         "select 1 from journal where kind in (2, 3, 4) group by run_id, step, attempt, kind having count(*) > 1";
     assert_eq!(count(attempts), Some(0), "no attempt is dispatched or settled twice");
@@ -171,7 +171,7 @@ fn check_tables(look: &Look) {
     assert_eq!(count(ends), Some(RUNS as i64), "every run ends once");
 }
 
-/// What the journals say to the core that wrote them.
+/// Checks the journals with the core that wrote them.
 fn check_laws(data: &Path) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let evaluate = Expressions::default();

@@ -5,7 +5,7 @@ use crate::support::reference;
 
 /// `BLESS=1 cargo test -p everstep-lab documents` writes the page.
 #[test]
-fn the_reference_of_the_lab_is_what_the_binary_says() {
-    let last = "What the figures mean is in [benchmarks](../benchmarks.md).";
+fn the_reference_of_the_lab_equals_the_help_of_the_binary() {
+    let last = "The figures are explained in [benchmarks](../benchmarks.md).";
     reference::check("docs/reference/lab.md", "Lab", "everstep-lab", lab, last);
 }

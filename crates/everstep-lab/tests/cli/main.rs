@@ -1,6 +1,6 @@
-//! The binary `everstep-lab` as a user meets it, with real processes and databases.
+//! The binary `everstep-lab` as a user runs it, with real processes and databases.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 mod bench;
 mod crash;

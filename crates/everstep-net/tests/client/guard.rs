@@ -1,4 +1,4 @@
-//! Which addresses may be reached.
+//! The addresses that may be reached.
 
 use std::net::IpAddr;
 
@@ -56,7 +56,7 @@ fn addresses_that_lie_inside_are_refused_in_every_form() {
         "5f00::1",
         "4000::1",
         "64:ff9b:1::1",
-        // Dresses of inside addresses: mapped, translated, compatible, NAT64, 6to4, Teredo (server and client).
+        // Private addresses in other forms: mapped, translated, compatible, NAT64, 6to4, Teredo (server and client).
         "::ffff:127.0.0.1",
         "::ffff:10.0.0.1",
         "::ffff:169.254.169.254",
@@ -72,7 +72,7 @@ fn addresses_that_lie_inside_are_refused_in_every_form() {
     ];
     let guard = Guard::default();
     for address in inside {
-        assert!(!permits(&guard, address), "{address} lies inside");
+        assert!(!permits(&guard, address), "{address} is private");
         assert!(permits(&Guard::open(), address), "{address} may be reached where everything may");
     }
 }

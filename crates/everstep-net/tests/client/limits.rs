@@ -1,4 +1,4 @@
-//! How much and how long.
+//! The limits of size and time.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 
 use crate::server::{client, get, serve};
 
-/// Answers every connection with these bytes, then holds it open.
+/// Answers every connection with these bytes, then keeps it open.
 async fn raw(answer: Vec<u8>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
     let url = format!("http://{}/", listener.local_addr().expect("a port is free"));
@@ -20,7 +20,7 @@ async fn raw(answer: Vec<u8>) -> String {
             tokio::spawn(async move {
                 let _ = stream.read(&mut [0; 4096]).await;
                 let _ = stream.write_all(&answer).await;
-                // Until the client goes.
+                // Until the client disconnects.
                 let _ = stream.read(&mut [0; 1]).await;
             });
         }
@@ -35,10 +35,10 @@ async fn an_answer_over_its_limit_is_an_error() {
     let at_most = |max_bytes| Request { max_bytes, ..get(&url) };
     assert_eq!(client("all").send(at_most(1_000)).await.unwrap().body.len(), 1_000);
     assert_eq!(client("all").send(at_most(999)).await.unwrap_err(), Error::TooLarge(999));
-    // Whoever wants no such answer learns its status.
+    // A caller that does not read responses with this status receives the status.
     let unread = client("all").send(Request { read: vec![201..=299], ..at_most(999) }).await.unwrap();
     assert_eq!((unread.status.as_u16(), unread.body.len()), (200, 0));
-    // Without a length it is counted as it comes, and it need not come to an end.
+    // A response without a length is counted while it arrives, and it need not end.
     let chunk = [b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n7d0\r\n".as_slice(), &[b'y'; 2_000]].concat();
     let endless = Request { max_bytes: 999, ..get(raw(chunk).await) };
     assert_eq!(client("all").send(endless).await.unwrap_err(), Error::TooLarge(999));
@@ -56,7 +56,7 @@ async fn a_small_answer_that_unfolds_is_counted_unfolded() {
 }
 
 #[tokio::test]
-async fn who_does_not_answer_is_waited_for_so_long() {
+async fn a_server_that_does_not_respond_times_out() {
     let timeout = Duration::from_millis(200);
     for begun in ["", "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf"] {
         let begin = Instant::now();
@@ -93,7 +93,7 @@ async fn an_answer_that_breaks_off_is_an_error() {
 }
 
 #[tokio::test]
-async fn who_cannot_speak_tls_is_not_spoken_with() {
+async fn a_server_without_tls_is_rejected() {
     let url = raw(b"HTTP/1.1 200 OK\r\n\r\n".to_vec()).await.replace("http:", "https:");
     let error = client("all").send(get(url)).await.unwrap_err();
     assert!(matches!(error, Error::Unreachable { .. }), "{error}");

@@ -1,4 +1,4 @@
-//! What the guarded client promises, tried with real servers.
+//! The promises of the guarded client, tested with real servers.
 
 mod guard;
 mod limits;

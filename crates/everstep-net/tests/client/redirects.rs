@@ -1,4 +1,4 @@
-//! Redirects: each is looked at as the first address was.
+//! Redirects: each target is checked like the first address.
 
 use axum::Router;
 use axum::extract::{Path, RawQuery};
@@ -10,7 +10,7 @@ use everstep_net::{Error, Request, Url};
 
 use crate::server::{client, get, serve};
 
-/// `/go/302?target` sends on; `/count/3` sends on three times; `/` tells what it was asked.
+/// `/go/302?target` redirects; `/count/3` redirects three times; `/` returns the request that it received.
 fn router() -> Router {
     let go = |Path(status): Path<u16>, RawQuery(target): RawQuery| async move {
         (StatusCode::from_u16(status).expect("a status"), [("location", target.expect("a target"))])
@@ -19,11 +19,11 @@ fn router() -> Router {
         let target = if left == 0 { "/".to_owned() } else { format!("/count/{}", left - 1) };
         (StatusCode::FOUND, [("location", target)])
     };
-    let told = |method: Method, headers: HeaderMap, body: String| async move {
+    let echoed = |method: Method, headers: HeaderMap, body: String| async move {
         let has = |name: &str| headers.get(name).map_or("-", |value| value.to_str().expect("text")).to_owned();
         format!("{method} {} {} {} {body}", has("authorization"), has("x-key"), has("x-plain")).into_response()
     };
-    Router::new().route("/go/{status}", any(go)).route("/count/{left}", any(count)).route("/", any(told))
+    Router::new().route("/go/{status}", any(go)).route("/count/{left}", any(count)).route("/", any(echoed))
 }
 
 fn post(url: String) -> Request {
@@ -68,15 +68,15 @@ async fn credentials_stay_with_whom_they_were_meant_for() {
     let here = serve("127.0.0.1", router()).await;
     let there = serve("127.0.0.1", router()).await;
     let client = client("127.0.0.1");
-    let told = async |url: String| {
+    let echoed = async |url: String| {
         String::from_utf8(client.send(post(url)).await.expect("it is allowed").body).expect("it is text")
     };
-    let same = told(format!("http://{here}/go/307?/")).await;
+    let same = echoed(format!("http://{here}/go/307?/")).await;
     assert_eq!(same, "POST Bearer token key plain data");
-    let other = told(format!("http://{here}/go/307?http://{there}/")).await;
+    let other = echoed(format!("http://{here}/go/307?http://{there}/")).await;
     assert_eq!(other, "POST - - plain data");
     let secret = Request { has_secret_body: true, ..post(format!("http://{here}/go/308?http://{there}/")) };
-    let error = client.send(secret).await.expect_err("the body holds a secret");
+    let error = client.send(secret).await.expect_err("the body contains a secret");
     assert!(matches!(error, Error::Redirect(_)) && !error.is_transient(), "{error}");
 }
 

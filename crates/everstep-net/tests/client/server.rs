@@ -14,7 +14,7 @@ pub(crate) async fn serve(address: &str, router: Router) -> SocketAddr {
     address
 }
 
-/// A client that may reach these networks inside.
+/// A client that may reach these private networks.
 pub(crate) fn client(networks: &str) -> Client {
     Client::new(networks.parse::<Guard>().expect("these are networks"))
 }

@@ -1,4 +1,4 @@
-//! Scripts that mean harm. Each ends within its limit and half a second more.
+//! Malicious scripts. Each ends within its limit plus half a second.
 
 use std::time::{Duration, Instant};
 
@@ -6,9 +6,9 @@ use everstep_sandbox::{Error, Sandbox, Script};
 
 use crate::CLOCK;
 
-/// For what ends by the clock.
+/// For scripts that end at the deadline.
 const SCRIPT_TIMEOUT: Duration = Duration::from_millis(300);
-/// For what ends by itself, on a busy machine too.
+/// For scripts that end before the deadline, even on a busy machine.
 const LONG_TIMEOUT: Duration = Duration::from_secs(10);
 const OVERRUN_MAX: Duration = Duration::from_millis(500);
 
@@ -32,12 +32,12 @@ async fn times_out(code: &str) {
     assert_eq!(attack_within(SCRIPT_TIMEOUT, code).await, Error::Timeout(SCRIPT_TIMEOUT), "{code}");
 }
 
-/// Ends by the clock or by something else, whichever comes first.
+/// Ends at the deadline or earlier.
 async fn is_stopped(code: &str) {
     attack_within(SCRIPT_TIMEOUT, code).await;
 }
 
-/// Ends by something other than the clock.
+/// Ends before the deadline.
 async fn attack(code: &str) -> Error {
     let error = attack_within(LONG_TIMEOUT, code).await;
     assert_ne!(error, Error::Timeout(LONG_TIMEOUT), "{code}");
@@ -63,7 +63,7 @@ async fn an_interrupt_cannot_be_caught() {
 #[tokio::test]
 async fn a_microtask_storm_is_interrupted() {
     times_out("for (;;) await null").await;
-    // Its chain of promises outgrows the usual limit in this time; with room for it, time is what ends it.
+    // Its chain of promises outgrows the usual limit in this time; with enough memory, the deadline ends it.
     let storm = "const f = () => Promise.resolve().then(f); f(); await new Promise(() => {})";
     let script = Script { memory_bytes: 4 * everstep_sandbox::MEMORY_BYTES_DEFAULT, ..Script::new(storm, "{}") };
     assert_eq!(stop_within(SCRIPT_TIMEOUT, script).await, Error::Timeout(SCRIPT_TIMEOUT));
@@ -78,7 +78,7 @@ async fn a_promise_that_never_settles_ends_at_once() {
 }
 
 #[tokio::test]
-async fn memory_that_runs_out_between_awaits_is_told_so() {
+async fn memory_that_runs_out_between_awaits_is_reported() {
     runs_out_of_memory("const f = () => Promise.resolve().then(f); f(); await new Promise(() => {})").await;
     runs_out_of_memory("await null; const a = []; for (;;) a.push(new Array(1000).fill(1))").await;
     runs_out_of_memory("const a = []; for (;;) { await null; a.push(new Uint8Array(100_000)) }").await;
@@ -173,7 +173,7 @@ async fn a_big_number_cannot_run_for_ever() {
 }
 
 #[tokio::test]
-async fn nobody_blocks_the_thread() {
+async fn no_script_blocks_the_thread() {
     let code = "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)";
     assert!(matches!(attack(code).await, Error::Threw { .. }));
 }

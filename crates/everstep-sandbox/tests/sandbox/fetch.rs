@@ -1,4 +1,4 @@
-//! Requests of scripts: how many, how large, how long. What is asked is a host of the tests.
+//! Requests of scripts: their number, size and duration. A fake host answers them.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::CLOCK;
 
-/// Answers by the address: `slow` after a while, `never`, `long`, `refused`; else with what was asked.
+/// Answers by the address: `slow` after some time, `never`, `long`, `refused`; otherwise with the request.
 #[derive(Default)]
 struct Host {
     asked: Mutex<Vec<FetchRequest>>,
@@ -21,7 +21,7 @@ struct Host {
     aborted: Arc<AtomicUsize>,
 }
 
-/// Counts a request while it is under way.
+/// Counts a request while it is in flight.
 struct Flight {
     flying: Arc<AtomicUsize>,
     aborted: Arc<AtomicUsize>,
@@ -29,7 +29,7 @@ struct Flight {
 }
 
 impl Flight {
-    /// Takes the whole of it along, which a plain assignment to its field would not.
+    /// Moves the whole value into the closure, which an assignment to its field would not do.
     fn land(&mut self) {
         self.has_landed = true;
     }
@@ -69,7 +69,7 @@ impl Fetch for Host {
                 }
                 "never" => std::future::pending().await,
                 "long" => Ok(answer(200, vec![b'x'; BODY_BYTES_MAX + 1])),
-                "refused" => Err("nobody answers there".to_owned()),
+                "refused" => Err("no server at this address".to_owned()),
                 "missing" => Ok(answer(404, b"not here".to_vec())),
                 _ => Ok(answer(200, format!("{{\"asked\": {:?}}}", request.url).into_bytes())),
             };
@@ -123,12 +123,12 @@ async fn a_request_carries_what_it_is_given() {
 
 #[tokio::test]
 async fn what_goes_wrong_is_thrown_where_it_is_awaited() {
-    assert_eq!(error("\n await fetch('refused')").await, "TypeError: nobody answers there");
+    assert_eq!(error("\n await fetch('refused')").await, "TypeError: no server at this address");
     assert_eq!(
         value("try { await fetch('refused') } catch (e) { return e.message }").await,
-        json!("nobody answers there")
+        json!("no server at this address")
     );
-    assert!(error("await fetch('long')").await.contains("the answer has more than 1024 KiB"));
+    assert!(error("await fetch('long')").await.contains("the response has more than 1024 KiB"));
     assert!(error("await fetch('x', { body: 'x'.repeat(2e6) })").await.contains("the body has more than 1024 KiB"));
     assert!(error("await fetch('x'.repeat(1e6))").await.contains("more than 64 KiB"));
     assert!(error("await fetch('x', { signal: 1 })").await.contains("fetch has no option signal: there are method"));
@@ -151,7 +151,7 @@ async fn a_script_makes_a_bounded_number_of_requests() {
     let host = Arc::<Host>::default();
     let code = "let n = 0; try { for (;;) { await fetch('x'); n++ } } catch (e) { return [n, e.message] }";
     let ran = ask(&host, Duration::from_secs(10), code).await.unwrap();
-    assert_eq!(ran.json, format!("[{REQUESTS_MAX},\"a script makes at most {REQUESTS_MAX} requests\"]"));
+    assert_eq!(ran.json, format!("[{REQUESTS_MAX},\"a script sends at most {REQUESTS_MAX} requests\"]"));
     assert_eq!(host.asked.lock().unwrap().len(), REQUESTS_MAX);
 }
 
@@ -178,7 +178,7 @@ async fn requests_end_with_their_script() {
 }
 
 #[tokio::test]
-async fn requests_end_when_nobody_waits_for_their_script() {
+async fn requests_end_when_the_caller_of_their_script_stops_waiting() {
     let _clock = CLOCK.lock().await;
     let host = Arc::<Host>::default();
     let script = ask(&host, Duration::from_secs(60), "await fetch('never')");
@@ -200,7 +200,7 @@ async fn tampering_with_promises_does_not_reach_the_host() {
     assert_eq!(value(code).await, json!(["here", "1, 2"]));
 }
 
-/// Waits until no request is under way.
+/// Waits until no request is in flight.
 async fn landed(host: &Host) {
     let begin = Instant::now();
     while host.flying.load(Ordering::SeqCst) > 0 {

@@ -1,4 +1,4 @@
-//! What the sandbox promises, seen from outside.
+//! The promises of the sandbox, tested through its public interface.
 
 mod attacks;
 mod fetch;
@@ -13,10 +13,10 @@ use everstep_sandbox::{Error, Sandbox, Script, ScriptFailure, ScriptOutput};
 use serde_json::Value;
 use tokio::sync::Mutex;
 
-/// Held by tests that look at the clock, so that they do not slow each other down.
+/// Held by tests that measure time, so that they do not slow each other down.
 static CLOCK: Mutex<()> = Mutex::const_new(());
 
-/// Runs code that sees `{"n": 1, "deep": {"list": [1, 2]}}`.
+/// Runs code with `{"n": 1, "deep": {"list": [1, 2]}}` as `ctx`.
 async fn run(code: &str) -> Result<ScriptOutput, ScriptFailure> {
     let script = Script { timeout: Duration::from_secs(5), ..Script::new(code, r#"{"n":1,"deep":{"list":[1,2]}}"#) };
     Sandbox::new(1).run(script).await

@@ -11,7 +11,7 @@ fn script(code: &str, timeout: u64) -> Script {
 }
 
 const SPIN: &str = "const end = Date.now() + 200; while (Date.now() < end); return 1";
-/// A built-in that does not look at the clock, and ends after a second or two.
+/// A built-in that does not check the deadline, and ends after a second or two.
 const STUCK: &str = "return Array.prototype.reverse.call({ length: 6e7 }).length";
 
 #[tokio::test]
@@ -61,7 +61,7 @@ async fn a_stuck_thread_is_replaced() {
 }
 
 #[tokio::test]
-async fn a_stuck_thread_is_replaced_though_nobody_waits_for_it() {
+async fn a_stuck_thread_is_replaced_without_a_waiting_caller() {
     let _clock = CLOCK.lock().await;
     let sandbox = Sandbox::new(1);
     let dropped = tokio::time::timeout(Duration::from_millis(100), sandbox.run(script(STUCK, 60_000)));
@@ -96,11 +96,11 @@ async fn many_scripts_take_turns() {
     }
 }
 
-/// A built-in that would go on for years.
+/// A built-in that would run for years.
 const ENDLESS: &str = "return [].reverse.call({ length: 2 ** 53 - 1 })";
 
 #[tokio::test]
-async fn whoever_has_scripts_that_never_end_runs_no_more_and_others_do() {
+async fn an_owner_of_endless_scripts_runs_no_more_and_others_do() {
     let _clock = CLOCK.lock().await;
     let sandbox = Sandbox::new(1);
     let owned_script = |owner: u128, code: &str| Script { owner, ..script(code, 50) };
@@ -131,7 +131,7 @@ async fn scripts_have_a_lower_priority_than_the_rest() {
     };
     let sandbox = Sandbox::new(1);
     assert_eq!(sandbox.run(script("return 1", 5_000)).await.unwrap().json, "1");
-    // Threads of other tests may just be beginning, so it is looked at until all have it.
+    // Threads of other tests may just be starting, so the check is repeated until all have it.
     let begin = Instant::now();
     while nice().is_empty() || nice().iter().any(|nice| *nice < 10) {
         assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", nice());

@@ -1,4 +1,4 @@
-//! What scripts see and what they give.
+//! The input and the output of scripts.
 
 use everstep_sandbox::{Error, LOG_BYTES_MAX, RESULT_BYTES_MAX, Sandbox, Script};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Scripts that tamper with what they are given. They may fool themselves, nobody else.
+//! Scripts that tamper with their globals. They affect only themselves.
 
 use everstep_sandbox::Error;
 use serde_json::json;
@@ -36,7 +36,7 @@ async fn getters_of_all_objects_are_the_script_s_own_trouble() {
 }
 
 #[tokio::test]
-async fn errors_with_hostile_parts_are_told_somehow() {
+async fn errors_with_hostile_parts_are_reported() {
     for code in [
         "throw { toString() { throw 1 } }",
         "throw { [Symbol.toPrimitive]() { throw new Error('no') } }",
@@ -69,7 +69,7 @@ async fn the_context_is_frozen_in_every_depth() {
         "Object.defineProperty(globalThis, 'ctx', { value: 1 })",
         "delete globalThis.ctx",
     ] {
-        // Code is sloppy unless it says otherwise: what is frozen then stays silently as it is.
+        // Code is sloppy unless it declares strict mode: a write to a frozen object is then ignored silently.
         let code =
             format!("'use strict'; try {{ {code} }} catch (e) {{ return [e instanceof TypeError, ctx] }} return ctx");
         let found = value(&code).await;

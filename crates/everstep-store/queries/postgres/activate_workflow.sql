@@ -1,4 +1,4 @@
--- Makes a version the one that new runs take, if it is there and was not deleted.
+-- Makes a version the one that new runs use, if it exists and was not deleted.
 -- Served by the primary keys of workflows (workspace, name, version), deleted_workflows and workflow_heads.
 insert into workflow_heads (workspace, name, version)
 select workspace, name, version

@@ -1,4 +1,4 @@
--- Adds rows to the audit, in the order of their keys, unless they are there.
+-- Adds rows to the audit, in the order of their keys, unless they exist.
 -- Served by the primary key of audit (workspace, id).
 insert into audit (workspace, id, at, actor, action, target, details)
 select workspace, id, at, actor, action, target, details

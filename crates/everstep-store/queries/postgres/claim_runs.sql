@@ -1,4 +1,4 @@
--- Hands at most :limit claimable runs of one lane, of formats that we know, to one member, oldest first.
+-- Makes one member the owner of at most :limit claimable runs of one lane, of formats that this build knows, oldest first.
 -- Served by runs_claimable (lane, wake_at, id) where owner is null and ended_at is null.
 with
 member as materialized (

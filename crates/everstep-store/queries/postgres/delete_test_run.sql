@@ -1,4 +1,4 @@
--- Deletes a test run that has ended with all that belongs to it. Returns how many.
+-- Deletes a test run that has ended with all its rows. Returns the number of runs.
 -- Served by the primary keys of runs, waits and snapshots, inbox_by_run and journal_by_seq (run_id, seq).
 with
 deleted as (

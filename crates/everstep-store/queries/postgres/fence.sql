@@ -1,4 +1,4 @@
--- Fences a node whose lease still ends at :seen and has ended, unless a commit of it is in flight.
+-- Fences a node whose lease still ends at :seen and has expired, unless a commit of it is in flight.
 -- Served by the primary key of nodes.
 -- The lock is stronger than the update's own, so that it conflicts with that of commits.
 with expired as materialized (

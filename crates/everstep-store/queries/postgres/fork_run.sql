@@ -1,5 +1,5 @@
--- Makes a run like another, as it was before its first step, with the entries up to the end of the item that holds
--- entry :at: unowned, running and due. An item's first entry names its proposal. No row if there is no such entry.
+-- Creates a copy of a run, as it was before its first step, with the entries up to the end of the item that contains
+-- entry :at: unowned, running and due. An item's first entry names its proposal. No row if no such entry exists.
 -- Its side rows exist with it or not at all.
 -- Served by the primary keys of runs and audit, and journal_by_seq (run_id, seq).
 with

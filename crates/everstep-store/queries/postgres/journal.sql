@@ -1,4 +1,4 @@
--- At most :limit entries of an existing run after a place, in order. What a swept run leaves behind is not seen.
+-- At most :limit entries of an existing run after a seq, in order. Remaining entries of a deleted run are not visible.
 -- Served by journal_by_seq (run_id, seq) and the primary key of runs.
 select seq, at, writer, commit_id, kind, step, attempt, codec, payload
 from journal

@@ -1,4 +1,4 @@
--- Replaces the snapshot of an existing run, unless a later one is there.
+-- Replaces the snapshot of an existing run, unless a later one exists.
 -- Served by the primary keys of runs and snapshots.
 insert into snapshots (run_id, seq, format, codec, state)
 select id, :seq, :format, :codec, :state

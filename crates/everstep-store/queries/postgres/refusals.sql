@@ -1,4 +1,4 @@
--- Why items were refused, in their order: the run that holds the key of a start, the entry that has the seq of the
+-- Why items were rejected, in their order: the run that has the key of a start, the entry that has the seq of the
 -- head, and the run's owner.
 -- Served by runs_keyed, journal_by_seq (run_id, seq) and the primary key of runs.
 select

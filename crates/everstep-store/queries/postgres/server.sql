@@ -1,5 +1,5 @@
--- What server this is, whether it may be written to, who we are in it, and where our tables go;
--- and whether what we set when we connected has come through.
+-- The server's version, whether it can be written to, our user, and the schema of our tables;
+-- and whether the settings of the connection have reached it.
 -- Needs no index.
 select
     current_setting('server_version_num')::integer,

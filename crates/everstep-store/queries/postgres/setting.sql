@@ -1,4 +1,4 @@
--- A setting, stored if it is not there yet. No row when another has stored it just now: then ask again.
+-- A setting, stored if it does not exist yet. No row if another transaction has just stored it: then repeat the query.
 -- Served by the primary key of settings.
 with stored as (
     insert into settings (name, value)

@@ -1,7 +1,7 @@
--- All that a node asks of the database once a second: renews its lease, releases runs of fenced owners,
--- claims due runs of each lane up to its room, and reads the inbox. Nothing when the node is fenced or unknown.
+-- The periodic work of a node, once a second: renews its lease, releases runs of fenced owners,
+-- claims due runs of each lane up to its room, and reads the inbox. Does nothing if the node is fenced or unknown.
 -- Served by the primary keys of nodes, runs and inbox, runs_owned (owner) and runs_claimable (lane, wake_at, id).
--- All parts see the moment at which the statement began: what is released here is claimed in the next tick.
+-- All parts see the snapshot at the beginning of the statement: the next tick claims the runs that this one releases.
 with
 clock as materialized (
     select (extract(epoch from clock_timestamp()) * 1000000)::bigint as micros

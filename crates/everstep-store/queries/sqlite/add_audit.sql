@@ -1,4 +1,4 @@
--- Adds a row to the audit, unless it is there.
+-- Adds a row to the audit, unless it exists.
 -- Served by the primary key of audit (workspace, id).
 insert into audit (workspace, id, at, actor, action, target, details)
 values (:workspace, :id, :at, :actor, :action, :target, :details)

@@ -1,4 +1,4 @@
--- Hands at most :limit claimable runs of one lane, of formats that we know, to one node, oldest first.
+-- Makes one node the owner of at most :limit claimable runs of one lane, of formats that this build knows, oldest first.
 -- Served by runs_claimable (lane, wake_at, id) where owner is null and ended_at is null.
 update runs
 set owner = :node, format = :format

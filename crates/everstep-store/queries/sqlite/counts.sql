@@ -1,4 +1,4 @@
--- How many runs each workflow has in each status.
+-- The number of runs of each workflow in each status.
 -- Served by the primary key of workflow_counts (workspace, workflow, status).
 select workflow, status, n
 from workflow_counts

@@ -1,4 +1,4 @@
--- Fences a node whose lease still ends at :seen and is over.
+-- Fences a node whose lease still ends at :seen and has expired.
 -- Served by the primary key of nodes.
 update nodes
 set fenced = 1

@@ -1,4 +1,4 @@
--- A run of one workspace, whole.
+-- A run of one workspace, with all columns.
 -- Served by the primary key of runs and by journal_by_seq (run_id, seq).
 select
     id, owner, wake_at, ended_at, status, format, workspace, workflow, version, lane,

@@ -1,4 +1,4 @@
--- At most :limit entries of a run after a place, in order. A negative limit is none.
+-- At most :limit entries of a run after a seq, in order. A negative limit is no limit.
 -- Served by journal_by_seq (run_id, seq).
 select seq, at, writer, commit_id, kind, step, attempt, codec, payload
 from journal

@@ -1,6 +1,6 @@
 -- At most :limit workflows after a name, by name, with their latest version and the active one. Deleted ones are left out.
--- Served by the primary keys of workflows (workspace, name, version), which it looks at once per name and once
--- per latest version, workflow_heads and deleted_workflows. Names are found in their order, as far as they are wanted.
+-- Served by the primary keys of workflows (workspace, name, version), which it searches once per name and once
+-- per latest version, workflow_heads and deleted_workflows. Names are found in their order, up to the limit.
 with recursive named (name) as (
     select min(name)
     from workflows

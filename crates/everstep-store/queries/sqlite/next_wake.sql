@@ -1,4 +1,4 @@
--- When the next unowned run of a lane, of a format that we know, is due.
+-- When the next unowned run of a lane, of a format that this build knows, is due.
 -- Served by runs_claimable (lane, wake_at, id) where owner is null and ended_at is null.
 select wake_at
 from runs

@@ -15,7 +15,7 @@ pub trait AccessStore: Send + Sync {
     /// A setting that all nodes share. The first call stores its `default`; later calls return the stored value.
     async fn setting(&self, name: &str, default: &[u8]) -> Result<Vec<u8>>;
 
-    /// Adds an API key ([`crate::Error::Refused`] if its id or its hash is taken).
+    /// Adds an API key ([`crate::Error::Refused`] if its id or its hash exists).
     async fn add_key(&self, key: &KeyRow) -> Result<()>;
 
     /// Adds an API key only if there has never been one. Of two calls at the same time, one adds its key.
@@ -27,19 +27,19 @@ pub trait AccessStore: Send + Sync {
     /// The keys of a workspace, oldest first, including revoked ones.
     async fn list_keys(&self, workspace: WorkspaceId) -> Result<Vec<KeyRow>>;
 
-    /// Revokes a key. One that was revoked before keeps its time. `None`: there is no such key.
+    /// Revokes a key. A key that was revoked before keeps its time. `None`: no such key exists.
     async fn revoke_key(&self, workspace: WorkspaceId, id: Uuid, now: Timestamp) -> Result<Option<KeyRow>>;
 
-    /// Adds a workspace. `false`: its id or its name is taken. The workspace `default` always exists.
+    /// Adds a workspace. `false`: its id or its name exists. The workspace `default` always exists.
     async fn add_workspace(&self, row: &WorkspaceRow) -> Result<bool>;
 
-    /// Replaces the options of a workspace. `false`: there is no such workspace.
+    /// Replaces the options of a workspace. `false`: no such workspace exists.
     async fn set_workspace_options(&self, id: WorkspaceId, options: &Payload) -> Result<bool>;
 
     /// All workspaces, by name.
     async fn workspaces(&self) -> Result<Vec<WorkspaceRow>>;
 
-    /// Adds rows to the audit, all or none. A row that exists does not change.
+    /// Adds rows to the audit, all or none. An existing row does not change.
     async fn add_audit(&self, rows: &[AuditRow]) -> Result<()>;
 
     /// At most `limit` rows of the audit, newest first, before the row `before`.

@@ -1,4 +1,4 @@
-//! The ports: what each consumer may ask of the database.
+//! The ports: the methods that each consumer may call on the database.
 //!
 //! A port is a trait with the verbs of one subsystem. Both databases implement every port, and [`Stores`] holds one
 //! handle per port, so that a consumer receives only the verbs that it needs.
@@ -6,12 +6,12 @@
 //! To add a port for a new subsystem (records, topics, queues, schedules, files):
 //!
 //! 1. Write the trait in a file of this folder, and its row types in a file beside [`crate::error`].
-//! 2. Implement it in `sqlite/` and in `postgres/`, each in a file or folder of its own with the port's name, with
-//!    one query file per verb in `queries/`. The trait methods are in the file that does the work.
+//! 2. Implement it in `sqlite/` and in `postgres/`, each in a separate file or folder with the port's name, with one
+//!    query file per verb in `queries/`. The trait methods are in the file that does the work.
 //! 3. Add a group with the port's name to `everstep_testkit::contract`: one test per promise of the trait.
 //! 4. Add a field to [`Stores`], and a bound to [`Stores::new`].
 //!
-//! A new verb belongs to [`RunStore`] only if one transaction must hold both a run's rows and the subsystem's.
+//! A new verb belongs to [`RunStore`] only if one transaction must write rows of a run and rows of the subsystem.
 
 mod access;
 mod resource;

@@ -23,6 +23,6 @@ pub trait ResourceStore: Send + Sync {
         limit: usize,
     ) -> Result<Vec<ResourceRow>>;
 
-    /// `false`: there is no such resource.
+    /// `false`: no such resource exists.
     async fn delete_resource(&self, workspace: WorkspaceId, kind: ResourceKind, name: &str) -> Result<bool>;
 }

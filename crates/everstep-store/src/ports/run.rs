@@ -14,27 +14,26 @@ use crate::rows::{Counts, InboxRow, NodeRow, RunPage, RunRow, Snapshot, StoredEn
 /// Every promise here is proved by `everstep_testkit::contract::runs`.
 #[async_trait]
 pub trait RunStore: Send + Sync {
-    /// Registers a node under an id that was never used before ([`crate::Error::Refused`] if it was).
-    /// Its lease is measured by the database's clock.
-    /// Returns the database's clock.
+    /// Registers a node under an id that was never used before ([`crate::Error::Refused`] if it was). Its lease is
+    /// measured by the database's clock. Returns the database's clock.
     async fn join(&self, node: NodeId, lease: Duration, address: Option<String>) -> Result<Timestamp>;
 
-    /// Everything that a node asks of the database once a second, in one call and in one snapshot:
+    /// The periodic work of a node, once a second, in one call and in one snapshot:
     ///
-    /// 1. Renews its lease by the database's clock, also an expired one. If the node is fenced or unknown
+    /// 1. Renews its lease by the database's clock, even an expired one. If the node is fenced or unknown
     ///    ([`crate::Error::Fenced`]), nothing else happens.
     /// 2. Makes runs of fenced owners claimable at `now`.
-    /// 3. Claims due runs of each lane, as [`RunStore::claim_runs`] does. Runs that were released in this tick
-    ///    are claimed in the next one.
+    /// 3. Claims due runs of each lane, as [`RunStore::claim_runs`] does. Runs that were released in this tick are
+    ///    claimed in the next one.
     /// 4. Reads the oldest rows of the inbox, as [`RunStore::inbox`] does.
     async fn tick(&self, node: NodeId, lease: Duration, now: Timestamp, request: &TickRequest) -> Result<Tick>;
 
     /// All nodes that have joined and were not deleted by a sweep.
     async fn nodes(&self) -> Result<Vec<NodeRow>>;
 
-    /// Fences a node if its lease still ends at `seen` and has expired by the database's clock.
-    /// From then on it commits nothing; a commit of it that was in flight is visible to the node that claims its runs.
-    /// The node is not fenced while a commit of it is in flight: call again.
+    /// Fences a node if its lease still ends at `seen` and has expired by the database's clock. From then on it commits
+    /// nothing; the node that claims its runs sees every commit that was in flight. A node is not fenced while a commit
+    /// of it is in flight: call again.
     async fn fence(&self, node: NodeId, seen: Timestamp) -> Result<bool>;
 
     /// Releases a node's own runs (`wake_at` = `now`) and fences the node. For an orderly shutdown.
@@ -66,14 +65,14 @@ pub trait RunStore: Send + Sync {
     /// The runs that `node` owns, including those of a claim whose reply was lost.
     async fn owned_runs(&self, node: NodeId) -> Result<Vec<RunId>>;
 
-    /// The earliest `wake_at` of an unowned run of `lane` that has not ended; `None` if there is no such run
-    /// or all of them wait without a timeout.
+    /// The earliest `wake_at` of an unowned run of `lane` that has not ended; `None` if no such run exists or all of
+    /// them wait without a timeout.
     async fn next_wake(&self, lane: &str) -> Result<Option<Timestamp>>;
 
-    /// The oldest inbox rows after `after`, of runs that have not ended and that `node` owns or no node owns.
-    /// Reading deletes nothing: the item that answers a row deletes it. Rows of runs that do not exist are left out.
-    /// On a shared database a row may become visible after one with a greater id, so a reader that continues
-    /// after its last row must start from the beginning from time to time.
+    /// The oldest inbox rows after `after`, of runs that have not ended and that `node` owns or no node owns. Reading
+    /// deletes nothing: the item that answers a row deletes it. Rows of runs that do not exist are left out. On a
+    /// shared database a row may become visible after a row with a greater id, so a reader that continues after its
+    /// last row must start from the beginning from time to time.
     async fn inbox(&self, node: NodeId, after: Option<InboxId>, limit: usize) -> Result<Vec<InboxRow>>;
 
     /// The inbox rows of one run, whether it exists or not, oldest first.
@@ -90,8 +89,8 @@ pub trait RunStore: Send + Sync {
 
     async fn get_run(&self, workspace: WorkspaceId, run: RunId) -> Result<Option<RunRow>>;
 
-    /// A page of runs, newest first. Paging is by keyset: runs created while you page do not shift later pages.
-    /// A call examines at most 10,000 runs: then the page is short, even empty, and still has a next one.
+    /// A page of runs, newest first. Paging is by keyset: runs created while you page do not shift later pages. A call
+    /// examines at most 10,000 runs; after that the page may be short or even empty, and still have a next page.
     async fn list_runs(
         &self,
         workspace: WorkspaceId,
@@ -115,14 +114,14 @@ pub trait RunStore: Send + Sync {
         side: SideWrites,
     ) -> Result<Option<u64>>;
 
-    /// Deletes a test run that has ended, with all its rows. `false`: there is no such run.
+    /// Deletes a test run that has ended, with all its rows. `false`: no such run exists.
     async fn delete_test_run(&self, workspace: WorkspaceId, run: RunId) -> Result<bool>;
 
     /// Adds to the numbers of runs per workflow and status.
     async fn add_counts(&self, workspace: WorkspaceId, deltas: Vec<Counts>) -> Result<()>;
 
-    /// Counts all runs and replaces the numbers. A run that is counted by [`RunStore::add_counts`] at the same time
-    /// may be counted twice.
+    /// Counts all runs and replaces the numbers. A run that [`RunStore::add_counts`] counts at the same time may be
+    /// counted twice.
     async fn recount(&self) -> Result<()>;
 
     /// The number of runs of each workflow in each status.
@@ -130,12 +129,12 @@ pub trait RunStore: Send + Sync {
 
     /// Deletes rows that have expired, by `now`. Returns the number of runs:
     ///
-    /// * at most `limit` ended runs whose retention is over (test runs: an hour after their end), with all their
+    /// * at most `limit` ended runs whose retention has passed (test runs: an hour after their end), with all their
     ///   rows; they are subtracted from the counts;
     /// * hour-old inbox rows of ended or missing runs;
-    /// * fenced nodes a day after their lease, once they own nothing;
+    /// * fenced nodes a day after their lease, when they own no runs;
     /// * audit rows after 365 days;
-    /// * versions of deleted workflows after a day, once no run refers to any of them.
+    /// * versions of deleted workflows after a day, when no run refers to any of them.
     async fn sweep(&self, now: Timestamp, limit: usize) -> Result<usize>;
 
     /// Periodic maintenance in small steps: frees disk space, prepares the partitions of the coming weeks.

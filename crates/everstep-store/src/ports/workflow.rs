@@ -36,8 +36,8 @@ pub trait WorkflowStore: Send + Sync {
     /// * If nothing changes, nothing is written and no lock is taken.
     async fn register_workflows(&self, workflows: Vec<(NewWorkflow, u32)>) -> Result<Vec<RegistrationOutcome>>;
 
-    /// Makes a version the one that new runs use, if the workflow is as expected. Of two calls at the same time,
-    /// one is first.
+    /// Makes a version the one that new runs use, if the workflow is as expected. Two calls at the same time are
+    /// ordered.
     async fn choose_version(
         &self,
         workspace: WorkspaceId,
@@ -46,8 +46,8 @@ pub trait WorkflowStore: Send + Sync {
         precondition: Precondition,
     ) -> Result<ActivationOutcome>;
 
-    /// Deletes a workflow that has no unfinished runs. Its versions are no longer listed; a version can be read by
-    /// its number for at least a day, and as long as runs refer to it: a start that has read it may still begin.
+    /// Deletes a workflow that has no unfinished runs. Its versions are no longer listed; a version can be read by its
+    /// number for at least a day, and as long as runs refer to it, because a start that has read it may still begin.
     async fn delete_workflow(&self, workspace: WorkspaceId, name: &str) -> Result<Deletion>;
 
     /// One version of a workflow; `None` as version means the active one.

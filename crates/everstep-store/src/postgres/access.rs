@@ -20,7 +20,7 @@ impl AccessStore for PostgresStore {
     async fn setting(&self, name: &str, default: &[u8]) -> Result<Vec<u8>> {
         loop {
             let row = self.connections.query_opt(query!("setting"), params! { "name": name, "value": default }).await?;
-            // None if another call has stored it just now, which the statement does not see yet.
+            // No row if another call has just stored the setting, which this statement does not see yet.
             if let Some(row) = row {
                 return columns::get(&row, 0);
             }

@@ -13,8 +13,8 @@ use super::errors::StatementError;
 use super::queries::{Param, Query};
 use crate::error::Result;
 
-/// It returns to the pool only if every statement was answered and no transaction is open; otherwise
-/// (a network error, a timeout, a cancelled call) it is closed.
+/// It returns to the pool only if every statement was answered and no transaction is open; otherwise (a network error,
+/// a timeout, a cancelled call) it is closed.
 pub(super) struct Connection<'a> {
     object: Option<Object>,
     home: &'a Connections,
@@ -90,8 +90,8 @@ impl<'a> Connection<'a> {
         Ok(())
     }
 
-    /// Executes a statement behind a pooler in a transaction of its own, which begins with the settings.
-    /// The three messages are sent together and take one round trip.
+    /// Executes a statement behind a pooler in a separate transaction, which begins with the settings. The three
+    /// messages are sent together and take one round trip.
     async fn in_own_transaction<T>(
         &self,
         statement: impl Future<Output = Result<T, tokio_postgres::Error>>,
@@ -111,7 +111,7 @@ impl<'a> Connection<'a> {
     }
 
     fn client(&self) -> &Object {
-        self.object.as_ref().expect("it is lent until it is dropped")
+        self.object.as_ref().expect("the connection is lent until it is dropped")
     }
 
     async fn answered<T>(

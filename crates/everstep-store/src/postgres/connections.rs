@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 /// How often a statement is sent again after a conflict with another transaction.
 const RETRIES_MAX: usize = 20;
 /// Every statement is written for one plan: nested loops over indexes. Estimates about arrays, or about tables that
-/// were empty when the plan was made, must not lead to another plan; and planning costs as much as writing.
+/// were empty when the statement was planned, must not lead to another plan; and planning costs as much as writing.
 const PLANNER_SETTINGS: [(&str, &str); 5] = [
     ("jit", "off"),
     ("plan_cache_mode", "force_generic_plan"),
@@ -49,7 +49,7 @@ impl Connections {
         let pool = Pool::builder(manager)
             .max_size(connections_max)
             .build()
-            .map_err(|error| Error::Unusable(format!("no pool of connections can be made: {error}")))?;
+            .map_err(|error| Error::Unusable(format!("the pool of connections cannot be created: {error}")))?;
         Ok(Self {
             pool,
             tls: address.tls.clone(),
@@ -73,7 +73,7 @@ impl Connections {
         self.get_for(self.call_timeout).await
     }
 
-    /// Lends a connection for a call with a time limit of its own.
+    /// Lends a connection for a call with its own time limit.
     pub(super) async fn get_for(&self, limit: Duration) -> Result<Connection<'_>, StatementError> {
         let deadline = Instant::now() + limit;
         let object = timeout_at(deadline, self.pool.get()).await.map_err(|_| StatementError::Late(limit))??;
@@ -118,7 +118,7 @@ impl Connections {
     }
 }
 
-/// Sets what the URL does not set.
+/// Sets the options that the URL does not set.
 fn configure(mut config: Config, options: &Options) -> Config {
     if config.get_connect_timeout().is_none() {
         config.connect_timeout(options.connect_timeout);

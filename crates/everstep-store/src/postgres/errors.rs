@@ -14,7 +14,7 @@ pub(super) enum StatementError {
     Database(tokio_postgres::Error),
     /// The call timed out. Whether the statement was executed is unknown.
     Late(Duration),
-    /// There is no connection.
+    /// No connection could be made.
     Disconnected(String),
 }
 
@@ -37,8 +37,8 @@ impl StatementError {
         self.code().is_some_and(|code| codes.contains(code))
     }
 
-    /// Whether the connection must be closed, although it is open. A connection that does not know a partition may be
-    /// the only one (behind a pooler, the closed connection is another one).
+    /// Whether the connection must be closed although it is open, because it does not know a partition. It may be the
+    /// only such connection (behind a pooler, the closed connection may be a different one).
     pub(super) fn breaks_connection(&self) -> bool {
         let is_useless =
             |code: &SqlState| *code == SqlState::READ_ONLY_SQL_TRANSACTION || code.code().starts_with("57P");
@@ -82,7 +82,7 @@ impl From<StatementError> for Error {
                 Some(error) => from_db_error(error),
                 None => Self::Unavailable(describe(error)),
             },
-            StatementError::Late(limit) => Self::Unavailable(format!("it gave no answer within {limit:?}")),
+            StatementError::Late(limit) => Self::Unavailable(format!("the server sent no reply within {limit:?}")),
             StatementError::Disconnected(reason) => Self::Unavailable(reason.clone()),
         }
     }
@@ -95,7 +95,7 @@ fn from_db_error(error: &DbError) -> Error {
     match code {
         "53100" | "53200" => Error::Full(message),
         "XX001" | "XX002" => Error::Corrupt(message),
-        "25006" => Error::Unavailable(format!("{message}; it is a standby or was made read-only")),
+        "25006" => Error::Unavailable(format!("{message}; it is a standby or was set to read-only")),
         _ => match &code[..2] {
             "22" | "23" | "54" => Error::Refused(message),
             _ => Error::Unavailable(message),

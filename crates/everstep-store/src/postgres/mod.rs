@@ -1,12 +1,12 @@
 //! PostgreSQL: the store that several nodes share.
 //!
-//! [`PostgresStore`] implements the ports. A verb is one statement on a connection of a pool, nearly always; `commit`
-//! and `tick` always are. The statements are in `queries/postgres`, the schema in `migrations/postgres`.
+//! [`PostgresStore`] implements the ports. Nearly every verb is one statement on a connection of a pool; `commit` and
+//! `tick` always are. The statements are in `queries/postgres`, the schema in `migrations/postgres`.
 //!
 //! * `runs`, `workflows` (with `register`), `access`, `resources`: one file or folder per port.
-//! * `store`, `url`, `tls`: opening, and how to reach the server.
+//! * `store`, `url`, `tls`: opening a database, and connecting to its server.
 //! * `connections`, `connection`: the pool; time limits; prepared statements, or unnamed ones behind a pooler.
-//! * `server`, `schema`, `partitions`: what is checked and created when a database is opened, and maintained later.
+//! * `server`, `schema`, `partitions`: the checks and tables that opening a database needs, and their maintenance.
 //! * `queries`, `columns`, `errors`: statements, columns of rows, error codes.
 
 mod access;

@@ -1,4 +1,25 @@
 //! The partitions of the journal: a table for each week of runs.
+//!
+//! PostgreSQL's relation cache has a race with attaching a partition. A connection that reads the list of partitions
+//! while one is being attached can miss the new one, and PostgreSQL does not invalidate that list again before the next
+//! change: the connection would find no partition for runs of that week. The order of events that prevents this:
+//!
+//! 1. In one transaction, under the lock of the schema: create the table, attach it, and mark it with a comment as
+//!    *unannounced*.
+//! 2. In a second transaction: lock the journal exclusively, so that no connection is reading the list; invalidate the
+//!    caches of all connections; remove the comment. The attempt to lock is limited to 200 ms and repeated after 300
+//!    ms, because every user of the journal queues behind a waiter.
+//! 3. If the lock cannot be obtained for the duration of a call timeout, because a long transaction reads the journal:
+//!    invalidate the caches without it. Every connection that was reading the list has finished by then.
+//! 4. If the process crashes between 1 and 2, the comment remains, and the next maintenance of any node announces the
+//!    partition.
+//!
+//! A partition that is not needed before the week after next skips the comment: the next attached partition announces
+//! it.
+//!
+//! A partition is dropped with its last run, in this order: mark it with a comment as *doomed*; detach it, while
+//! writers continue; check again for runs of that week, and attach it again if there are any; drop it. A table without
+//! the comment was detached by an administrator and is never dropped.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -21,29 +42,30 @@ const DAY_MILLIS: i64 = 86_400_000;
 const WEEK_MILLIS: i64 = 7 * DAY_MILLIS;
 /// Weeks begin on Mondays; the Unix epoch is a Thursday.
 const FIRST_MONDAY_MILLIS: i64 = -3 * DAY_MILLIS;
-/// How many weeks ahead partitions are made.
+/// The number of weeks for which partitions are created ahead.
 const WEEKS_AHEAD: i64 = 4;
 /// Waits for locks on the journal are short, because all later users of the table queue behind a waiter.
 const SET_LOCK_TIMEOUT: &str = "set local lock_timeout = '1s'";
 /// Invalidates the journal in the cache of every connection, without changing it.
 const INVALIDATE_CACHES: &str = "alter table only journal alter column run_id set statistics -1";
-/// Excludes all other users of the journal until the transaction ends, so that no connection is just reading the list
-/// of partitions. All others wait, so the attempt is brief.
+/// Excludes all other users of the journal until the transaction ends, so that no connection is reading the list of
+/// partitions. All others wait, so the attempt is brief.
 const LOCK_JOURNAL: &str = "set local lock_timeout = '200ms'; lock table only journal in access exclusive mode";
-/// Locks on a single partition block no other user of the journal. A vacuum gives way after a second.
+/// A lock on a single partition blocks no other user of the journal. A vacuum yields after a second.
 const SET_NOTE_LOCK_TIMEOUT: &str = "set local lock_timeout = '2s'";
-/// How long other users of the journal get between two attempts to lock it.
+/// The pause between two attempts to lock the journal, for its other users.
 const LOCK_RETRY_PAUSE: Duration = Duration::from_millis(300);
-/// How many runs one statement thins out, and how many statements are sent in one call of `maintain`.
+/// The number of runs that one statement deletes from a partition, and the number of statements in one call of
+/// `maintain`.
 const THIN_BATCH_RUNS: i64 = 500;
 const THIN_BATCHES_MAX: usize = 20;
 /// The comment on a partition that is detached to be dropped. Tables of other owners do not have it.
 const DOOMED_NOTE: &str = "everstep: its runs are gone, and it is about to be dropped";
-/// The comment on a partition that some connections may not know.
+/// The comment on a partition that some connections may not know yet.
 const UNANNOUNCED_NOTE: &str = "everstep: attached, but not every connection may know it yet";
-/// How often the making of partitions is retried, after a second each time.
+/// The number of times that attaching partitions is retried, after a second each time.
 const ATTACH_RETRIES_MAX: usize = 10;
-/// How long detaching a partition may take. If it takes longer, a later call detaches it.
+/// The time limit for detaching a partition. If it takes longer, a later call detaches it.
 const DETACH_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A week of runs, by the time in their ids, counted from the first one.
@@ -110,9 +132,9 @@ impl Partition {
 }
 
 impl PostgresStore {
-    /// Makes the partitions of some weeks that are needed now, unless they exist.
+    /// Creates the partitions of some weeks that are needed now, unless they exist.
     ///
-    /// A call that needs a partition which another call has just made waits for that call's lock: a new partition is
+    /// A call that needs a partition which another call has just created waits for that call's lock: a new partition is
     /// in the catalogue a moment before the caches of all connections are invalidated.
     pub(super) async fn make_partitions(&self, weeks: BTreeSet<Week>) -> Result<()> {
         self.attach_partitions(&weeks, &format!("'{UNANNOUNCED_NOTE}'")).await?;
@@ -132,7 +154,7 @@ impl PostgresStore {
     async fn try_to_attach_partitions(&self, weeks: &BTreeSet<Week>, note: &str) -> Result<(), StatementError> {
         let connection = self.connections.get().await?;
         connection.begin("begin").await?;
-        // Waits without a limit for other calls that make partitions.
+        // Waits without a limit for other calls that create partitions.
         schema::lock(&connection).await?;
         connection.define(SET_LOCK_TIMEOUT).await?;
         let known = partitions(&connection).await?;
@@ -155,15 +177,10 @@ impl PostgresStore {
         connection.commit().await
     }
 
-    /// Invalidates the caches of all connections once more after partitions were attached.
-    ///
-    /// A connection that reads the list of partitions while one is attached can miss the new one, and PostgreSQL does
-    /// not invalidate its list again before the next change: until then it finds no partition for a run of that week.
-    /// So the caches are invalidated while the journal is locked exclusively and no connection reads the list. If the
-    /// lock cannot be had for long, because a long transaction reads the journal, they are invalidated without it, after a time
-    /// in which all connections that were reading the list have finished.
+    /// Invalidates the caches of all connections after partitions were attached: steps 2 and 3 of the order of events
+    /// at the top of this file.
     async fn announce_partitions(&self, weeks: &BTreeSet<Week>) -> Result<()> {
-        // One call at a time, so that other users of the journal get their turn between two attempts.
+        // One call at a time, so that other users of the journal can proceed between two attempts.
         let _announcing = self.announcing.lock().await;
         let (began, limit) = (Instant::now(), self.connections.call_timeout);
         loop {
@@ -193,7 +210,7 @@ impl PostgresStore {
         connection.commit().await
     }
 
-    /// Makes the partitions of this week and the coming ones, and announces those whose maker did not.
+    /// Creates the partitions of this week and the coming ones, and announces those whose creator did not.
     pub(super) async fn make_partitions_ahead(&self, now: Timestamp) -> Result<()> {
         let this = Week::at(now.millis());
         let weeks: BTreeSet<_> = (this.0..=this.0 + WEEKS_AHEAD).map(Week).collect();
@@ -210,7 +227,8 @@ impl PostgresStore {
         if unannounced.is_empty() { Ok(()) } else { self.announce_partitions(&unannounced).await }
     }
 
-    /// Makes partitions ahead, drops those whose runs are all gone, and thins out those with few runs left.
+    /// Creates partitions ahead, drops those without runs, and deletes the entries of deleted runs from those with few
+    /// runs left.
     pub(super) async fn maintain_partitions(&self, now: Timestamp) -> Result<()> {
         self.make_partitions_ahead(now).await?;
         // A run may start with an id that is a week old.
@@ -220,7 +238,9 @@ impl PostgresStore {
             match self.maintain_partition(&partition).await {
                 Ok(()) => {}
                 // Another node may be maintaining it, or a long transaction reads it. A later call retries.
-                Err(error) => tracing::info!(%error, table = partition.week.table(), "partition left for later"),
+                Err(error) => {
+                    tracing::info!(%error, table = partition.week.table(), "the maintenance of a partition is postponed to a later call");
+                }
             }
         }
         Ok(())
@@ -241,14 +261,14 @@ impl PostgresStore {
             }
             self.detach(week, "concurrently").await?;
         }
-        // It is detached. If a run of that week has started since, it is attached again.
+        // It is detached. If a run of that week has started in the interval, it is attached again.
         if self.is_in_use(week).await? {
             return self.make_partitions(BTreeSet::from([week])).await;
         }
         if is_ours { self.drop_partition(week).await } else { Ok(()) }
     }
 
-    /// Marks a partition as one that will be dropped, unless another call is just making it.
+    /// Marks a partition as one that will be dropped, unless another call is just creating it.
     async fn doom(&self, week: Week) -> Result<bool> {
         let connection = self.connections.get().await?;
         connection.begin("begin").await?;

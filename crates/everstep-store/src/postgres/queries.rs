@@ -3,7 +3,7 @@
 use tokio_postgres::types::{ToSql, Type};
 use uuid::Uuid;
 
-/// A statement of a query file, by its path without the ending.
+/// A statement of a query file, by its path without the extension.
 macro_rules! query {
     ($name:literal) => {{
         static QUERY: std::sync::LazyLock<$crate::postgres::queries::Query> = std::sync::LazyLock::new(|| {
@@ -60,7 +60,7 @@ pub(super) fn param<'a, T: Bind>(name: &'static str, value: &'a T) -> Param<'a> 
 }
 
 impl Query {
-    /// Whether it has a parameter of that name.
+    /// Whether it has a parameter with that name.
     pub(super) fn takes(&self, name: &str) -> bool {
         self.names.iter().any(|taken| taken == name)
     }
@@ -75,7 +75,7 @@ impl Query {
             let (before, mark) = rest.split_at(at);
             query.sql.push_str(before);
             let end = match mark.as_bytes() {
-                [b'\'', ..] => mark[1..].find('\'').expect("a text is closed") + 2,
+                [b'\'', ..] => mark[1..].find('\'').expect("a quoted text is closed") + 2,
                 [b':', b':', ..] => 2,
                 _ => mark[1..].find(|c: char| !c.is_ascii_lowercase() && c != '_').unwrap_or(mark.len() - 1) + 1,
             };
@@ -105,7 +105,7 @@ impl Query {
     pub(super) fn bind<'a>(&self, params: &[Param<'a>]) -> Vec<(&'a (dyn ToSql + Sync), Type)> {
         assert_eq!(params.len(), self.names.len(), "every parameter has a value: {:?}", self.names);
         let by_name = |(index, name): (usize, &String)| {
-            // They are nearly always in order already.
+            // They are nearly always already in order.
             let here = params.get(index).filter(|param| param.0 == name);
             let (_, value, kind) = here.or_else(|| params.iter().find(|param| param.0 == name)).expect(name);
             (*value, kind.clone())

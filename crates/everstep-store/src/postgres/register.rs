@@ -34,7 +34,7 @@ impl PostgresStore {
         Ok(answers)
     }
 
-    /// The answers if nothing has to be written, which is the usual case for a worker that reconnects.
+    /// The answers if nothing must be written, which is the usual case for a worker that reconnects.
     async fn known_answers(
         &self,
         workflows: &[(NewWorkflow, u32)],
@@ -115,7 +115,7 @@ async fn register(connection: &Connection<'_>, one: &(NewWorkflow, u32)) -> Resu
     Ok(RegistrationOutcome::Registered)
 }
 
-/// Frees the number of a deleted version and those after it. Otherwise returns the style of one that is in use.
+/// Frees the number of a deleted version and those after it. Otherwise returns the style of a version that is in use.
 async fn free_number(
     connection: &Connection<'_>,
     workflow: &NewWorkflow,

@@ -16,11 +16,11 @@ use crate::migrations::{Applied, CREATE_HISTORY, Migration, POSTGRES, before_his
 
 /// The advisory lock of calls that change the schema.
 const SCHEMA_LOCK_KEY: i64 = 0x6576_6572_7374_6570;
-/// How long a node that starts waits for another one that migrates.
+/// The time for which a starting node waits for another node that migrates.
 const MIGRATION_TIMEOUT: Duration = Duration::from_secs(300);
 /// Waits for locks on tables are short, because all later users of the table queue behind a waiter.
 const SET_LOCK_TIMEOUT: &str = "set local lock_timeout = '1s'";
-/// How long other users of a table get between two attempts to lock it.
+/// The pause between two attempts to lock a table, for its other users.
 const LOCK_RETRY_PAUSE: Duration = Duration::from_millis(250);
 
 /// Applies the migrations that the database does not record yet, all or nothing.
@@ -28,12 +28,12 @@ pub(super) async fn migrate(connections: &Connections, server: &Server) -> Resul
     let until = Instant::now() + MIGRATION_TIMEOUT;
     loop {
         match try_to_migrate(connections, server).await? {
-            // A long transaction uses a table. Writers would queue behind this one, so it lets them pass.
+            // A long transaction uses a table. Writers would queue behind this transaction, so it yields to them.
             Progress::Hindered if Instant::now() < until => tokio::time::sleep(LOCK_RETRY_PAUSE).await,
             Progress::Hindered => {
                 return Err(Error::Unavailable(
-                    "its schema cannot be brought up to date, because somebody uses its tables for very long; \
-                     end their transactions (see pg_stat_activity), and start again"
+                    "the schema of the database cannot be upgraded, because other transactions have locked its \
+                     tables for a long time; end those transactions (see pg_stat_activity), and start again"
                         .to_owned(),
                 ));
             }
@@ -94,13 +94,13 @@ fn from_row(row: &Row) -> Result<Applied> {
 fn not_ours(owner: &str, server: &Server) -> Error {
     let (user, schema) = (&server.user, &server.schema);
     Error::Unusable(format!(
-        "the tables in schema \"{schema}\" of the database belong to \"{owner}\", and user \"{user}\" may use but \
-         not change them, as a new week or release needs; connect as \"{owner}\", or as an administrator, \
-         run: grant \"{owner}\" to \"{user}\""
+        "the tables in schema \"{schema}\" of the database belong to \"{owner}\"; user \"{user}\" may use them but \
+         not change them, which a new week or release requires; connect as \"{owner}\", or as an administrator, run: \
+         grant \"{owner}\" to \"{user}\""
     ))
 }
 
-/// The error of a migration. Class 42 says that a statement does not fit the tables.
+/// The error of a migration. Class 42 means that a statement does not fit the tables.
 fn rejected(migration: &Migration, failure: StatementError, server: &Server) -> Error {
     match failure.database() {
         Some(error) if error.code().code().starts_with("42") && *error.code() != SqlState::INSUFFICIENT_PRIVILEGE => {

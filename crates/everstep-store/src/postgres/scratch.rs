@@ -1,4 +1,4 @@
-//! Temporary databases, for measurements that need an empty one each time.
+//! Temporary databases, for measurements that each need an empty one.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use super::store::Options;
 use super::url::Address;
 use crate::error::{Error, Result};
 
-/// How long creating or dropping a database may take: it may wait for a checkpoint.
+/// The time limit for creating or dropping a database, which may wait for a checkpoint.
 const DEFINE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Creates an empty database on the server of a URL. Returns the URL of the new database.
@@ -15,7 +15,7 @@ pub async fn create_database(url: &str, name: &str) -> Result<String> {
     define(url, &format!("create database {}", quoted(name)?)).await?;
     let (address, query) =
         url.split_once('?').map_or((url, String::new()), |(address, query)| (address, format!("?{query}")));
-    let (server, _) = address.rsplit_once('/').expect("a URL that was read names a database");
+    let (server, _) = address.rsplit_once('/').expect("a parsed URL names a database");
     Ok(format!("{server}/{name}{query}"))
 }
 
@@ -32,7 +32,7 @@ async fn define(url: &str, sql: &str) -> Result<()> {
 
 fn quoted(name: &str) -> Result<String> {
     if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
-        return Err(Error::Unusable(format!("{name:?} cannot be the name of a database that is made here")));
+        return Err(Error::Unusable(format!("{name:?} is not a valid name for a temporary database")));
     }
     Ok(format!("\"{name}\""))
 }

@@ -1,4 +1,4 @@
-//! The server: whether it can be reached, and whether it will do.
+//! The server: whether it can be reached, and whether it can be used.
 
 use everstep_core::time::Timestamp;
 use tokio_postgres::error::SqlState;
@@ -10,18 +10,18 @@ use super::queries::query;
 use super::url::Address;
 use crate::error::{Error, Result};
 
-/// The oldest major version that has everything that the statements use.
+/// The oldest major version with all features that the statements use.
 const VERSION_MIN: i32 = 14;
-const POOLER: &str = "a pooler stands in between: set EVERSTEP_DATABASE_POOLED=true";
+const POOLER: &str = "a connection pooler is between this node and PostgreSQL: set EVERSTEP_DATABASE_POOLED=true";
 
-/// What a server reports about itself.
+/// Facts that a server reports about itself.
 pub(super) struct Server {
     pub(super) user: String,
     pub(super) schema: String,
     pub(super) clock: Timestamp,
 }
 
-/// Queries the server and checks that it can be used. An error says what to do about it.
+/// Queries the server and checks that it can be used. An error contains the remedy.
 pub(super) async fn greet(connections: &Connections, address: &Address) -> Result<Server> {
     let connection = connections.get().await.map_err(|failure| unreachable(&failure, address))?;
     let rows = connection.query(query!("server"), &[]).await.map_err(|failure| unreachable(&failure, address))?;
@@ -36,7 +36,7 @@ pub(super) async fn greet(connections: &Connections, address: &Address) -> Resul
     }
     if !connections.is_pooled() && !columns::get(row, 6)? {
         return Err(Error::Unusable(format!(
-            "what is set on a connection to {} does not reach PostgreSQL; {POOLER}",
+            "settings of a connection to {} do not reach PostgreSQL; {POOLER}",
             address.name()
         )));
     }
@@ -67,10 +67,11 @@ fn unreachable(failure: &StatementError, address: &Address) -> Error {
     let StatementError::Database(error) = failure else {
         return Error::Unavailable(match failure {
             StatementError::Late(limit) => format!(
-                "PostgreSQL at {name} gave no answer within {limit:?}; is it reachable from here, and not overloaded?"
+                "PostgreSQL at {name} sent no reply within {limit:?}; check that it is reachable from here and not \
+                 overloaded"
             ),
             StatementError::Disconnected(reason) => reason.clone(),
-            StatementError::Database(_) => unreachable!("it was told apart above"),
+            StatementError::Database(_) => unreachable!("errors of the database are handled above"),
         });
     };
     let Some(database) = error.as_db_error() else {
@@ -78,12 +79,12 @@ fn unreachable(failure: &StatementError, address: &Address) -> Error {
         let hint = if reason.contains("TLS") || reason.contains("certificate") {
             "see sslmode and sslrootcert in the database URL"
         } else {
-            "is it running, and does the database URL name the right host and port?"
+            "check that it is running, and that the database URL names the right host and port"
         };
         return Error::Unavailable(format!("PostgreSQL at {name} cannot be reached ({reason}); {hint}"));
     };
     let said = database.message();
-    let unusable = |hint: String| Error::Unusable(format!("PostgreSQL at {name} says: {said}; {hint}"));
+    let unusable = |hint: String| Error::Unusable(format!("PostgreSQL at {name} reports: {said}; {hint}"));
     match database.code() {
         code if *code == SqlState::INVALID_PASSWORD => {
             unusable(format!("check the password of user \"{user}\" in the database URL"))
@@ -99,18 +100,18 @@ fn unreachable(failure: &StatementError, address: &Address) -> Error {
             let database = config.get_dbname().unwrap_or_default();
             unusable(format!("as an administrator, run: grant connect on database \"{database}\" to \"{user}\""))
         }
-        // A setting that every server of our age has: this one is older still.
+        // Every supported version has this setting: the server is older.
         code if *code == SqlState::UNDEFINED_OBJECT && said.contains("configuration parameter") => {
             unusable(format!("it is too old; upgrade it to {VERSION_MIN} or later"))
         }
         code if *code == SqlState::PROTOCOL_VIOLATION && said.contains("startup parameter") => {
             unusable(POOLER.to_owned())
         }
-        // It has given what we prepared on one connection to another.
+        // The pooler executed a statement on another connection than the one that prepared it.
         code if [SqlState::INVALID_SQL_STATEMENT_NAME, SqlState::DUPLICATE_PSTATEMENT].contains(code) => {
             unusable(POOLER.to_owned())
         }
-        _ => Error::Unavailable(format!("PostgreSQL at {name} says: {said} ({})", database.code().code())),
+        _ => Error::Unavailable(format!("PostgreSQL at {name} reports: {said} ({})", database.code().code())),
     }
 }
 

@@ -1,4 +1,4 @@
-//! A PostgreSQL database that is open: two pools of connections.
+//! An open PostgreSQL database: two pools of connections.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,12 +22,12 @@ pub struct Options {
     /// Whether the connections go through a pooler (PgBouncer in transaction mode): then statements are not prepared,
     /// and settings last for one transaction.
     pub pooled: bool,
-    /// The maximal number of connections; two at least.
+    /// The maximum number of connections; at least two.
     pub connections: usize,
     pub connect_timeout: Duration,
-    /// How long a call may take before its outcome is unknown.
+    /// The time limit of a call, after which its outcome is unknown.
     pub call_timeout: Duration,
-    /// How long a call of a node's heartbeat may take: short enough for a retry before the lease ends.
+    /// The time limit of a call of a node's heartbeat: short enough for a retry before the lease ends.
     pub heartbeat_timeout: Duration,
 }
 
@@ -43,7 +43,7 @@ impl Default for Options {
     }
 }
 
-/// A PostgreSQL database that other nodes may use too.
+/// A PostgreSQL database that other nodes may also use.
 pub struct PostgresStore {
     pub(super) connections: Connections,
     /// For the calls of a node's heartbeat, so that they do not wait for other callers. Its time limit is shorter.

@@ -1,4 +1,4 @@
-//! TLS: whom a database's address trusts.
+//! TLS: the certificates that a connection to a database trusts.
 
 use std::path::{Path, PathBuf};
 
@@ -7,14 +7,14 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::error::{Error, Result};
 
-/// Whose certificate a server may show.
+/// The certificates that a server may present.
 #[derive(Debug)]
 pub(super) enum Trust {
     /// Any certificate: protects against eavesdropping, not against an active attacker.
     Anyone,
-    /// One that is signed by those in this file.
+    /// A certificate that one of the certificates in this file has signed.
     SignedBy(PathBuf),
-    /// One that is signed by those in this file and names the host.
+    /// A certificate that one of the certificates in this file has signed and that names the host.
     NamedAndSignedBy(PathBuf),
 }
 

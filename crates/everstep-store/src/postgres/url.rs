@@ -11,14 +11,14 @@ use super::errors;
 use super::tls::{self, Trust};
 use crate::error::{Error, Result};
 
-/// Where a database is, and how it is spoken to.
+/// The address of a database, and how to connect to it.
 pub(super) struct Address {
     pub(super) config: Config,
     pub(super) tls: MakeRustlsConnect,
 }
 
 impl Address {
-    /// Reads a URL. What it asks for and we do not know is an error.
+    /// Parses a URL. An unknown parameter is an error.
     pub(super) fn parse(url: &str) -> Result<Self> {
         if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
             return Err(unusable("it must begin with postgres://"));
@@ -36,7 +36,7 @@ impl Address {
         Ok(Self { config, tls: tls::connector(trust)? })
     }
 
-    /// How people call it: without the password.
+    /// Its name in messages: without the password.
     pub(super) fn name(&self) -> String {
         let ports = self.config.get_ports();
         let port = |index: usize| ports.get(index).or_else(|| ports.first()).copied().unwrap_or(5432);
@@ -48,7 +48,7 @@ impl Address {
     }
 }
 
-/// The parameters about TLS, of which we know more than the driver does.
+/// The parameters about TLS, of which we support more than the driver does.
 #[derive(Debug, Default, PartialEq)]
 struct Security {
     mode: Option<String>,
@@ -56,7 +56,7 @@ struct Security {
 }
 
 impl Security {
-    /// Takes the parameters out of a URL.
+    /// Removes the parameters from a URL.
     fn split_from_url(url: &str) -> Result<(String, Self)> {
         let Some((address, query)) = url.split_once('?') else {
             return Ok((url.to_owned(), Self::default()));
@@ -81,8 +81,8 @@ impl Security {
         Ok((format!("{address}{separator}{}", others.join("&")), security))
     }
 
-    /// What to ask of the server, and whom to trust. As libpq does, but for one thing:
-    /// who asks for a check must say against which certificate.
+    /// The TLS mode and the trusted certificates. As in libpq, with one exception: a URL that requests a check must
+    /// name the certificate.
     fn decide(self) -> Result<(SslMode, Trust)> {
         let mode = self.mode.as_deref().unwrap_or("prefer");
         match (mode, self.root) {
@@ -98,7 +98,7 @@ impl Security {
                 "sslmode={mode} checks no certificate, so that sslrootcert would be ignored; use sslmode=verify-full"
             ))),
             _ => Err(unusable(&format!(
-                "sslmode={mode} is unknown: one of disable, prefer, require, verify-ca, verify-full"
+                "sslmode={mode} is unknown; use one of disable, prefer, require, verify-ca, verify-full"
             ))),
         }
     }
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_is_never_told() {
+    fn a_password_is_never_shown() {
         for url in ["postgres://me:secret@host:x/db", "postgres://me:secret@host/db?nothing=1"] {
             assert!(!refused(url).contains("secret"));
         }

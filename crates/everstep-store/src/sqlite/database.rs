@@ -10,7 +10,7 @@ use super::schema;
 use crate::error::Result;
 use crate::migrations;
 
-/// The page size and the vacuum mode hold only when they are set before the first table.
+/// The page size and the vacuum mode have an effect only before the first table is created.
 const PRAGMAS: &str = "
     pragma page_size = 8192;
     pragma auto_vacuum = incremental;
@@ -25,13 +25,14 @@ const READER_PRAGMAS: &str = "
     pragma cache_size = -8192;
     pragma temp_store = memory;
 ";
-/// How long a call waits for a lock. The folder's lock excludes other servers; only a tool such as `sqlite3` may lock.
+/// The time for which a call waits for a lock. The folder's lock excludes other servers; only a tool such as `sqlite3`
+/// may lock.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 const CACHED_STATEMENTS_MAX: usize = 128;
 
 /// One connection to one database, with the verbs of [`crate::RunStore`] and [`crate::WorkflowStore`] as methods.
 ///
-/// It starts no threads, and its only clock is the one that leases are measured by.
+/// It starts no threads, and its only clock is the one by which leases are measured.
 pub struct Database {
     pub(super) connection: Connection,
     clock: Box<dyn Fn() -> Timestamp + Send>,
@@ -43,7 +44,7 @@ impl Database {
         Self::migrated(Connection::open(path)?)
     }
 
-    /// Makes a database that lives as long as this value.
+    /// Creates a database that exists as long as this value.
     pub fn in_memory() -> Result<Self> {
         Self::migrated(Connection::open_in_memory()?)
     }
@@ -69,13 +70,13 @@ impl Database {
         Ok(Self { connection, clock: Box::new(system_time) })
     }
 
-    /// Replaces the clock that leases are measured by.
+    /// Replaces the clock by which leases are measured.
     pub fn set_clock(&mut self, clock: impl Fn() -> Timestamp + Send + 'static) {
         self.clock = Box::new(clock);
     }
 
-    /// Limits the file to a number of pages; a call that needs more fails with [`Error::Full`].
-    /// The limit is at least what the file has now.
+    /// Limits the file to a number of pages; a call that needs more fails with [`Error::Full`]. The limit is at least
+    /// the present number of pages.
     pub fn set_max_pages(&mut self, pages: u32) -> Result<()> {
         Ok(self.connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))?)
     }
@@ -160,7 +161,7 @@ mod tests {
         now.store(seen.micros(), Ordering::Relaxed);
         assert!(database.fence(node, seen).unwrap());
 
-        // A day later it is forgotten.
+        // A day later it is deleted.
         database.sweep(Timestamp::EPOCH, 10).unwrap();
         assert_eq!(database.nodes().unwrap().len(), 1);
         now.store(seen.plus(Duration::from_secs(86_401)).micros(), Ordering::Relaxed);

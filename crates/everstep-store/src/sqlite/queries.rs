@@ -1,6 +1,6 @@
 //! The statements, one per file in `queries/sqlite`.
 
-/// The text of a query file, by its path without the ending.
+/// The text of a query file, by its path without the extension.
 macro_rules! query {
     ($name:literal) => {
         include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/queries/sqlite/", $name, ".sql"))

@@ -58,7 +58,7 @@ fn register(tx: &Connection, workflow: &NewWorkflow, version: u32) -> Result<Reg
     Ok(RegistrationOutcome::Registered)
 }
 
-/// Frees the number of a deleted version and those after it. Otherwise returns the style of one that is in use.
+/// Frees the number of a deleted version and those after it. Otherwise returns the style of a version that is in use.
 fn free_number(tx: &Connection, workflow: &NewWorkflow, version: u32, deleted: u32) -> Result<Option<String>> {
     let workspace = workflow.workspace.uuid().into_bytes();
     let in_use: Option<String> = tx

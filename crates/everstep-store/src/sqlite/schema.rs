@@ -118,7 +118,7 @@ mod tests {
         let rows: i64 = connection.query_row("select count(*) from good", (), |row| row.get(0)).unwrap();
         assert_eq!(rows, 0);
 
-        // Once it is repaired, the upgrade continues where the database is.
+        // After the repair, the upgrade continues from the last applied migration.
         migrations[2].sql = "create table half (id integer)";
         migrate(&mut connection, &migrations).unwrap();
         assert_eq!(history(&connection), ["1 good", "2 next", "3 broken"]);
@@ -130,7 +130,10 @@ mod tests {
         migrate(&mut connection, &SQLITE[..3]).unwrap();
         connection.execute_batch("update everstep_migrations set checksum = '1' where version = 2").unwrap();
         let reason = reason(migrate(&mut connection, SQLITE));
-        assert!(reason.contains("V2 (keys_and_settings) is not the one of this release"), "{reason}");
+        assert!(
+            reason.contains("V2 (keys_and_settings) of the database differs from that of this release"),
+            "{reason}"
+        );
         assert!(!has_table(&connection, "graves"));
     }
 

@@ -1,4 +1,4 @@
-//! A data folder that is open: one thread that writes, a few that read.
+//! An open data folder: one thread that writes, a few that read.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub fn open(folder: &Path, options: &Options) -> Result<Stores> {
 
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How many reads may run at the same time.
+    /// The number of reads that may run at the same time.
     pub readers: usize,
 }
 
@@ -32,8 +32,8 @@ impl Default for Options {
 
 /// A data folder with a SQLite database, locked for this process.
 pub struct SqliteStore {
-    // Dropped in this order: the last connection to close is the writer's, so that SQLite removes the files beside
-    // the database, and the folder is unlocked after that.
+    // Dropped in this order: the last connection to close is the writer's, so that SQLite removes the files beside the
+    // database, and the folder is unlocked after that.
     readers: Threads,
     writer: Threads,
     _folder: Folder,
@@ -41,8 +41,8 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens a data folder, which is created if it does not exist. Runs that are owned belonged to a process
-    /// that has ended; they are released.
+    /// Opens a data folder, which is created if it does not exist. Owned runs belonged to a process that has ended;
+    /// they are released.
     pub fn open(folder: &Path, options: &Options) -> Result<Self> {
         let folder = Folder::lock(folder)?;
         let path = folder.database();
@@ -77,7 +77,7 @@ impl SqliteStore {
         self.calls.load(Ordering::Relaxed)
     }
 
-    /// Does a call on the thread that writes.
+    /// Executes a call on the thread that writes.
     pub(super) async fn write<T: Send + 'static>(
         &self,
         call: impl FnOnce(&mut Database) -> Result<T> + Send + 'static,
@@ -86,7 +86,7 @@ impl SqliteStore {
         self.writer.call(call).await
     }
 
-    /// Does a call on one of the threads that read.
+    /// Executes a call on one of the threads that read.
     pub(super) async fn read<T: Send + 'static>(
         &self,
         call: impl FnOnce(&Database) -> Result<T> + Send + 'static,

@@ -1,4 +1,4 @@
-//! Threads that own a database each and receive calls from a channel.
+//! Threads that each own a database and receive calls from a channel.
 
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 
 type Call = Box<dyn FnOnce(&mut Database) + Send>;
 
-/// Threads with a database each. The next free thread executes a call, in the order of arrival.
+/// Threads, each with a database. The next free thread executes a call, in the order of arrival.
 ///
 /// Dropping it waits until all calls that were sent have finished.
 pub(super) struct Threads {
@@ -48,7 +48,7 @@ impl Threads {
         });
         let calls = self.calls.as_ref().expect("the channel is open until the threads are dropped");
         calls.send(call).map_err(|_| Error::Unavailable("its thread has stopped".to_owned()))?;
-        answer.await.map_err(|_| Error::Unavailable("its thread gave no answer".to_owned()))?
+        answer.await.map_err(|_| Error::Unavailable("its thread sent no reply".to_owned()))?
     }
 }
 
@@ -69,7 +69,7 @@ fn serve(mut database: Database, calls: &Mutex<Receiver<Call>>) {
         let Ok(call) = next else {
             return;
         };
-        // A panic must not end the thread: the transaction is rolled back, and the caller gets an error.
+        // A panic must not end the thread: the transaction is rolled back, and the caller receives an error.
         if panic::catch_unwind(AssertUnwindSafe(|| call(&mut database))).is_err() {
             tracing::error!("a call to the store panicked");
         }

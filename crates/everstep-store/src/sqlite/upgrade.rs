@@ -1,4 +1,4 @@
-//! Databases of the release before are opened with all that they hold, and it could go on with them.
+//! Databases of the previous release are opened with all their data, and the previous release could continue with them.
 
 use everstep_core::ids::{NodeId, RunId, WorkspaceId};
 use everstep_core::journal::Kind;
@@ -16,7 +16,7 @@ use crate::migrations::SQLITE;
 use crate::ports::{AccessStore, RunStore};
 use crate::workflows::Deletion;
 
-/// What the release before wrote, in its words.
+/// Rows as the previous release wrote them.
 const WRITTEN: &str = "
     insert into workflows (workspace, name, version, style, definition, digest, retention_days, created_at)
     values (x'00000000000000000000000000000001', 'orders', 1, 'graph', cast('{}' as blob), 'digest', 7, 1);
@@ -85,7 +85,7 @@ async fn a_database_of_the_release_before_is_found_whole() {
     }
     assert_eq!(database.list_workflows(HERE, None, 10).unwrap()[0].active_version, 1);
     assert_eq!(database.delete_workflow(HERE, "orders").unwrap(), Deletion::InUse(1));
-    // It goes on, and can be forked.
+    // The run continues, and can be forked.
     let node = NodeId::new(Timestamp::EPOCH, 1);
     database.join(node, std::time::Duration::from_secs(10), None).unwrap();
     assert_eq!(database.claim_runs(node, "", Timestamp::from_micros(5), 10).unwrap(), [run]);

@@ -10,7 +10,7 @@ use super::fixtures::Tables;
 /// A store without any data.
 pub struct FreshStore {
     pub stores: Stores,
-    /// The same database, for what no port reads.
+    /// The same database, for data that no port reads.
     pub tables: Tables,
     /// A temporary folder or database, removed after the test.
     pub guard: Box<dyn Any + Send>,
@@ -52,7 +52,7 @@ impl From<&FreshStore> for Arc<dyn ResourceStore> {
     }
 }
 
-/// Runs a test on threads of its own, so that calls really run at the same time.
+/// Runs a test on several threads, so that calls run at the same time.
 pub fn run(test: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)

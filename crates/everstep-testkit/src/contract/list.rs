@@ -86,7 +86,7 @@ macro_rules! contract_tests {
                     a_fenced_node_s_item_in_flight_is_seen_by_the_claimer_or_refused,
                 }
                 tick {
-                    a_tick_tells_the_time_and_all_nodes,
+                    a_tick_returns_the_time_and_all_nodes,
                     a_tick_claims_each_lane_up_to_its_room,
                     a_tick_claims_only_what_is_due,
                     a_tick_releases_what_the_next_one_claims,
@@ -163,9 +163,9 @@ macro_rules! contract_tests {
                 versions {
                     a_workflow_is_saved_as_versions,
                     the_digest_of_the_newest_version_is_that_version,
-                    the_active_version_changes_only_when_told,
+                    the_active_version_changes_only_on_request,
                     a_workflow_that_is_not_as_expected_is_left_alone,
-                    of_many_who_expect_nothing_one_saves,
+                    of_many_calls_that_expect_nothing_one_saves,
                     parallel_saves_get_versions_of_their_own,
                     parallel_saves_never_set_the_active_version_back,
                     an_older_version_can_be_made_active,

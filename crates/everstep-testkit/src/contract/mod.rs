@@ -1,12 +1,12 @@
 //! The promises of the store's ports, proved once for every backend.
 //!
-//! A backend writes `contract_tests!(fresh)`, where `fresh` is an async function that returns a [`FreshStore`],
-//! and gets one test per promise. Each test runs on a store of its own.
+//! A backend writes `contract_tests!(fresh)`, where `fresh` is an async function that returns a [`FreshStore`], and
+//! gets one test per promise. Each test runs on a separate store.
 //!
-//! `runs`, `workflows`, `access` and `resources` hold the promises of one port each; `stores` holds those that all
-//! ports share. A promise is a function; the type of its parameter says which part of the store it receives.
+//! `runs`, `workflows`, `access` and `resources` contain the promises of one port each; `stores` contains those that
+//! all ports share. A promise is a function; the type of its parameter shows which part of the store it receives.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 pub mod access;
 pub mod fixtures;

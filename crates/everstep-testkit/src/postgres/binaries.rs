@@ -1,11 +1,11 @@
-//! Where PostgreSQL's programs are, and who runs them.
+//! The location of PostgreSQL's programs, and the user that runs them.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// PostgreSQL refuses to run as root; then this user, whom its package makes, runs it.
+/// PostgreSQL does not run as root; then this user, which its package creates, runs it.
 const USER: &str = "postgres";
 
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl Binaries {
         Self { folder, user: is_root().then(user) }
     }
 
-    /// One of the programs, run by whoever may.
+    /// One of the programs, run by a permitted user.
     pub(super) fn command(&self, program: &str) -> Command {
         self.run(&self.folder.join(program))
     }
@@ -52,7 +52,7 @@ impl Binaries {
         command
     }
 
-    /// Gives a file or folder to whoever runs the server.
+    /// Makes the user of the server the owner of a file or folder.
     pub(super) fn own(&self, path: &Path) {
         if let Some((user, group)) = self.user {
             std::os::unix::fs::chown(path, Some(user), Some(group)).unwrap();
@@ -72,7 +72,10 @@ fn user() -> (u32, u32) {
     let users = fs::read_to_string("/etc/passwd").unwrap();
     let fields = users.lines().map(|line| line.split(':').collect::<Vec<_>>()).find(|fields| fields[0] == USER);
     let Some(fields) = fields else {
-        panic!("PostgreSQL does not run as root, and there is no user {USER:?}: apt-get install postgresql makes it");
+        panic!(
+            "PostgreSQL does not run as root, and the user {USER:?} does not exist: apt-get install postgresql \
+             creates it"
+        );
     };
     (fields[2].parse().unwrap(), fields[3].parse().unwrap())
 }

@@ -1,4 +1,4 @@
-//! A server: its folder, its settings, and its life.
+//! A server: its folder, its settings, and its processes.
 
 use std::fs;
 use std::io::Write;
@@ -13,7 +13,7 @@ use super::database::TestDatabase;
 use super::guard::Guard;
 use super::pooler::Pooler;
 
-/// Who administers a test's server. Nobody needs a password but `guarded`.
+/// The administrator of a test's server. Only `guarded` needs a password.
 const ADMIN: &str = "postgres";
 const SETTINGS: &str = "
 listen_addresses = '127.0.0.1'
@@ -29,12 +29,12 @@ host all guarded 127.0.0.1/32 scram-sha-256
 host all all 127.0.0.1/32 trust
 ";
 
-/// What a server does for what it was told to keep.
+/// The durability of a server's commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// It waits for the disk, as in earnest.
+    /// It waits for the disk, as in production.
     Synced,
-    /// It does not. For tests of what is promised, not of what survives a power cut.
+    /// It does not wait for the disk. For tests of promises other than the survival of a power failure.
     Fast,
 }
 
@@ -49,7 +49,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// The one server that most tests of a process share. Nobody stops it.
+    /// The one server that most tests of a process share. No test stops it.
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<Cluster> = OnceLock::new();
         SHARED.get_or_init(|| Self::start(Durability::Fast))
@@ -60,7 +60,7 @@ impl Cluster {
         Self::start_in(&std::env::temp_dir(), durability)
     }
 
-    /// Starts a server that keeps its files in a folder of its own in another: their disk is what it writes to.
+    /// Starts a server whose files are in a new folder inside `place`: its disk is the one that the server writes to.
     pub fn start_in(place: &Path, durability: Durability) -> Self {
         let binaries = Binaries::find();
         let place = place.canonicalize().unwrap_or_else(|error| panic!("{}: {error}", place.display()));
@@ -76,11 +76,11 @@ impl Cluster {
         cluster.configure(SETTINGS);
         cluster.configure(&format!("unix_socket_directories = '{}'", cluster.folder.display()));
         cluster.configure(match durability {
-            // After a crash it makes sure of its disk at once, not file by file.
+            // After a crash it synchronises the whole file system at once, not file by file.
             Durability::Synced => "recovery_init_sync_method = syncfs",
             Durability::Fast => "fsync = off\nfull_page_writes = off",
         });
-        // A free port may be taken before the server has it.
+        // Another process may use a free port before the server does.
         for _ in 0..10 {
             cluster.port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
             cluster.configure(&format!("port = {}", cluster.port));
@@ -97,17 +97,17 @@ impl Cluster {
         TestDatabase::create(self, format!("test_{number}"))
     }
 
-    /// How a program reaches a database of this server as its administrator.
+    /// The URL of a database of this server, for its administrator.
     pub fn url(&self, database: &str) -> String {
         self.url_at(self.port, database)
     }
 
-    /// As [`Cluster::url`], by way of something that listens on another port of this machine.
+    /// Like [`Cluster::url`], through a proxy that listens on another port of this machine.
     pub fn url_at(&self, port: u16, database: &str) -> String {
         format!("postgres://{ADMIN}@127.0.0.1:{port}/{database}")
     }
 
-    /// Puts PgBouncer in transaction mode before it, with further settings of its own.
+    /// Starts PgBouncer in transaction mode before the server, with further settings.
     pub fn pooler(&self, settings: &str) -> Pooler<'_> {
         Pooler::start(self, settings)
     }
@@ -116,12 +116,12 @@ impl Cluster {
         self.port
     }
 
-    /// Where it keeps its files, and its socket.
+    /// The folder of its files, and of its socket.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Does statements as the administrator. Returns the rows, with `|` between columns.
+    /// Executes statements as the administrator. Returns the rows, with `|` between columns.
     pub fn sql(&self, database: &str, statements: &str) -> Vec<String> {
         let mut psql = self.binaries.command("psql");
         psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-U", ADMIN, "-d", database, "-c", statements]);
@@ -130,13 +130,13 @@ impl Cluster {
         String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
     }
 
-    /// Adds settings, which hold from the next start.
+    /// Adds settings, which take effect at the next start.
     pub fn configure(&self, settings: &str) {
         let mut file = fs::OpenOptions::new().append(true).open(self.folder.join("data/postgresql.conf")).unwrap();
         writeln!(file, "{settings}").unwrap();
     }
 
-    /// Puts a file that only the server may read into its folder. Returns where it is.
+    /// Writes a file that only the server may read into its folder. Returns its path.
     pub fn keep(&self, name: &str, content: &[u8]) -> PathBuf {
         self.keep_in(&self.folder, name, content)
     }
@@ -157,7 +157,7 @@ impl Cluster {
         assert!(output.status.success(), "PostgreSQL does not start again:\n{}", self.log());
     }
 
-    /// Stops it in order: what is going on is broken off, what was committed is written.
+    /// Stops it in order: statements in progress are cancelled, committed data is written.
     pub fn stop(&self) {
         done(self.pg_ctl("stop").args(["-m", "fast"]));
     }
@@ -168,7 +168,7 @@ impl Cluster {
         self.start_again();
     }
 
-    /// Kills it, all its processes, without a chance to say anything.
+    /// Kills all its processes at once.
     pub fn kill(&self) {
         let file = self.folder.join("data/postmaster.pid");
         let pid = fs::read_to_string(&file).unwrap();
@@ -177,18 +177,18 @@ impl Cluster {
         processes.push(pid);
         let mut kill = Command::new("kill");
         kill.arg("-KILL").args(&processes);
-        // One that has just ended by itself is gone as well.
+        // A process that has just ended by itself is gone as well.
         let _ = kill.stderr(Stdio::null()).status().unwrap();
         while processes.iter().any(|pid| is_running(pid)) {
             std::thread::yield_now();
         }
-        // A dead process that nobody has noticed would keep the next one from starting.
+        // A zombie process would prevent the next start.
         for file in [file, self.folder.join(format!(".s.PGSQL.{}.lock", self.port))] {
             fs::remove_file(file).unwrap();
         }
     }
 
-    /// The end of what it has logged.
+    /// The end of its log.
     pub fn log(&self) -> String {
         let log = fs::read_to_string(self.folder.join("log")).unwrap_or_default();
         let lines: Vec<_> = log.lines().collect();
@@ -213,14 +213,14 @@ fn done(command: &mut Command) -> Output {
     output
 }
 
-/// The processes that one has started.
+/// The child processes of a process.
 fn children(pid: &str) -> Vec<String> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let children = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
     children.flat_map(|line| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).collect()
 }
 
-/// Whether a process does anything: one that is dead and waits to be noticed does not.
+/// Whether a process is running: a zombie is not.
 fn is_running(pid: &str) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     status.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['Z', 'X']))

@@ -2,7 +2,7 @@
 
 use super::cluster::Cluster;
 
-/// A fresh database. It is dropped with this value, also from under whoever still uses it.
+/// A fresh database. It is dropped with this value, even if connections to it are open.
 #[derive(Debug)]
 pub struct TestDatabase<'a> {
     cluster: &'a Cluster,
@@ -15,7 +15,7 @@ impl<'a> TestDatabase<'a> {
         Self { cluster, name }
     }
 
-    /// How a program reaches it, as its owner.
+    /// Its URL, for its owner.
     pub fn url(&self) -> String {
         self.cluster.url(&self.name)
     }
@@ -28,7 +28,7 @@ impl<'a> TestDatabase<'a> {
         self.cluster
     }
 
-    /// Does statements in it as the administrator. Returns the rows, with `|` between columns.
+    /// Executes statements in it as the administrator. Returns the rows, with `|` between columns.
     pub fn sql(&self, statements: &str) -> Vec<String> {
         self.cluster.sql(&self.name, statements)
     }
@@ -36,7 +36,7 @@ impl<'a> TestDatabase<'a> {
 
 impl Drop for TestDatabase<'_> {
     fn drop(&mut self) {
-        // A test that fails may have stopped the server; it must fail for its own reason.
+        // A failing test may have stopped the server; the test must fail for its own reason.
         let drop = || self.cluster.sql("postgres", &format!("drop database if exists {} with (force)", self.name));
         let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(drop));
     }

@@ -1,11 +1,11 @@
-//! Ends a server with the process that started it, however that ends.
+//! Ends a server with the process that started it, however that process ends.
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
-/// Waits until its input ends, which is when nobody holds its other end any more.
-/// Then stops the server at once, waits until it is gone, and removes the folder.
+/// Waits until its standard input ends, which happens when no process holds its other end. Then stops the server at
+/// once, waits until it has ended, and removes the folder.
 const SCRIPT: &str = r#"
 trap '' HUP INT TERM
 read -r _
@@ -20,7 +20,7 @@ fi
 rm -rf "$1"
 "#;
 
-/// While it lives, so does the server. The kernel tells the watcher about its end, even after a kill.
+/// The server runs as long as this value exists. The kernel notifies the watcher of its end, even after a kill.
 #[derive(Debug)]
 pub(super) struct Guard {
     watcher: Child,
@@ -36,7 +36,7 @@ impl Guard {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            // What is typed into a terminal must not end it before its time.
+            // Input from a terminal must not end it early.
             .process_group(0)
             .spawn()
             .unwrap();

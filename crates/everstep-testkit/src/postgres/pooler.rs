@@ -1,4 +1,4 @@
-//! PgBouncer before a server: few connections there, shared by many clients, each for one transaction at a time.
+//! PgBouncer before a server: few connections to it, shared by many clients, each for one transaction at a time.
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};
@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use super::cluster::Cluster;
 
-/// Where Debian puts it, and others.
+/// Its paths on Debian and on other systems.
 const PLACES: &[&str] = &["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer", "/usr/local/bin/pgbouncer"];
-/// So few that clients must share them.
+/// So few connections that clients must share them.
 const SETTINGS: &str = "
 pool_mode = transaction
 default_pool_size = 4
@@ -60,12 +60,12 @@ impl<'a> Pooler<'a> {
         pooler
     }
 
-    /// How a program reaches a database through it.
+    /// The URL of a database through the pooler.
     pub fn url(&self, database: &str) -> String {
         self.cluster.url_at(self.port, database)
     }
 
-    /// What it has logged.
+    /// Its log.
     pub fn log(&self) -> String {
         fs::read_to_string(self.folder.join("log")).unwrap_or_default()
     }
@@ -73,7 +73,7 @@ impl<'a> Pooler<'a> {
 
 impl Drop for Pooler<'_> {
     fn drop(&mut self) {
-        // It may be gone already.
+        // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
         let _ = fs::remove_dir_all(&self.folder);

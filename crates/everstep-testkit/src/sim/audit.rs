@@ -16,7 +16,7 @@ use super::judge::signals_in;
 use super::ledger::{Fate, Ledger};
 use super::store::SimStore;
 
-/// A request, and what its sender was told.
+/// A request, and the response that its sender received.
 #[derive(Clone)]
 pub(super) struct AuditedRequest {
     asked: Asked,
@@ -85,7 +85,7 @@ impl Client {
 }
 
 impl Ledger {
-    /// Records what the sender of a request was told.
+    /// Records the response that the sender of a request received.
     pub(super) fn answer_audited(&mut self, row: Uuid, fate: Fate) {
         if let Some(request) = self.audited.get_mut(&row) {
             request.fate = fate;

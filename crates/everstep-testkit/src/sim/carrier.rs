@@ -1,4 +1,4 @@
-//! The way between a worker and a server: requests, answers and what becomes of them.
+//! The connection between a worker and a server: requests, replies and their faults.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,18 +12,18 @@ use super::executor::OUTSIDE;
 use super::server::Server;
 use super::worker::{Link, Worker};
 
-/// How long a server holds a poll that has nothing to return.
+/// The time for which a server holds a poll without a message.
 const POLL_WAIT: Duration = Duration::from_secs(4);
-/// How long a worker waits for a server's reply.
+/// The time for which a worker waits for a server's reply.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(6);
 
-/// What a server answers.
+/// The reply of a server.
 enum Answer {
     Messages(Vec<Arc<WorkerBatch>>),
     Gone,
 }
 
-/// What becomes of a request.
+/// The fate of a request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Fine,
@@ -33,7 +33,7 @@ enum Fate {
 }
 
 impl Worker {
-    /// Comes to some server and stays with it while it is there; and again.
+    /// Connects to some server and stays connected while it runs; repeatedly.
     pub(super) async fn live(self) {
         let sender = self.clone();
         self.executor.spawn(self.process, sender.send());
@@ -80,13 +80,13 @@ impl Worker {
                 Some(link)
             }
             Err(error) => {
-                self.executor.note(|| format!("{} is turned away: {error}", self.name));
+                self.executor.note(|| format!("{} is rejected: {error}", self.name));
                 None
             }
         }
     }
 
-    /// Sends what there is to report, a batch at a time.
+    /// Sends the reports, one batch at a time.
     async fn send(self) {
         loop {
             let wait = std::pin::pin!(self.executor.sleep(Duration::from_millis(500)));
@@ -129,7 +129,7 @@ impl Worker {
         Duration::from_millis(self.executor.with_random(|random| random.between(1, most)))
     }
 
-    /// Asks a server. `None` when no answer came.
+    /// Sends a request to a server. `None` if no reply arrived.
     async fn request<T, F>(&self, server: &Server, work: impl Fn(Engine) -> F + Send + 'static) -> Option<T>
     where
         T: Send + 'static,
@@ -147,7 +147,7 @@ impl Worker {
         let (answer, answered) = oneshot::channel();
         if fate != Fate::LostOnTheWay {
             let (executor, server) = (self.executor.clone(), server.clone());
-            // It arrives although its sender may be gone by then.
+            // It arrives although its sender may have ended by then.
             self.executor.spawn(OUTSIDE, async move {
                 executor.sleep(there).await;
                 let (clock, sleeper) = (executor.clone(), executor.clone());
@@ -181,7 +181,7 @@ impl Worker {
     }
 }
 
-/// What a server does with a poll.
+/// The server's side of a poll.
 async fn poll(engine: Engine, id: SessionId, seen: u64) -> Answer {
     let Some(session) = engine.session(WorkspaceId::DEFAULT, id) else { return Answer::Gone };
     engine.heard(&session);
@@ -196,20 +196,20 @@ async fn poll(engine: Engine, id: SessionId, seen: u64) -> Answer {
     if session.is_over() {
         return Answer::Gone;
     }
-    // What another poll of the same worker waits for is not taken away from it.
+    // A message that another poll of the same worker waits for is not taken from it.
     if session.is_carried_by(carrier) {
         messages.extend(session.next_batch());
     }
     Answer::Messages(messages)
 }
 
-/// What a server does with results.
+/// The server's side of reports.
 async fn results(engine: Engine, id: SessionId, seen: u64, batch: Vec<WorkerReport>) -> Answer {
     let Some(session) = engine.session(WorkspaceId::DEFAULT, id) else { return Answer::Gone };
     engine.heard(&session);
     session.seen(seen);
     engine.report(&session, batch);
-    // What is not answered by then is answered in a later message.
+    // A report without a reply by then gets its reply in a later message.
     let clock = Arc::clone(&engine.world().clock);
     let answered = std::pin::pin!(session.all_answered());
     future::select(answered, clock.sleep(POLL_WAIT)).await;

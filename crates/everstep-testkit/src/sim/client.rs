@@ -1,4 +1,4 @@
-//! People and programs: they start runs, signal, pause, resume, cancel, retry and look, at any server.
+//! People and programs: they start runs, signal, pause, resume, cancel, retry and read, at any server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use super::judge::{Judge, is_code};
 use super::ledger::{Fate, Signal};
 use super::server::Server;
 
-/// Somebody outside. Cheap to clone.
+/// A client. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Client {
     pub(super) executor: Executor,
@@ -35,7 +35,7 @@ impl Client {
         self.executor.sleep(Duration::from_millis(millis)).await;
     }
 
-    /// Starts one run and insists until it is answered, more than once if it likes.
+    /// Starts one run, and repeats the request until it is answered, and sometimes after that.
     pub(super) async fn start(self, name: String, version: Option<u32>, definitions: Arc<[(String, Value)]>, n: u64) {
         let key = format!("{name}-{n}");
         let allow_unserved = self.judge.is_scripted(&name);
@@ -58,7 +58,7 @@ impl Client {
                 for (name, definition) in &*definitions {
                     let published = engine.library().publish(WorkspaceId::DEFAULT, name, definition).await?;
                     if let Err(problems) = published {
-                        return Ok(Err(format!("a made graph is invalid: {problems:?}\n{definition}")));
+                        return Ok(Err(format!("a generated graph is invalid: {problems:?}\n{definition}")));
                     }
                 }
                 engine.start_run(start).await.map(Ok)
@@ -66,7 +66,7 @@ impl Client {
             let started = match answer.await {
                 Some(Ok(Ok(started))) => started,
                 Some(Ok(Err(text))) => return self.judge.store.ledger().violation(text),
-                // Whether it was started is not known; the key tells.
+                // It is not known whether the run was started; the key shows it.
                 Some(Err(_)) | None => continue,
             };
             answers += 1;
@@ -90,7 +90,7 @@ impl Client {
                     let mut ledger = self.judge.store.ledger();
                     ledger.followed.remove(&run);
                     if row.ended_at.is_none() {
-                        ledger.violation(format!("{run} is said to have ended and has not"));
+                        ledger.violation(format!("{run} was reported as ended and has not ended"));
                     }
                     return;
                 }
@@ -99,7 +99,7 @@ impl Client {
         }
     }
 
-    /// Does what people do to runs, all the time.
+    /// Sends random controls and signals to runs, all the time.
     pub(super) async fn act(self) {
         let slowest = if self.judge.store.ledger().is_shared { 2_000 } else { 5_000 };
         loop {
@@ -126,7 +126,7 @@ impl Client {
         }
     }
 
-    /// Meddles with runs in the moment they go on.
+    /// Sends inputs to runs at the moment when they continue.
     pub(super) async fn meddle(self) {
         let bother = Arc::clone(&self.judge.store.ledger().bother);
         loop {
@@ -149,8 +149,8 @@ impl Client {
         }
     }
 
-    /// In the calm nobody touches a run that does not wait for a person: it must go on by itself. A child that its
-    /// parent has left must be cancelled.
+    /// In the calm no client touches a run that does not wait for a person: it must continue without inputs. A child
+    /// that its parent has left must be cancelled.
     fn is_wanted(&self, row: &RunRow) -> bool {
         (row.status == Status::Paused || !self.waits(row.id).is_empty()) && !self.judge.is_left(row).unwrap_or(false)
     }
@@ -159,14 +159,14 @@ impl Client {
         let luck = self.executor.with_random(|random| random.below(100));
         let input = match (row.status, luck) {
             (Status::Completed | Status::Cancelled, _) => return,
-            // A failed child has told its parent.
+            // A failed child has notified its parent.
             (Status::Failed, 0..20) if !is_calm && row.parent.is_none() => Input::Retry,
             (Status::Failed, _) => return,
             (Status::Paused, 0..40) => Input::Resume,
             (Status::Paused, _) if is_calm => Input::Resume,
             (_, 0..3) if !is_calm => Input::Cancel { reason: Some("no longer wanted".into()) },
             (_, 3..5) if !is_calm => {
-                // Somebody thinks better of it, perhaps before it was done.
+                // The caller stops waiting, perhaps before the request is done.
                 self.send(row.id, Input::Pause { reason: None });
                 Input::Resume
             }
@@ -183,7 +183,7 @@ impl Client {
         self.send(row.id, input);
     }
 
-    /// Looks at what a server holds of a run.
+    /// Inspects the state that a server holds of a run.
     async fn inspect(self, run: RunId) {
         let state = self.server().ask(|engine| async move { engine.inspect(run).await }).await.flatten();
         if let Some(state) = state
@@ -193,7 +193,7 @@ impl Client {
         }
     }
 
-    /// Sends an input that may be lost: people try again.
+    /// Sends an input that may be lost: clients try again.
     fn send(&self, run: RunId, input: Input) {
         let client = self.clone();
         self.executor.spawn(OUTSIDE, async move {
@@ -201,14 +201,14 @@ impl Client {
             let is_cancel = matches!(input, Input::Cancel { .. });
             client.deliver(run, input, None).await;
             if is_cancel && client.executor.chance(50) {
-                // A result that comes after the end.
+                // A result that arrives after the end.
                 let late = client.judge.store.ledger().results.iter().rfind(|(of, _)| *of == run).cloned();
                 if let Some((_, result)) = late {
                     client.deliver(run, result, None).await;
                 }
             }
             if is_retry {
-                // An inbox signal to the failed run was lost; its wait, opened again, gets another.
+                // An inbox signal to the failed run was lost; its wait, opened again, receives another.
                 client.judge.store.ledger().inbox_signals.retain(|(of, _)| *of != run);
             }
         });
@@ -231,7 +231,7 @@ impl Client {
             let input = if keeps { Input::BufferedSignal { event, payload } } else { Input::Signal { event, payload } };
             let fate = match self.deliver(run, input, Some(number.to_string())).await {
                 Fate::Accepted => Fate::Accepted,
-                // What was sent before may arrive yet.
+                // An earlier request may still arrive.
                 Fate::Nothing if was_unknown => Fate::Unknown,
                 fate => fate,
             };
@@ -246,7 +246,7 @@ impl Client {
         }
     }
 
-    /// Has any server deliver an input. Who is told that nobody waits is told the truth.
+    /// Delivers an input through any server. A reply that no wait is open must be true.
     async fn deliver(&self, run: RunId, input: Input, key: Option<String>) -> Fate {
         let server = self.server();
         let is_signal = matches!(input, Input::Signal { .. } | Input::BufferedSignal { .. });
@@ -265,7 +265,7 @@ impl Client {
             Some(Ok(Reply::Ignored(_) | Reply::Refused { .. })) => {
                 let still = self.waits(run);
                 if let Some(step) = waited.iter().find(|step| still.contains(step)) {
-                    let text = format!("{run}: a signal was turned away although {step} waits for it");
+                    let text = format!("{run}: a signal was ignored although {step} waits for it");
                     self.judge.store.ledger().violation(text);
                 }
                 Fate::Nothing

@@ -1,4 +1,4 @@
-//! Polls futures one at a time, in an order that the seed decides, on a clock that only moves when nothing is ready.
+//! Polls futures one at a time, in an order that the seed decides, on a clock that moves only when nothing is ready.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
@@ -14,13 +14,13 @@ use super::random::SeededRng;
 
 type BoxFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Whose task it is. Process 0 is the world outside, which never crashes.
+/// The process of a task. Process 0 is the world outside, which never crashes.
 pub(super) type Process = u64;
 
 /// The process of the world outside, of the wire and of the database.
 pub(super) const OUTSIDE: Process = 0;
 
-/// Where virtual time begins.
+/// The beginning of virtual time.
 pub(super) const BEGIN: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
 #[derive(Clone)]
@@ -33,7 +33,7 @@ struct Core {
     processes: Process,
     tasks: BTreeMap<u64, Task>,
     ready: Arc<Mutex<BTreeSet<u64>>>,
-    /// Processes that are not polled for now.
+    /// Processes that are not polled at present.
     asleep: BTreeSet<Process>,
     timers: BTreeMap<(Timestamp, u64), Waker>,
     polls: u64,
@@ -58,7 +58,7 @@ impl Wake for TaskWaker {
     }
 }
 
-/// What a step of the executor came to.
+/// The result of a step of the executor.
 pub(super) enum Step {
     Polled,
     /// Time has moved.
@@ -95,7 +95,7 @@ impl Executor {
         self.core().polls
     }
 
-    /// Asks the seed.
+    /// Draws from the seed.
     pub(super) fn with_random<T>(&self, ask: impl FnOnce(&mut SeededRng) -> T) -> T {
         ask(&mut self.core().random)
     }
@@ -125,7 +125,7 @@ impl Executor {
         core.ready.lock().expect("one thread").insert(id);
     }
 
-    /// A number that no process had.
+    /// A process number that was not used before.
     pub(super) fn new_process(&self) -> Process {
         let mut core = self.core();
         core.processes += 1;
@@ -171,7 +171,7 @@ impl Executor {
         Step::Polled
     }
 
-    /// Polls no task of a process until it is woken. Time goes on without it.
+    /// Stops polling the tasks of a process until it is woken. Time continues without it.
     pub(super) fn put_to_sleep(&self, process: Process) {
         self.core().asleep.insert(process);
     }
@@ -180,7 +180,7 @@ impl Executor {
         self.core().asleep.remove(&process);
     }
 
-    /// Ends every task of a process, wherever it is.
+    /// Ends every task of a process at once.
     pub(super) fn kill(&self, process: Process) {
         let dead: Vec<_> = {
             let mut core = self.core();
@@ -213,7 +213,7 @@ impl Executor {
         self.sleep_until(self.now().plus(duration)).await;
     }
 
-    /// Lets others go first, a few times.
+    /// Yields to other tasks, a few times.
     pub(super) async fn waver(&self) {
         for _ in 0..self.with_random(|random| random.below(3)) {
             Yield(false).await;
@@ -282,7 +282,7 @@ impl Future for Yield {
 pub(super) struct Ports {
     pub(super) executor: Executor,
     pub(super) process: Process,
-    /// Microseconds that its machine's clock is ahead.
+    /// Microseconds by which its machine's clock is ahead.
     pub(super) skew: Arc<AtomicI64>,
 }
 

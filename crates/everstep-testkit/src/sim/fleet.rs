@@ -1,4 +1,4 @@
-//! The workers of a simulation, and what happens to them.
+//! The workers of a simulation, and their faults.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::server::Server;
 use super::store::SimStore;
 use super::worker::Worker;
 
-/// Places in which workers run. Cheap to clone.
+/// Slots in which workers run. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Fleet {
     executor: Executor,
@@ -29,7 +29,7 @@ impl Fleet {
         Self { executor, store, servers, scripts, places: Arc::new(Mutex::new(places)), born: Arc::default() }
     }
 
-    /// Starts a worker in a place, if none runs there.
+    /// Starts a worker in a slot, if none runs there.
     fn boot(&self, place: usize) {
         let mut places = self.places.lock().expect("one thread");
         if places[place].is_some() {
@@ -40,7 +40,7 @@ impl Fleet {
             *born += 1;
             *born
         };
-        // Some serve only a part; in the calm everybody serves all.
+        // Some serve only a part; in the calm every worker serves all.
         let is_calm = self.store.ledger().is_calm;
         let all: Vec<_> = self.scripts.keys().cloned().collect();
         let some =
@@ -74,13 +74,13 @@ impl Fleet {
         }
     }
 
-    /// From a blink to three leases.
+    /// From an instant to three leases.
     fn a_while(&self) -> Duration {
         let lease = self.store.ledger().worker_lease.as_millis() as u64;
         Duration::from_millis(self.executor.with_random(|random| random.between(1, lease * 3)))
     }
 
-    /// Something happens to a worker: it dies, it leaves, or it is not heard of for a while.
+    /// A fault of a worker: it dies, it leaves, or it is silent for some time.
     pub(super) fn strike(&self) {
         let (place, worker) = {
             let places = self.places.lock().expect("one thread");
@@ -127,13 +127,13 @@ impl Fleet {
         }
     }
 
-    /// The storm is over: all of them are there and serve everything.
+    /// The storm has ended: all workers run and serve everything.
     pub(super) fn calm(&self) {
         let places = self.places.lock().expect("one thread").len();
         for place in 0..places {
             let worker = self.places.lock().expect("one thread")[place].clone();
             match worker {
-                // The first serves all, and goes on where it is.
+                // The first serves all, and continues where it is.
                 Some(worker) if place == 0 && !worker.has_declined() => self.executor.awaken(worker.process),
                 _ => {
                     self.bury(place);

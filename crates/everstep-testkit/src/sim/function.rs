@@ -11,35 +11,35 @@ use super::scripts::{self, Demand, End, EndOutcome, Ends, Op};
 
 pub(super) struct Function {
     pub(super) turn: Turn,
-    /// The last entry that it was told of.
+    /// The last entry that it has received.
     pub(super) seq: u64,
     pub(super) ends: Ends,
     pub(super) steps: BTreeMap<StepKey, Status>,
-    /// The entry up to which it has said that it only waits.
+    /// The entry up to which it has reported that it only waits.
     blocked: Option<u64>,
     has_ended: bool,
-    /// Whether the worker has its turn in the session that it has now. Until then it may have missed something.
+    /// Whether the worker holds its turn in its present session. Until then it may have missed messages.
     is_confirmed: bool,
 }
 
-/// A step that has not come to its end.
+/// A step that has not ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Status {
     /// As this attempt.
     Running(u32),
     /// Under this number, as this attempt.
     Reported(u64, u32),
-    /// A wake will come.
+    /// A wake will arrive.
     Open,
-    /// It may be tried as this attempt.
+    /// It may be retried as this attempt.
     Retry(u32),
 }
 
-/// What a function does next.
+/// The next action of a function.
 pub(super) enum Next {
     /// It has returned, or thrown.
     Ended(Report),
-    /// It has come to these steps, each to be tried as an attempt.
+    /// It has reached these steps, each to be tried as an attempt.
     Steps(Vec<(StepKey, Demand, u32)>),
     Nothing,
 }
@@ -50,7 +50,7 @@ impl Function {
         Self { turn: turn.clone(), seq: turn.seq, ends, steps, blocked: None, has_ended: false, is_confirmed: true }
     }
 
-    /// A step has come to its end, which never changes.
+    /// A step has ended, and its end never changes.
     fn settle(&mut self, step: &StepKey, seq: u64, outcome: EndOutcome) -> Result<(), String> {
         self.steps.remove(step);
         let end = End { seq, outcome };
@@ -60,7 +60,7 @@ impl Function {
         }
     }
 
-    /// Is told what the journal knows of a step.
+    /// Receives the journal's record of a step.
     pub(super) fn learn(&mut self, known: &StepRecord) -> Result<(), String> {
         self.seq = self.seq.max(known.seq);
         let outcome = match &known.outcome {
@@ -70,7 +70,7 @@ impl Function {
             StepOutcome::Resolved { payload } => EndOutcome::Signal(payload.value().clone()),
             StepOutcome::TimedOut => EndOutcome::TimedOut,
             StepOutcome::Retry { attempt } => {
-                // Whoever tries it already has been told before.
+                // A step that is being retried was reported before.
                 let is_tried = match self.steps.get(&known.step) {
                     Some(Status::Running(tried) | Status::Reported(_, tried) | Status::Retry(tried)) => {
                         tried >= attempt
@@ -93,7 +93,7 @@ impl Function {
     /// A report of its own is in the journal.
     pub(super) fn acked(&mut self, n: u64, report: &Report, seq: Option<u64>) -> Result<(), String> {
         self.seq = seq.map_or(self.seq, |seq| self.seq.max(seq));
-        // Without a seq the step was known before. While the turn is not confirmed, earlier entries must come first.
+        // Without a seq the step was known before. While the turn is not confirmed, earlier entries must arrive first.
         if let (Report::Completed { step, output, .. }, Some(seq), true) = (report, seq, self.is_confirmed) {
             return self.settle(step, seq, EndOutcome::Gave(output.value().clone()));
         }
@@ -158,8 +158,8 @@ impl Function {
         self.is_confirmed
     }
 
-    /// The last entry that it was told of, if it only waits for what the journal knows, or will once it has taken these
-    /// reports, and has not said so.
+    /// The last entry that it has received, if it only waits for steps that are open in the journal, or will do so
+    /// after these reports, and has not reported that.
     pub(super) fn block(&mut self, on_their_way: &BTreeSet<u64>) -> Option<u64> {
         let only_waits = self.steps.values().all(|status| match status {
             Status::Open => true,

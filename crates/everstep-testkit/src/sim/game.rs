@@ -55,7 +55,7 @@ pub(super) fn play(seed: u64, options: &Options) -> Result<SeedSummary, Box<Seed
         .map_err(|message| Box::new(SeedFailure { seed, nodes, code, message, trace: executor.take_trace() }))
 }
 
-/// One server alone in every other seed, else two to four.
+/// One server alone in every second seed, else two to four.
 fn mixed(seed: u64) -> usize {
     if seed.is_multiple_of(2) { 1 } else { 2 + (seed / 2 % 3) as usize }
 }
@@ -120,7 +120,7 @@ impl Game {
             fleet.boot_all();
             self.start_code(&client, &child, runs_max);
         }
-        // Of code alone, or of both.
+        // Only code workflows, or both styles.
         let workflows =
             if self.fleet.is_some() { self.executor.with_random(|random| random.below(2)) as u64 } else { workflows };
         for index in 0..workflows {
@@ -218,11 +218,11 @@ impl Game {
             (ledger.started.len(), ledger.runs())
         };
         let followed = self.store.ledger().followed.clone();
-        let mut lines = vec![format!("{started} of {} were started, {followed:?} are waited for", self.planned)];
+        let mut lines = vec![format!("{started} of {} were started, {followed:?} are still followed", self.planned)];
         for run in runs {
             let Ok(row) = self.judge.row(run) else { continue };
             if row.ended_at.is_none() {
-                let owner = row.owner.map_or("nobody".to_owned(), |owner| owner.to_string());
+                let owner = row.owner.map_or("no node".to_owned(), |owner| owner.to_string());
                 let parent = row.parent.map(|parent| format!(", started by {parent}")).unwrap_or_default();
                 lines.push(format!("{run} is {}, owned by {owner}, wakes {}{parent}", row.status, row.wake_at));
                 lines.push(show(&self.judge.journal(run).unwrap_or_default()));
@@ -232,7 +232,7 @@ impl Game {
     }
 }
 
-/// Longer than any delay or timeout in a made graph: a run that writes nothing for so long is stranded.
+/// Longer than any delay or timeout in a generated graph: a run that writes nothing for this time is stranded.
 fn longest_rest(is_shared: bool) -> Duration {
     Duration::from_secs(if is_shared { 40 } else { 600 })
 }

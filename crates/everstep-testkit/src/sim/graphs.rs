@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::random::SeededRng;
 
-/// An edge still without a target: a node and the handle it leaves by.
+/// An edge without a target: a node and its handle.
 type Exit = (String, &'static str);
 
 struct Maker<'a> {
@@ -16,7 +16,7 @@ struct Maker<'a> {
     is_child: bool,
 }
 
-/// The name of the workflow that others run.
+/// The name of the workflow that others call.
 pub(super) const CHILD: &str = "child";
 
 /// A definition with up to about twenty nodes: tasks, pure nodes, delays, waits, child runs, branches, joins, loops and
@@ -26,7 +26,7 @@ pub(super) fn make(random: &mut SeededRng, is_brief: bool) -> Value {
     build(Maker { random, nodes: Vec::new(), edges: Vec::new(), budget, is_brief, is_child: false })
 }
 
-/// A small definition that others run. It runs no others.
+/// A small definition that others call. It calls no others.
 pub(super) fn make_child(random: &mut SeededRng, is_brief: bool) -> Value {
     build(Maker { random, nodes: Vec::new(), edges: Vec::new(), budget: 3, is_brief, is_child: true })
 }
@@ -55,7 +55,7 @@ impl Maker<'_> {
     }
 
     fn last(&mut self) -> &mut Value {
-        self.nodes.last_mut().expect("a node was just made")
+        self.nodes.last_mut().expect("a node was just added")
     }
 
     fn connect(&mut self, exits: &[Exit], to: &str) {
@@ -99,7 +99,7 @@ impl Maker<'_> {
     }
 
     fn delay(&mut self) -> (String, Vec<Exit>) {
-        // Short ones stay in memory, long ones park the run.
+        // Short delays stay in memory, long ones park the run.
         let config = match self.random.below(3) {
             0 => json!({"delayMs": self.random.between(0, 900)}),
             _ if self.is_brief => json!({"delaySeconds": self.random.between(1, 6)}),
@@ -111,7 +111,7 @@ impl Maker<'_> {
     }
 
     fn wait(&mut self, depth: usize) -> (String, Vec<Exit>) {
-        // A person repeats the signal; an inbox signal comes once.
+        // A person repeats the signal; an inbox signal arrives once.
         let is_inbox_signal = depth == 0 && self.random.chance(50);
         let id = self.node("wait", "wait", json!({"event": if is_inbox_signal { "inbox" } else { "person" }}));
         let mut exits = vec![(id.clone(), "success")];

@@ -1,4 +1,4 @@
-//! The acting kind of simulated workflows. It also watches the engine.
+//! The task kind of simulated workflows. It also observes the engine.
 
 use std::time::Duration;
 
@@ -35,8 +35,8 @@ impl Act {
             title: "Act",
             group: "Test",
             icon: "zap",
-            summary: "Does something that takes time and may fail.",
-            output: "Whatever the step was told to give.",
+            summary: "Performs work that takes time and may fail.",
+            output: "The output in the config of the step.",
             schema: Schema::built_in(&json!({})),
             examples: Vec::new(),
             is_internal: true,
@@ -46,7 +46,7 @@ impl Act {
     }
 
     /// A task is performed only after its dispatch is durable, never twice under one attempt, and not by a node whose
-    /// lease is nearly over.
+    /// lease has nearly expired.
     fn watch(&self, task: &Task) {
         let journal = self.store.direct(|db| db.journal(task.run, 0, 100_000)).unwrap_or_default();
         let is_durable = journal.iter().any(|entry| {
@@ -64,7 +64,7 @@ impl Act {
             ledger.violation(format!("{run} {step} #{attempt} is performed twice"));
         }
         let machine = &ledger.machines[self.store.machine];
-        // Whoever was stalled between the look at the clock and the work cannot know.
+        // A process that was suspended between reading the clock and the work cannot know it.
         let was_stalled = machine.resumed_at == now || ledger.jumped_at == now;
         let silence = machine.heartbeat.map_or(Duration::MAX, |heartbeat| now.since(heartbeat));
         if ledger.is_shared && !was_stalled && silence > ledger.lease * 7 / 10 {

@@ -48,10 +48,10 @@ impl InboxSender {
                     has_sent = true;
                 }
             }
-            // Among many servers somebody else may be told, or nobody: all of them look by themselves.
-            let somebody = self.executor.with_random(|random| random.below(self.servers.len()));
+            // Of several servers another one may be notified, or none: all of them poll.
+            let notified = self.executor.with_random(|random| random.below(self.servers.len()));
             if has_sent && (!is_shared || self.executor.chance(50)) {
-                self.servers[somebody].accept(|engine| async move { engine.hinted(Hint::Inbox) });
+                self.servers[notified].accept(|engine| async move { engine.hinted(Hint::Inbox) });
             }
         }
     }
@@ -61,7 +61,7 @@ impl InboxSender {
         waits.into_iter().map(|(run, wait)| (run, wait.step, wait.event)).collect()
     }
 
-    /// Writes the signal in the item of a run of the sender's, as a child's end would.
+    /// Writes the signal in the item of a run of the sender, as the end of a child would.
     fn send(&self, to: RunId, event: &str) -> bool {
         let now = self.executor.now();
         let random =

@@ -1,4 +1,4 @@
-//! What must hold once a simulation is over.
+//! The conditions at the end of a simulation.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -23,7 +23,7 @@ use super::scripts::Scripts;
 use super::store::SimStore;
 use super::turns;
 
-/// Reads runs and judges them by the laws.
+/// Reads runs and checks them against the laws.
 pub(super) struct Judge {
     pub(super) store: SimStore,
     world: World,
@@ -48,7 +48,7 @@ impl Judge {
 
     pub(super) fn row(&self, run: RunId) -> Result<RunRow, String> {
         let row = self.store.direct(|db| db.get_run(WorkspaceId::DEFAULT, run)).map_err(|error| error.to_string())?;
-        row.ok_or_else(|| format!("{run} was answered as started and is not there"))
+        row.ok_or_else(|| format!("{run} was reported as started and does not exist"))
     }
 
     fn workflow(&self, row: &RunRow) -> Result<Arc<Workflow>, String> {
@@ -61,7 +61,7 @@ impl Judge {
             return Ok(Arc::new(Workflow { name, version, style: Style::Code, is_unsaved: false }));
         }
         let found = self.store.direct(|db| db.workflow(row.workspace, &row.workflow, Some(row.version)));
-        let found = found.map_err(|error| error.to_string())?.ok_or("the workflow is gone")?;
+        let found = found.map_err(|error| error.to_string())?.ok_or("the workflow does not exist")?;
         let graph = graph::load(found.definition.value(), &*self.world.handlers, &*self.world.evaluate)
             .map_err(|problems| format!("{problems:?}"))?;
         let workflow =
@@ -75,7 +75,7 @@ impl Judge {
         Ok(self.written(run)?.into_iter().map(|(_, entry)| entry).collect())
     }
 
-    /// A journal, with who wrote each entry.
+    /// A journal, with the writer of each entry.
     fn written(&self, run: RunId) -> Result<Vec<(NodeId, Entry)>, String> {
         let stored = self.store.direct(|db| db.journal(run, 0, 1_000_000)).map_err(|error| error.to_string())?;
         let read = |stored: everstep_store::StoredEntry| {
@@ -97,7 +97,7 @@ impl Judge {
         if folded == *held { Ok(()) } else { Err(format!("{}: the state is not the fold of its journal", held.run)) }
     }
 
-    /// Whether a run was started by one that waited for it and does so no longer.
+    /// Whether the parent of a run waited for it and no longer does.
     pub(super) fn is_left(&self, row: &RunRow) -> Result<bool, String> {
         let Some(parent) = row.parent else { return Ok(false) };
         let is_waited_for = |entry: &Entry| match &entry.event {
@@ -114,7 +114,7 @@ impl Judge {
         Ok(state.has_ended() || !state.open().any(is_child))
     }
 
-    /// A step has what its child came to.
+    /// A step has the result of its child.
     fn check_children(&self, run: RunId, journal: &[Entry]) -> Result<(), String> {
         let mut children = BTreeMap::new();
         for entry in journal {
@@ -146,7 +146,7 @@ impl Judge {
         Ok(())
     }
 
-    /// Judges all runs.
+    /// Checks all runs.
     pub(super) fn verdict(&self) -> Result<Judged, String> {
         let mut hasher = DefaultHasher::new();
         let mut entries = 0;
@@ -178,19 +178,19 @@ impl Judge {
         Ok(Judged { entries, digest: hasher.finish() })
     }
 
-    /// A run has ended by the laws.
+    /// Checks that a run has ended according to the laws.
     fn judge_run(&self, run: RunId, journal: &[Entry]) -> Result<(), String> {
         let row = self.row(run)?;
         let workflow = self.workflow(&row)?;
         let state = law::check(run, &workflow, journal, &*self.world.evaluate, false)
             .map_err(|fault| format!("{run}: {fault}\n{}", show(journal)))?;
         if !state.has_ended() || row.ended_at.is_none() || row.status != state.status() {
-            return Err(format!("{run} is {} and its row says {}", state.status(), row.status));
+            return Err(format!("{run} is {} and its row has {}", state.status(), row.status));
         }
         if is_code(&row) {
             let script = self.scripts.get(&(row.workflow.clone(), row.version));
             let script =
-                script.ok_or_else(|| format!("{run} is of {} {}, which is unknown", row.workflow, row.version))?;
+                script.ok_or_else(|| format!("{run} belongs to {} {}, which is unknown", row.workflow, row.version))?;
             turns::check(&self.store.ledger(), run, script, journal)
                 .map_err(|fault| format!("{fault}\n{}", show(journal)))?;
         }
@@ -211,18 +211,18 @@ pub(super) fn is_code(row: &RunRow) -> bool {
     row.lane.starts_with("code/")
 }
 
-/// Every entry was written by a commit that the database took, of the node that the entry names.
+/// Every entry was written by a commit that the database accepted, of the node that the entry names.
 fn check_writers(ledger: &Ledger, run: RunId, written: &[(NodeId, Entry)]) -> Result<(), String> {
     for (writer, entry) in written {
         let seen = ledger.writers.get(&(run, entry.seq));
         if seen != Some(writer) {
-            return Err(format!("{run}: entry {} is {writer}'s, and was written by {seen:?}", entry.seq));
+            return Err(format!("{run}: entry {} belongs to {writer}, and was written by {seen:?}", entry.seq));
         }
     }
     Ok(())
 }
 
-/// An attempt ends by what its handler did, or with the node that dispatched it; an outage costs none.
+/// An attempt ends with the result of its handler, or with the node that dispatched it; an outage costs no attempt.
 fn check_attempts(ledger: &Ledger, run: RunId, written: &[(NodeId, Entry)]) -> Result<(), String> {
     let mut open = BTreeMap::new();
     for (writer, entry) in written {
@@ -238,14 +238,14 @@ fn check_attempts(ledger: &Ledger, run: RunId, written: &[(NodeId, Entry)]) -> R
             Event::StepCompleted { step, .. } => _ = open.remove(step),
             Event::StepFailed { step, attempt, failure, .. } if open.remove(step).is_some() => {
                 let task = (run, step.clone(), *attempt);
-                let is_told = match failure.code.as_str() {
+                let is_explained = match failure.code.as_str() {
                     "UNLUCKY" | "BROKEN" => ledger.failed.contains(&task),
                     code::STEP_TIMEOUT => ledger.performed.contains(&task),
                     code::CRASH_LOOP => true,
                     _ => false,
                 };
-                if !is_told {
-                    return Err(format!("{run}: {step} #{attempt} failed by itself: {failure}"));
+                if !is_explained {
+                    return Err(format!("{run}: {step} #{attempt} failed without a cause: {failure}"));
                 }
             }
             _ => {}
@@ -254,7 +254,7 @@ fn check_attempts(ledger: &Ledger, run: RunId, written: &[(NodeId, Entry)]) -> R
     Ok(())
 }
 
-/// A signal that was accepted stands in the journal once; one of which nothing was written does not stand there.
+/// An accepted signal is in the journal once; a signal that was not written is not in it.
 fn check_signals(ledger: &Ledger, run: RunId, journal: &[Entry]) -> Result<(), String> {
     let mut seen = signals_in(journal);
     for (number, signal) in ledger.signals.iter().filter(|(_, signal)| signal.run == run) {
@@ -265,16 +265,16 @@ fn check_signals(ledger: &Ledger, run: RunId, journal: &[Entry]) -> Result<(), S
             Fate::Unknown => times <= 1,
         };
         if !is_right {
-            return Err(format!("{run}: signal {number}, answered {:?}, stands there {times} times", signal.fate));
+            return Err(format!("{run}: signal {number}, answered {:?}, is in the journal {times} times", signal.fate));
         }
     }
-    if seen.is_empty() { Ok(()) } else { Err(format!("{run}: signals that nobody sent: {seen:?}")) }
+    if seen.is_empty() { Ok(()) } else { Err(format!("{run}: signals that no client sent: {seen:?}")) }
 }
 
 /// The numbers of the signals in a journal, and how often each is there.
 pub(super) fn signals_in(journal: &[Entry]) -> BTreeMap<u64, usize> {
     let mut seen: BTreeMap<u64, usize> = BTreeMap::new();
-    // What a wait was given, a scope around it gives as well.
+    // The payload of a wait is also part of the output of the scope around it.
     let mut waits = BTreeSet::new();
     for entry in journal {
         match &entry.event {
@@ -284,7 +284,7 @@ pub(super) fn signals_in(journal: &[Entry]) -> BTreeMap<u64, usize> {
                     *seen.entry(number).or_default() += 1;
                 }
             }
-            // A signal that was kept is taken later, perhaps.
+            // A buffered signal may be taken later.
             Event::WaitResolved { by: Resolution::Signal { payload, buffered: None, .. }, .. }
             | Event::SignalBuffered { payload, .. } => {
                 if let Some(number) = payload.value().get("signal").and_then(serde_json::Value::as_u64) {
@@ -307,7 +307,7 @@ fn is_inbox_signal(event: &Event) -> bool {
     }
 }
 
-/// A journal's last entries, for people.
+/// The last entries of a journal, for people.
 pub(super) fn show(journal: &[Entry]) -> String {
     let from = journal.len().saturating_sub(12);
     let lines = journal[from..].iter().map(|entry| {

@@ -1,4 +1,4 @@
-//! What the world outside knows of a simulation: what it was told, what it broke, and what it has seen.
+//! The facts of a simulation outside the servers: replies, faults and observations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,27 +14,27 @@ use super::audit::AuditedRequest;
 use super::executor::{BEGIN, Process};
 
 pub(super) struct Ledger {
-    /// Whether the servers share their database, and how long a silent one is waited for.
+    /// Whether the servers share their database, and the lease of a node.
     pub(super) is_shared: bool,
     pub(super) lease: Duration,
-    /// How long a silent worker is waited for.
+    /// The lease of a worker.
     pub(super) worker_lease: Duration,
-    /// What workers' steps have given.
+    /// The outputs of workers' steps.
     pub(super) tokens: BTreeSet<(RunId, StepKey, u64)>,
-    /// Calls of a hundred that go wrong in each way.
+    /// The percentage of calls with each kind of fault.
     pub(super) fault_rate: usize,
     /// Runs by the key that they were started with.
     pub(super) started: BTreeMap<String, RunId>,
     /// Runs that runs have started.
     pub(super) children: BTreeSet<RunId>,
-    /// Runs that somebody waits for at some server.
+    /// Runs that a client follows at some server.
     pub(super) followed: BTreeSet<RunId>,
     pub(super) performed: BTreeSet<(RunId, StepKey, u32)>,
-    /// Attempts that handlers have failed.
+    /// Attempts that handlers failed.
     pub(super) failed: BTreeSet<(RunId, StepKey, u32)>,
-    /// Results that handlers have given, to be delivered again.
+    /// Results of handlers, to be delivered again.
     pub(super) results: Vec<(RunId, Input)>,
-    /// Signals that people sent, by what they say.
+    /// Signals that people sent, by their payloads.
     pub(super) signals: BTreeMap<u64, Signal>,
     /// Requests with a row of the audit, by the id of the row.
     pub(super) audited: BTreeMap<Uuid, AuditedRequest>,
@@ -42,36 +42,36 @@ pub(super) struct Ledger {
     pub(super) inbox_signals: BTreeSet<(RunId, StepKey)>,
     /// The number of signals that were sent through the inbox to each run.
     pub(super) inbox_signals_sent: BTreeMap<RunId, usize>,
-    /// Until when there is no room on the disk.
+    /// The end of the period in which the disk is full.
     pub(super) full_until: Option<Timestamp>,
     /// Waits for an inbox signal that were just opened: it is sent at once.
     pub(super) new_inbox_waits: Vec<(RunId, StepKey, String)>,
     pub(super) inbox_wait_opened: Arc<Notify>,
-    /// Runs that have just gone on: somebody meddles with them at once.
+    /// Runs that have just continued: a client sends inputs to them at once.
     pub(super) bothered: Vec<RunId>,
     pub(super) bother: Arc<Notify>,
     pub(super) machines: Vec<Machine>,
-    /// Every id that a process has learnt to be its own.
+    /// Every node id that a process has had.
     pub(super) members: BTreeMap<NodeId, Member>,
     /// When each fenced node was fenced.
     pub(super) fenced: BTreeMap<NodeId, Timestamp>,
     /// Which node wrote each entry.
     pub(super) writers: BTreeMap<(RunId, u64), NodeId>,
-    /// Until when nobody reaches the database.
+    /// The end of the period in which no server reaches the database.
     pub(super) outage_until: Timestamp,
-    /// Says that every way to the database is open again.
+    /// Notifies that all connections to the database work again.
     pub(super) mended: Arc<Notify>,
-    /// When time last passed without anybody noticing.
+    /// When time last jumped without a notification.
     pub(super) jumped_at: Timestamp,
     /// Until when a lease may last longer than it should, because the database's clock was set back.
     pub(super) set_back_until: Timestamp,
     pub(super) violations: Vec<String>,
     pub(super) faults: u32,
-    /// From then on nothing breaks any more, and every run must come to its end.
+    /// From then on there are no faults, and every run must end.
     pub(super) is_calm: bool,
 }
 
-/// A machine with the process that runs on it, as an onlooker sees them.
+/// A machine with its process, as an observer sees them.
 pub(super) struct Machine {
     pub(super) process: Process,
     pub(super) is_up: bool,
@@ -79,7 +79,7 @@ pub(super) struct Machine {
     pub(super) is_stopping: bool,
     pub(super) booted_at: Timestamp,
     pub(super) resumed_at: Timestamp,
-    /// Until when it does not reach the database.
+    /// The end of the period in which it does not reach the database.
     pub(super) cut_until: Timestamp,
     /// When a call of its tick last failed.
     pub(super) unsteady_at: Timestamp,
@@ -94,7 +94,7 @@ pub(super) struct Member {
     pub(super) process: Process,
     pub(super) joined_at: Timestamp,
     pub(super) died_at: Option<Timestamp>,
-    /// Whether it was asked to stop: then it performs nothing new.
+    /// Whether it was asked to stop: then it starts no task.
     pub(super) was_stopped: bool,
 }
 
@@ -104,7 +104,7 @@ pub(super) struct Signal {
     pub(super) fate: Fate,
 }
 
-/// What the sender of a signal was told.
+/// The reply that the sender of a signal received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     Accepted,
@@ -150,7 +150,7 @@ impl Ledger {
         }
     }
 
-    /// All runs that are known to be there.
+    /// All runs that are known to exist.
     pub(super) fn runs(&self) -> Vec<RunId> {
         self.started.values().chain(&self.children).copied().collect()
     }
@@ -159,12 +159,12 @@ impl Ledger {
         self.violations.push(text);
     }
 
-    /// Until when a machine does not reach the database.
+    /// The end of the period in which a machine does not reach the database.
     pub(super) fn cut_until(&self, machine: usize) -> Timestamp {
         self.machines[machine].cut_until.max(self.outage_until)
     }
 
-    /// Since when a machine has worked and reached the database; `None` while it does not.
+    /// Since when a machine has run and reached the database; `None` while it does not.
     pub(super) fn well_since(&self, machine: usize, now: Timestamp) -> Option<Timestamp> {
         let cut_until = self.cut_until(machine);
         let machine = &self.machines[machine];
@@ -177,7 +177,7 @@ impl Ledger {
         self.well_since(machine, now).map(|since| since.max(self.machines[machine].unsteady_at))
     }
 
-    /// The process on a machine is gone, and with it the nodes that it was.
+    /// The process on a machine has ended, and with it its nodes.
     pub(super) fn buried(&mut self, machine: usize, now: Timestamp) {
         let dead = &mut self.machines[machine];
         (dead.is_up, dead.is_paused, dead.is_stopping, dead.heartbeat) = (false, false, false, None);
@@ -196,7 +196,7 @@ impl Ledger {
         }
     }
 
-    /// Since when a node is none any more; `None` while it is.
+    /// Since when a node no longer exists; `None` while it does.
     pub(super) fn gone_since(&self, node: NodeId) -> Option<Timestamp> {
         let died_at = self.members.get(&node).and_then(|member| member.died_at);
         let fenced_at = self.fenced.get(&node).copied();

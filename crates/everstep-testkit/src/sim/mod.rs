@@ -10,7 +10,7 @@
 //! * `fleet` has the workers that run code workflows: `worker` is one of them, `carrier` and `socket` the ways to a server and back,
 //!   `scripts` are the functions that they run, and `turns` says what must hold of them.
 //! * `audit` has the requests with a row of the audit, and compares the rows with the journals.
-//! * `watch` and `judge` say what must hold, from what stands in the `ledger`.
+//! * `watch` and `judge` say what must hold, from the `ledger`.
 
 mod audit;
 mod carrier;
@@ -43,16 +43,16 @@ use everstep_core::planted::Bug;
 
 pub use random::SeededRng;
 
-/// What a simulation is made of.
+/// The parameters of a simulation.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Servers on one database. One is alone, as on SQLite; when it is not said, the seed decides.
+    /// Servers on one database. One is alone, as on SQLite; by default the seed decides.
     pub nodes: Option<usize>,
-    /// Whether workers run code workflows; when it is not said, the seed decides.
+    /// Whether workers run code workflows; by default the seed decides.
     pub code: Option<bool>,
-    /// Polls before a simulation that does not end is called stuck.
+    /// The number of polls after which a simulation that does not end is stuck.
     pub polls_max: u64,
-    /// Whether every poll and fault is kept for the report.
+    /// Whether every poll and fault is recorded for the report.
     pub has_trace: bool,
     /// A bug to plant (needs the feature `planted-bugs`).
     pub bug: Option<Bug>,
@@ -64,7 +64,7 @@ impl Default for Options {
     }
 }
 
-/// What happened in a seed that went well.
+/// The summary of a successful seed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeedSummary {
     pub seed: u64,
@@ -80,7 +80,7 @@ pub struct SeedSummary {
     pub digest: u64,
 }
 
-/// What a seed found.
+/// The failure of a seed.
 #[derive(Clone, Debug)]
 pub struct SeedFailure {
     pub seed: u64,

@@ -1,4 +1,4 @@
-//! The way from node to node: deliveries are refused, lost, late, or their answers are; hints are lost or late.
+//! The connection between nodes: requests are rejected, lost or late, or their replies are; hints are lost or late.
 
 use std::time::Duration;
 
@@ -16,11 +16,11 @@ pub(super) struct SimPeers {
     pub(super) directory: Directory,
 }
 
-/// What becomes of an input that is sent.
+/// The fate of an input that is sent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Fine,
-    /// Nobody takes the connection.
+    /// The connection is refused.
     Refused,
     LostOnTheWay,
     AnswerLost,
@@ -35,7 +35,7 @@ impl SimPeers {
         Duration::from_millis(self.executor.with_random(|random| random.between(from, to)))
     }
 
-    /// Now and then something takes longer.
+    /// Now and then a longer delay.
     fn delay(&self, percent: u64, most: u64) -> Duration {
         if self.executor.chance(percent) { self.millis(1, most) } else { Duration::ZERO }
     }
@@ -77,7 +77,7 @@ impl Peers for SimPeers {
         match future::select(answered, patience).await {
             Either::Left((Ok(answer), _)) => answer,
             Either::Left((Err(_), _)) | Either::Right(_) => {
-                self.executor.note(|| format!("an input to {} has no answer", peer.address));
+                self.executor.note(|| format!("an input to {} has no reply", peer.address));
                 Err(Error::OutcomeUnknown(peer.id))
             }
         }

@@ -1,6 +1,6 @@
 //! Random numbers from a seed.
 
-/// SplitMix64: small, quick, and the same everywhere.
+/// SplitMix64: small, fast, and the same on every platform.
 #[derive(Clone, Debug)]
 pub struct SeededRng(u64);
 
@@ -25,7 +25,7 @@ impl SeededRng {
         from + self.number() % (to - from + 1)
     }
 
-    /// True in `percent` of a hundred.
+    /// True in `percent` percent of the calls.
     pub fn chance(&mut self, percent: u64) -> bool {
         self.number() % 100 < percent
     }

@@ -1,7 +1,7 @@
 //! Functions of simulated code workflows: small programs that every worker has.
 //!
-//! What a function does next follows from its script and from how its steps came to their ends, in the order of the
-//! journal. So the judge can run it again, once all is over, and know what it had to come to.
+//! The next action of a function follows from its script and from the ends of its steps, in the order of the journal.
+//! So the judge can run it again at the end, and compute the expected result.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub(super) type Scripts = Arc<BTreeMap<(String, u32), Script>>;
 /// The name of the code workflow that others call.
 pub(super) const CHILD: &str = "code-child";
 
-/// One thing after the other. The function gives what each of them gave.
+/// Operations in sequence. The output of the function consists of their outputs.
 pub(super) type Script = Vec<Op>;
 
 #[derive(Clone, Debug)]
@@ -26,19 +26,19 @@ pub(super) enum Op {
     Step {
         name: String,
         demand: Demand,
-        /// Whether the function goes on when it fails.
+        /// Whether the function continues when it fails.
         is_caught: bool,
     },
-    /// Ends when all have, or one has failed.
+    /// Ends when all branches have ended, or one has failed.
     All(Vec<Script>),
-    /// Ends when one has; then a step is run whose name tells which.
+    /// Ends when one branch has; then a step runs whose name shows which.
     Race { name: String, branches: Vec<Script> },
 }
 
-/// What a step asks for.
+/// The demand of a step.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Demand {
-    /// The first attempts fail, as many as it says.
+    /// The given number of first attempts fail.
     Run {
         fails: u32,
         attempts: u32,
@@ -57,7 +57,7 @@ pub(super) enum Demand {
     },
 }
 
-/// How a step came to its end, and the entry that says so.
+/// How a step ended, and its entry.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct End {
     pub(super) seq: u64,
@@ -75,11 +75,11 @@ pub(super) enum EndOutcome {
 
 pub(super) type Ends = BTreeMap<StepKey, End>;
 
-/// Where a function is, given the ends of its steps.
+/// The position of a function, given the ends of its steps.
 pub(super) struct Played {
-    /// The steps that it has come to, ended or not.
+    /// The steps that it has reached, ended or not.
     pub(super) demands: BTreeMap<StepKey, Demand>,
-    /// What it returned, or the step whose failure it threw.
+    /// Its output, or the step whose failure it threw.
     pub(super) end: Option<Result<Value, StepKey>>,
 }
 
@@ -95,7 +95,7 @@ struct Player<'a> {
     demands: BTreeMap<StepKey, Demand>,
 }
 
-/// What a part of a function has come to, and with which entry.
+/// The result of a part of a function, and its entry.
 struct Ready {
     at: u64,
     result: Result<Value, StepKey>,
@@ -150,7 +150,7 @@ impl Player<'_> {
         let result = match &end.outcome {
             EndOutcome::Gave(value) | EndOutcome::Signal(value) => Ok(value.clone()),
             EndOutcome::Slept => Ok(Value::Null),
-            EndOutcome::TimedOut => Ok("nobody came".into()),
+            EndOutcome::TimedOut => Ok("no signal".into()),
             EndOutcome::Failed if is_caught => Ok(json!({"caught": name})),
             EndOutcome::Failed => Err(step),
         };
@@ -218,7 +218,7 @@ impl Maker<'_> {
                 ("run", Demand::Run { fails, attempts })
             }
             55..72 => {
-                // Short ones stay in memory, long ones park the run.
+                // Short sleeps stay in memory, long ones park the run.
                 let millis = match self.random.below(3) {
                     0 => self.random.between(0, 900),
                     1 => self.random.between(1_000, 6_000),
@@ -230,7 +230,7 @@ impl Maker<'_> {
             72..88 => {
                 let most = if self.is_brief { 6_000 } else { 90_000 };
                 let timeout = self.random.chance(50).then(|| self.random.between(500, most));
-                // A person repeats the signal; an inbox signal comes once, so that one wait at a time asks for it.
+                // A person repeats the signal; an inbox signal arrives once, so one wait at a time expects it.
                 let is_inbox_signal = depth == 0 && self.random.chance(50);
                 ("wait", Demand::Wait { event: if is_inbox_signal { "inbox" } else { "person" }, timeout })
             }
@@ -251,7 +251,7 @@ mod tests {
 
     use super::*;
 
-    /// The names of all steps that a function may come to.
+    /// The names of all steps that a function may reach.
     fn names(script: &[Op]) -> BTreeSet<String> {
         let mut all = BTreeSet::new();
         for op in script {
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_race_is_won_by_whoever_stands_first_in_the_journal() {
+    fn the_first_entry_in_the_journal_wins_a_race() {
         let script = [Op::Race { name: "r".to_owned(), branches: vec![vec![run("a"), run("b")], vec![run("c")]] }];
         assert_eq!(demanded(&script, &ends(&[])), ["a", "c"]);
         let first = ends(&[("a", 3, gave("A")), ("b", 4, gave("B")), ("c", 5, gave("C"))]);

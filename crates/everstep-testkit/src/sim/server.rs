@@ -1,4 +1,4 @@
-//! A server: a process on a machine. It is started, it stalls, and it dies.
+//! A server: a process on a machine. It is started, suspended and killed.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -17,13 +17,13 @@ use super::ledger::{Ledger, Machine};
 use super::peers::SimPeers;
 use super::store::SimStore;
 
-/// Who listens at which address.
+/// The server at each address.
 pub(super) type Directory = Arc<Mutex<BTreeMap<String, Server>>>;
 
 /// How long a caller waits for a server's reply.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// One machine and what runs on it. Cheap to clone.
+/// One machine and its process. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Server {
     pub(super) index: usize,
@@ -31,11 +31,11 @@ pub(super) struct Server {
     store: SimStore,
     directory: Directory,
     engine: Arc<Mutex<Option<Engine>>>,
-    /// Microseconds that the machine's clock is ahead.
+    /// Microseconds by which the machine's clock is ahead.
     skew: Arc<AtomicI64>,
 }
 
-/// The ports of a process, or of an onlooker.
+/// The ports of a process, or of an observer.
 pub(super) fn world(store: &SimStore, process: Process, skew: &Arc<AtomicI64>, peers: Arc<dyn Peers>) -> World {
     let ports = Arc::new(Ports { executor: store.executor.clone(), process, skew: Arc::clone(skew) });
     World {
@@ -69,7 +69,7 @@ impl Server {
         self.store.ledger.lock().expect("one thread")
     }
 
-    /// Asks something of the machine as it stands.
+    /// Reads or changes the machine's state.
     pub(super) fn machine<T>(&self, ask: impl FnOnce(&mut Machine) -> T) -> T {
         ask(&mut self.ledger().machines[self.index])
     }
@@ -82,13 +82,13 @@ impl Server {
         self.machine(|machine| machine.is_up && !machine.is_stopping)
     }
 
-    /// Starts a process. Alone it takes over whatever the one before left; among others it is just another node.
+    /// Starts a process. Alone it takes over the runs of the process before it; among others it is another node.
     pub(super) fn boot(&self) {
         if self.machine(|machine| machine.is_up) {
             return;
         }
         let process = self.executor.new_process();
-        // A restarted process may find its clock ahead or behind.
+        // The clock of a restarted process may be ahead or behind.
         self.shift_clock();
         let is_shared = self.ledger().is_shared;
         let peers: Arc<dyn Peers> = if is_shared {
@@ -149,13 +149,13 @@ impl Server {
         Options { park_after: Duration::from_millis(self.executor.with_random(|r| r.between(500, 3_000))), ..options }
     }
 
-    /// The machine's clock is set anew, up to half a minute off.
+    /// Sets the machine's clock, up to half a minute off.
     pub(super) fn shift_clock(&self) {
         let skew = self.executor.with_random(|random| random.between(0, 60_000_000)) as i64 - 30_000_000;
         self.skew.store(skew, Ordering::Relaxed);
     }
 
-    /// Has the server's process do something, as it would for a request: lost if it dies. `None` when no answer came.
+    /// Makes the server's process execute a request: lost if it dies. `None` if no reply arrived.
     pub(super) async fn ask<T, F>(&self, request: impl FnOnce(Engine) -> F) -> Option<T>
     where
         T: Send + 'static,
@@ -169,7 +169,7 @@ impl Server {
         }
     }
 
-    /// As [`Server::ask`], for as long as the process lives.
+    /// Like [`Server::ask`], for as long as the process lives.
     pub(super) async fn ask_patiently<T, F>(&self, request: impl FnOnce(Engine) -> F) -> Option<T>
     where
         T: Send + 'static,
@@ -184,7 +184,7 @@ impl Server {
         answered.await.ok()
     }
 
-    /// Stops polling the process for a while: it knows nothing of it.
+    /// Stops polling the process for some time, without its knowledge.
     pub(super) fn pause(&self, time: Duration) {
         let process = self.machine(|machine| {
             machine.is_paused = true;
@@ -207,7 +207,7 @@ impl Server {
             (machine.is_paused, machine.resumed_at) = (false, now);
             machine.process
         });
-        self.executor.note(|| format!("server {} goes on", self.index));
+        self.executor.note(|| format!("server {} continues", self.index));
         self.executor.awaken(process);
     }
 
@@ -219,7 +219,7 @@ impl Server {
         let (server, (stopped, has_stopped)) = (self.clone(), oneshot::channel());
         self.executor.note(|| format!("server {} is stopped", self.index));
         self.executor.spawn(process, async move {
-            // Whether it could say good-bye makes no difference.
+            // Whether it could leave in order makes no difference.
             let _ = engine.stop(Duration::from_secs(2)).await;
             drop(engine);
             let _ = stopped.send(());
@@ -233,7 +233,7 @@ impl Server {
         });
     }
 
-    /// Ends the process at once, wherever its tasks are.
+    /// Ends the process and all its tasks at once.
     pub(super) fn crash(&self) {
         let process = self.machine(|machine| machine.process);
         self.executor.note(|| format!("server {} dies, process {process}", self.index));
@@ -244,7 +244,7 @@ impl Server {
         drop(engine);
     }
 
-    /// Starts a process after a while, unless one runs by then.
+    /// Starts a process after some time, unless one runs by then.
     pub(super) fn boot_later(&self, time: Duration) {
         let server = self.clone();
         self.executor.spawn(OUTSIDE, async move {
@@ -253,7 +253,7 @@ impl Server {
         });
     }
 
-    /// Spawns a task in the process, if there is one that listens.
+    /// Spawns a task in the process, if a process is running.
     pub(super) fn accept<F>(&self, request: impl FnOnce(Engine) -> F) -> bool
     where
         F: Future<Output = ()> + Send + 'static,

@@ -1,4 +1,4 @@
-//! A socket between a worker and a server: what is sent arrives in its order, late, or not at all once it has broken.
+//! A socket between a worker and a server: messages arrive in their order, late, or not at all after it has broken.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,14 +13,14 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use super::executor::{Executor, OUTSIDE};
 use super::worker::{Link, Worker};
 
-/// What a worker says.
+/// A message of a worker.
 struct Said {
     seen: u64,
     batch: Vec<WorkerReport>,
     is_ping: bool,
 }
 
-/// What a server says.
+/// A message of a server.
 enum ServerMessage {
     Batch(Arc<WorkerBatch>),
     Pong,
@@ -33,7 +33,7 @@ struct Socket {
     down: UnboundedReceiver<ServerMessage>,
 }
 
-/// Why a socket is not used any more.
+/// Why a socket is no longer used.
 #[derive(PartialEq, Eq)]
 enum End {
     Broken,
@@ -41,7 +41,7 @@ enum End {
 }
 
 impl Worker {
-    /// Stays with a session over sockets, one after the other, while it is there.
+    /// Keeps a session over sockets, one after the other, while it exists.
     pub(super) async fn stay_by_socket(&self, link: &Link) {
         let mut failures = 0;
         while failures < 4 {
@@ -71,7 +71,7 @@ impl Worker {
         Some(Socket { up, down })
     }
 
-    /// Says what there is to say and hears what is told, until the socket breaks or is silent for too long.
+    /// Sends and receives messages, until the socket breaks or is silent for too long.
     async fn talk(&self, session: SessionId, mut socket: Socket) -> End {
         let mut pinged: Option<Timestamp> = None;
         let mut heard = self.executor.now();
@@ -97,7 +97,7 @@ impl Worker {
                 Some(Some(ServerMessage::Gone)) => return End::Gone,
                 Some(Some(ServerMessage::Batch(batch))) => {
                     heard = now;
-                    // What was said before the last ping was answered is all that is sure to have been heard.
+                    // Only messages before the last answered ping are certain to have arrived.
                     self.take_in(session, Timestamp::EPOCH, vec![batch]);
                 }
                 Some(Some(ServerMessage::Pong)) => {
@@ -119,7 +119,7 @@ impl Worker {
     }
 }
 
-/// One way of a socket.
+/// One direction of a socket.
 #[derive(Clone)]
 struct Wire {
     executor: Executor,
@@ -158,7 +158,7 @@ impl Wire {
     }
 }
 
-/// What a server does with a socket.
+/// The server's side of a socket.
 async fn serve(
     engine: Engine,
     id: SessionId,

@@ -17,7 +17,7 @@ use super::ledger::Member;
 pub(super) use super::wire::SimStore;
 
 impl SimStore {
-    /// Whether there is no room on the disk: now and then, for a while.
+    /// Whether the disk is full: now and then, for some time.
     fn is_full(&self) -> bool {
         let now = self.executor.now();
         let mut ledger = self.ledger();
@@ -32,7 +32,8 @@ impl SimStore {
         ledger.full_until.is_some_and(|until| now < until)
     }
 
-    /// Somebody cancels, pauses or signals a run in the moment it goes on; rather if it has just called another.
+    /// A client cancels, pauses or signals a run at the moment when it continues, more often if it has just called
+    /// another run.
     fn record_progress(&self, items: &[Item], outcomes: &[CommitOutcome]) {
         for item in applied(items, outcomes) {
             let mut steps = item.entries.iter().filter_map(|entry| entry.row.step.as_ref());
@@ -45,7 +46,7 @@ impl SimStore {
         }
     }
 
-    /// Somebody answers a wait before the engine has heard that it is open.
+    /// A client answers a wait before the engine has learnt that it is open.
     fn record_inbox_waits(&self, items: &[Item], outcomes: &[CommitOutcome]) {
         for item in applied(items, outcomes) {
             for wait in item.waits.iter().filter(|wait| is_inbox_wait(wait)) {
@@ -69,7 +70,7 @@ fn is_inbox_wait(change: &WaitChange) -> bool {
     matches!(change, WaitChange::Open(wait) if wait.event == "inbox")
 }
 
-/// What a database refuses to store for ever.
+/// Data that the database rejects permanently.
 pub(super) const POISON: &str = "POISON";
 
 fn has_poison(payload: &[u8]) -> bool {

@@ -1,4 +1,4 @@
-//! Disasters: what breaks, when, and for how long.
+//! Faults: their kind, time and duration.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -13,11 +13,11 @@ pub(super) struct Storm {
     executor: Executor,
     servers: Vec<Server>,
     store: SimStore,
-    /// Microseconds that the database's clock is ahead of the world's.
+    /// Microseconds by which the database's clock is ahead of the world's.
     database_skew: Arc<AtomicI64>,
-    /// One disaster in so many polls.
+    /// One fault in this many polls.
     every: usize,
-    /// When it is over: polls alone, time among many.
+    /// Its end: a number of polls for one server, a time for several.
     polls: u64,
     time: Duration,
     fleet: Option<Fleet>,
@@ -53,7 +53,7 @@ impl Storm {
         self.executor.with_random(|random| random.below(one_in)) == 0
     }
 
-    /// Between two polls anything may happen.
+    /// Between two polls any fault may happen.
     pub(super) fn strike(&mut self) {
         if let Some(fleet) = &self.fleet
             && self.is_time_for(self.every)
@@ -79,7 +79,7 @@ impl Storm {
         if self.is_time_for(700) {
             self.jump(Duration::from_secs(self.executor.with_random(|random| random.between(1, 120))));
         }
-        // A suspended machine goes on, or its wall clock is corrected.
+        // A suspended machine continues, or its wall clock is corrected.
         if self.is_time_for(700) {
             server.shift_clock();
         }
@@ -92,7 +92,7 @@ impl Storm {
             0..30 if server.is_up() => {
                 self.crashes += 1;
                 server.crash();
-                // Some are back before anybody misses them.
+                // Some return before another node notices.
                 server.boot_later(if self.executor.chance(50) { Duration::ZERO } else { time });
             }
             30..40 if server.is_up() => {
@@ -116,13 +116,13 @@ impl Storm {
         }
     }
 
-    /// From a blink to three leases.
+    /// From an instant to three leases.
     fn a_while(&self) -> Duration {
         let lease = self.store.ledger().lease.as_millis() as u64;
         Duration::from_millis(self.executor.with_random(|random| random.between(lease / 10, lease * 3)))
     }
 
-    /// The database's clock is set anew.
+    /// Sets the database's clock.
     fn shift_database(&self) {
         let skew = self.executor.with_random(|random| random.between(0, 10_000_000)) as i64 - 5_000_000;
         self.executor.note(|| format!("the database's clock is now {} ms off", skew / 1_000));
@@ -133,14 +133,14 @@ impl Storm {
         ledger.set_back_until = ledger.set_back_until.max(self.executor.now()).plus(set_back);
     }
 
-    /// Time passes and nobody notices.
+    /// Time passes without a notification.
     fn jump(&self, by: Duration) {
         self.executor.note(|| format!("the clock jumps by {} ms", by.as_millis()));
         self.executor.jump(by);
         self.store.ledger().jumped_at = self.executor.now();
     }
 
-    /// The storm is over: everything is mended, but for a last death. What is restored then gets no more pushes
+    /// The storm has ended: all connections work again, except for one last crash. From then on there are no inputs
     /// from outside.
     pub(super) fn end(&mut self) {
         let is_shared = {
@@ -154,7 +154,7 @@ impl Storm {
             ledger.mended.notify_waiters();
             ledger.is_shared
         };
-        self.executor.note(|| "the storm is over".to_owned());
+        self.executor.note(|| "the storm has ended".to_owned());
         if let Some(fleet) = &self.fleet {
             fleet.calm();
         }
@@ -167,7 +167,7 @@ impl Storm {
         if server.is_up() && self.executor.chance(if is_shared { 66 } else { 50 }) {
             self.crashes += 1;
             server.crash();
-            // One of many may stay dead.
+            // One of several may stay dead.
             if !is_shared || self.executor.chance(50) {
                 server.boot();
             }

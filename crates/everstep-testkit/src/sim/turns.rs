@@ -1,4 +1,4 @@
-//! What must hold of runs whose functions workers run.
+//! The conditions on runs whose functions workers run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use super::ledger::Ledger;
 use super::scripts::{self, End, EndOutcome, Ends, Op};
 use super::store::SimStore;
 
-/// What is seen where a worker is told something.
+/// Observations of messages to workers.
 impl SimStore {
     fn entries(&self, run: RunId, after: u64, limit: usize) -> Vec<Entry> {
         let stored = self.direct(|db| db.journal(run, after, limit)).unwrap_or_default();
@@ -26,7 +26,7 @@ impl SimStore {
         self.entries(run, 0, 100_000).iter().any(|entry| entry.event == Event::RunRetried)
     }
 
-    /// A turn is durable before a worker learns of it, and says all that the journal knew.
+    /// A turn is durable before a worker receives it, and contains all steps of the journal.
     pub(super) fn watch_turn(&self, worker: &str, turn: &Turn) {
         let journal = self.entries(turn.run, 0, turn.seq as usize);
         let is_durable = journal
@@ -39,7 +39,7 @@ impl SimStore {
         if turn.steps.windows(2).any(|pair| pair[0].seq > pair[1].seq) {
             ledger.violation(format!("{worker}: the steps of {} are not in the order of the journal", turn.run));
         }
-        let mut told = Ends::new();
+        let mut received = Ends::new();
         for known in &turn.steps {
             let outcome = match &known.outcome {
                 StepOutcome::Completed { output } => EndOutcome::Gave(output.value().clone()),
@@ -49,16 +49,18 @@ impl SimStore {
                 StepOutcome::TimedOut => EndOutcome::TimedOut,
                 StepOutcome::Retry { .. } | StepOutcome::Open => continue,
             };
-            told.insert(known.step.clone(), End { seq: known.seq, outcome });
+            received.insert(known.step.clone(), End { seq: known.seq, outcome });
         }
         let ends = ends(&journal);
-        if told != ends {
+        if received != ends {
             let (run, number) = (turn.run, turn.turn);
-            ledger.violation(format!("{worker}: turn {number} of {run} is told {told:?}, the journal knows {ends:?}"));
+            ledger.violation(format!(
+                "{worker}: turn {number} of {run} contains {received:?}, the journal contains {ends:?}"
+            ));
         }
     }
 
-    /// What is acknowledged is durable.
+    /// An acknowledged report is durable.
     pub(super) fn watch_ack(&self, worker: &str, run: RunId, report: &Report, seq: Option<u64>) {
         let Some(seq) = seq else { return };
         let step = report.step();
@@ -69,16 +71,17 @@ impl SimStore {
             None => stored.is_some(),
         };
         if !is_there {
-            self.ledger()
-                .violation(format!("{worker}: {run} {report:?} is acknowledged as entry {seq}, which it is not"));
+            self.ledger().violation(format!(
+                "{worker}: {run} {report:?} is acknowledged as entry {seq}, which is a different entry"
+            ));
         }
     }
 }
 
-/// How the steps of a function came to their ends. A retry forgets the failure that ended the run and those after it.
+/// The ends of a function's steps. A retry drops the failure that ended the run and those after it.
 fn ends(journal: &[Entry]) -> Ends {
     let mut ends = Ends::new();
-    // The last entry about each step; and those whose timers are not a sleep's.
+    // The last entry about each step; and those whose timers are not those of sleeps.
     let (mut last, mut tried) = (BTreeMap::new(), BTreeSet::new());
     let mut blamed = None;
     for entry in journal {
@@ -124,11 +127,11 @@ fn ends(journal: &[Entry]) -> Ends {
     ends
 }
 
-/// Judges a run of a code workflow that has ended.
+/// Checks a run of a code workflow that has ended.
 ///
-/// 1. What a step gave was given by a worker, in the turn that was the last when it was written.
-/// 2. The run's end is what its function comes to, or a cancellation, or ten workers in a row were lost.
-/// 3. The journal knows no step to which the function does not come.
+/// 1. A worker gave the output of every step, in the turn that was the last when it was written.
+/// 2. The end of the run is the result of its function, or a cancellation, or ten workers in a row were lost.
+/// 3. The journal contains no step that the function does not reach.
 pub(super) fn check(ledger: &Ledger, run: RunId, script: &[Op], journal: &[Entry]) -> Result<(), String> {
     check_fences(ledger, run, journal)?;
     let ends = ends(journal);
@@ -137,21 +140,21 @@ pub(super) fn check(ledger: &Ledger, run: RunId, script: &[Op], journal: &[Entry
     if let Some(step) = ends.keys().find(|step| !played.demands.contains_key(*step))
         && !was_retried
     {
-        return Err(format!("{run}: the journal knows {step}, to which the function does not come"));
+        return Err(format!("{run}: the journal contains {step}, which the function does not reach"));
     }
     let lost = journal.iter().filter(|entry| matches!(entry.event, Event::TurnLost { .. })).count();
     match journal.last().map(|entry| &entry.event) {
         Some(Event::RunCompleted { output, .. }) => match &played.end {
             Some(Ok(value)) if value == output.value() => Ok(()),
-            end => Err(format!("{run} gave {}, and its function comes to {end:?}", output.json())),
+            end => Err(format!("{run} returned {}, and its function returns {end:?}", output.json())),
         },
         Some(Event::RunFailed { failure, .. }) if failure.code == code::WORKER_LOST => {
             let is_so = lost >= limits::CONSECUTIVE_LOST_TURNS as usize;
-            if is_so { Ok(()) } else { Err(format!("{run} has lost {lost} turns and was given up")) }
+            if is_so { Ok(()) } else { Err(format!("{run} has lost {lost} turns and was failed")) }
         }
         Some(Event::RunFailed { failure, step, .. }) => match &played.end {
             Some(Err(thrown)) if failure.code == "THREW" && step.as_ref() == Some(thrown) => Ok(()),
-            end => Err(format!("{run} failed with {failure} at {step:?}, and its function comes to {end:?}")),
+            end => Err(format!("{run} failed with {failure} at {step:?}, and its function returns {end:?}")),
         },
         Some(Event::RunCancelled { .. }) => Ok(()),
         last => Err(format!("{run} ends with {last:?}")),
@@ -163,7 +166,7 @@ fn check_fences(ledger: &Ledger, run: RunId, journal: &[Entry]) -> Result<(), St
     let mut last = 0;
     for entry in journal {
         let seq = entry.seq;
-        let told = match &entry.event {
+        let reported = match &entry.event {
             Event::TurnStarted { turn, .. } => {
                 last = *turn;
                 continue;
@@ -172,7 +175,7 @@ fn check_fences(ledger: &Ledger, run: RunId, journal: &[Entry]) -> Result<(), St
             Event::StepFailed { step, failure, .. } => threw(failure).map(|given| (step, given)),
             _ => continue,
         };
-        let Some((step, (turn, token))) = told else { continue };
+        let Some((step, (turn, token))) = reported else { continue };
         if turn != last {
             return Err(format!("{run}: entry {seq} was reported in turn {turn}, and turn {last} had begun"));
         }
@@ -183,7 +186,7 @@ fn check_fences(ledger: &Ledger, run: RunId, journal: &[Entry]) -> Result<(), St
     Ok(())
 }
 
-/// The turn and the token that a worker's output holds.
+/// The turn and the token in a worker's output.
 fn given(output: &Value) -> Option<(u32, u64)> {
     Some((u32::try_from(output.get("turn")?.as_u64()?).ok()?, output.get("token")?.as_u64()?))
 }

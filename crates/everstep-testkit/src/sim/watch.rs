@@ -1,4 +1,4 @@
-//! What must hold at every moment.
+//! The conditions at every moment.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use super::ledger::Ledger;
 use super::server::Server;
 use super::store::SimStore;
 
-/// What is seen where the database does what it was asked for: in the order in which it does it.
+/// Observations of the database's operations, in their order.
 impl SimStore {
-    /// A fenced node writes nothing, and whoever writes is remembered.
+    /// A fenced node writes nothing, and the writer of every entry is recorded.
     pub(super) fn watch_commit(&self, node: NodeId, items: &[Item], outcomes: &[CommitOutcome]) {
         let mut ledger = self.ledger();
         for (item, outcome) in items.iter().zip(outcomes) {
@@ -41,7 +41,7 @@ impl SimStore {
         }
     }
 
-    /// A fenced node takes nothing.
+    /// A fenced node claims nothing.
     pub(super) fn watch_claims(&self, node: NodeId, runs: &[RunId]) {
         let mut ledger = self.ledger();
         for run in runs {
@@ -52,7 +52,7 @@ impl SimStore {
         }
     }
 
-    /// No node is fenced that has worked and reached the database through a whole lease.
+    /// A node that has run and reached the database for a whole lease is not fenced.
     pub(super) fn watch_fence(&self, node: NodeId) {
         let now = self.executor.now();
         self.executor.note(|| format!("server {} fences {node}", self.machine));
@@ -62,7 +62,7 @@ impl SimStore {
         let well_since = ledger.well_since(member.machine, now).map(|since| since.max(member.joined_at));
         if let Some(since) = well_since.filter(|since| now.since(*since) >= ledger.lease) {
             let machine = member.machine;
-            ledger.violation(format!("{node} on server {machine} was fenced although it was well since {since}"));
+            ledger.violation(format!("{node} on server {machine} was fenced although it was healthy since {since}"));
         }
     }
 
@@ -73,11 +73,11 @@ impl SimStore {
     }
 }
 
-/// Looks at all runs now and then: nobody is stranded.
+/// Checks all runs now and then: no run is stranded.
 ///
-/// 1. A run that a dead or fenced node owned goes on within two leases, if somebody could see to it.
-/// 2. A run that nobody owns and that is due is claimed by whoever has room.
-/// 3. A run that nobody owns and that will never be due waits for somebody.
+/// 1. A run that a dead or fenced node owned continues within two leases, if a node could claim it.
+/// 2. A node with room claims every unowned run that is due.
+/// 3. An unowned run without a wake time waits for an input.
 pub(super) struct Watch {
     judge: Arc<Judge>,
     servers: Vec<Server>,
@@ -113,7 +113,7 @@ impl Watch {
                     self.check_owner(&row, owner, now)?;
                 }
                 None if row.wake_at == Timestamp::NEVER => self.check_waiting(&row)?,
-                // Who has room for it is for the workers to say.
+                // The workers determine whether there is room for it.
                 None if is_code(&row) => {}
                 None => self.check_claimable(&row, now)?,
             }
@@ -131,7 +131,7 @@ impl Watch {
             since.is_some_and(|since| now.since(since) > patience)
         };
         if is_late && (0..ledger.machines.len()).any(is_steady) {
-            return Err(format!("{} is still owned by {owner}, which is gone since {gone_since}", row.id));
+            return Err(format!("{} is still owned by {owner}, which has not existed since {gone_since}", row.id));
         }
         Ok(())
     }
@@ -154,7 +154,7 @@ impl Watch {
         }
         let since = *self.claimable.entry(row.id).or_insert(now);
         if now.since(since) > patience {
-            return Err(format!("{} is due since {} and nobody claims it", row.id, row.wake_at));
+            return Err(format!("{} is due since {} and no node claims it", row.id, row.wake_at));
         }
         Ok(())
     }
@@ -165,7 +165,7 @@ impl Watch {
         let state = self.judge.fold(row, &journal)?;
         let waits = |open: OpenStep<'_>| match open.activity {
             OpenActivity::Wait { due, .. } => due.is_none(),
-            // Nobody but its parent would start it.
+            // Only its parent would start it.
             OpenActivity::Child(child) => self.judge.row(child.run).is_ok(),
             OpenActivity::Task
             | OpenActivity::Delay { .. }
@@ -176,11 +176,11 @@ impl Watch {
         if state.is_paused() || state.open().any(waits) {
             return Ok(());
         }
-        Err(format!("{} is owned by nobody, will never wake, and waits for nothing", row.id))
+        Err(format!("{} has no owner and no wake time, and waits for nothing", row.id))
     }
 }
 
-/// How long it may take until somebody goes on with what another left.
+/// The maximum time until a node continues the runs of another.
 fn patience(ledger: &Ledger) -> Duration {
     ledger.lease * 2 + ledger.lease / 2
 }

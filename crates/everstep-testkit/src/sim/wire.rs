@@ -1,4 +1,4 @@
-//! The wire between a server and the database: it delays, loses, doubles and breaks.
+//! The wire between a server and the database: it delays, loses, duplicates and breaks calls.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -20,19 +20,19 @@ pub(super) struct SimStore {
     pub(super) machine: usize,
 }
 
-/// What may go wrong with a call.
+/// A fault of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     None,
     /// It never arrives.
     LostCall,
-    /// It is done, and the answer is lost.
+    /// It is executed, and the reply is lost.
     LostReply,
     /// It arrives twice.
     Doubled,
 }
 
-/// How long a call may take on its way and back, in milliseconds.
+/// The delays of a call and its reply, in milliseconds.
 struct Delays {
     there: u64,
     back: u64,
@@ -47,8 +47,7 @@ impl SimStore {
         self.ledger.lock().expect("one thread")
     }
 
-    /// Calls the database. One that others share is elsewhere: what was sent arrives there although its sender
-    /// stalls or dies.
+    /// Calls the database. A shared database is remote: a call arrives there although its sender is suspended or dies.
     pub(super) async fn call<T: Send + 'static>(
         &self,
         name: &'static str,
@@ -98,7 +97,7 @@ impl SimStore {
         if self.is_cut().await { lost() } else { result }
     }
 
-    /// What the seed does to a call.
+    /// Draws the fault of a call.
     fn roll(&self, name: &str) -> (Fault, Delays) {
         let mut ledger = self.ledger();
         let rate = if ledger.is_calm { 0 } else { ledger.fault_rate };
@@ -106,7 +105,7 @@ impl SimStore {
         let fault = match luck.checked_div(rate) {
             Some(0) => Fault::LostCall,
             Some(1) => Fault::LostReply,
-            // What answers the second time otherwise is the same as a lost reply, and as such it is tried.
+            // A call whose second reply differs is equivalent to a lost reply, and is tested as such.
             Some(2) if matches!(name, "claim" | "tick" | "join" | "fence") => Fault::LostReply,
             Some(2) => Fault::Doubled,
             _ => Fault::None,
@@ -128,7 +127,7 @@ impl SimStore {
         }
     }
 
-    /// Whether the way to the database is cut just now. If so, that is noticed soon, or only when it is open again.
+    /// Whether the connection to the database is cut now. If so, the caller notices soon, or only when it works again.
     async fn is_cut(&self) -> bool {
         let now = self.executor.now();
         let (until, lease, mended) = {

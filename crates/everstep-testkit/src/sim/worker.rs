@@ -1,8 +1,9 @@
 //! A worker: a user's process with functions of code workflows. It takes turns, runs steps and reports, as an SDK does.
 //!
-//! * A function is run from the top with what the journal knows, and goes on in memory as news of its steps come.
-//! * What is told is taken in the order of its numbers, once. What is reported is sent again until it is answered.
-//! * A worker that has not heard from a server for a lease starts no step until it does.
+//! * A function runs from the top with the records of the journal, and continues in memory when results of its steps
+//!   arrive.
+//! * Messages are handled in the order of their numbers, once. Reports are sent again until they are answered.
+//! * A worker that has not received bytes from a server for a lease starts no step until it does.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -24,7 +25,7 @@ use super::scripts::{self, Demand, Op, Scripts};
 use super::server::Server;
 use super::store::SimStore;
 
-/// A worker sends a report that no server accepted again after this time.
+/// The time after which a worker repeats a report that no server accepted.
 const REPORT_RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// One process. Cheap to clone.
@@ -40,34 +41,34 @@ pub(super) struct Worker {
     capacity: usize,
     pub(super) lease: Duration,
     inner: Arc<Mutex<Inner>>,
-    /// There is something to be sent.
+    /// Reports must be sent.
     pub(super) to_send: Arc<Notify>,
 }
 
 #[derive(Default)]
 struct Inner {
     link: Option<Link>,
-    /// When a server was last heard of.
+    /// When bytes last arrived from a server.
     heard: Option<Timestamp>,
-    /// The last message that was taken in, and those that came before their turn.
+    /// The last handled message, and those that arrived before their turn.
     seen: u64,
     early: BTreeMap<u64, Arc<WorkerBatch>>,
     held: BTreeMap<RunId, Function>,
-    /// Turns that were taken away: what was running is still reported.
+    /// Revoked turns: steps that were running are still reported.
     revoked: BTreeSet<(RunId, u32)>,
-    /// Reports without an answer.
+    /// Reports without a reply.
     unanswered: BTreeMap<u64, Unanswered>,
     last: u64,
-    /// Whether it has said of a workflow that it cannot run it: it is asked no more.
+    /// Whether it has declined a workflow: it does so once.
     has_declined: bool,
 }
 
-/// Whom the worker talks to.
+/// The server that the worker is connected to.
 #[derive(Clone)]
 pub(super) struct Link {
     pub(super) server: Server,
     pub(super) session: SessionId,
-    /// Whether it does so over a socket.
+    /// Whether the transport is a socket.
     pub(super) is_socket: bool,
 }
 
@@ -85,7 +86,7 @@ enum Sent {
 }
 
 impl Inner {
-    /// A run's function, if it is the one of this turn.
+    /// A run's function, if it belongs to this turn.
     fn held_as(&mut self, run: RunId, turn: u32) -> Option<&mut Function> {
         self.held.get_mut(&run).filter(|function| function.turn.turn == turn)
     }
@@ -125,7 +126,7 @@ impl Worker {
         self.store.ledger().violation(format!("{}: {text}", self.name));
     }
 
-    /// What it says when it comes, or comes back.
+    /// Its hello, for a first or a later connection.
     pub(super) fn hello(&self) -> Hello {
         let served = |(name, version): &(String, u32)| ServedWorkflow {
             name: name.clone(),
@@ -144,7 +145,7 @@ impl Worker {
         }
     }
 
-    /// A session was opened. All that was not answered is sent again.
+    /// A session was opened. All unanswered reports are sent again.
     pub(super) fn linked(&self, link: Link, asked: Timestamp) {
         let session = link.session;
         {
@@ -161,8 +162,9 @@ impl Worker {
         self.drive_all();
     }
 
-    /// What nobody has confirmed within a lease is another worker's. But the server may still let it go on here, in the
-    /// same turn: what is running or on its way then would be done again beside it, and has to come to its end first.
+    /// A turn that no server has confirmed within a lease belongs to another worker. But the server may still continue
+    /// it here, in the same turn: steps that are running or being reported would then run twice, so they must end
+    /// first.
     async fn forget_unconfirmed(self, session: SessionId) {
         self.executor.sleep(self.lease).await;
         loop {
@@ -204,7 +206,7 @@ impl Worker {
         self.inner().seen
     }
 
-    /// A few reports that are to be sent now.
+    /// A few reports that must be sent now.
     pub(super) fn next_batch(&self) -> Vec<WorkerReport> {
         let now = self.executor.now();
         let most = self.executor.with_random(|random| random.between(1, 6)) as usize;
@@ -222,14 +224,14 @@ impl Worker {
         .collect()
     }
 
-    /// The way to the server has broken: whatever was not answered is sent again.
+    /// The connection to the server has broken: all unanswered reports are sent again.
     pub(super) fn send_all_again(&self) {
         for unanswered in self.inner().unanswered.values_mut() {
             unanswered.sent = Sent::No;
         }
     }
 
-    /// Nobody answered these: they are sent again.
+    /// These reports have no reply: they are sent again.
     pub(super) fn not_answered(&self, batch: &[WorkerReport]) {
         let mut inner = self.inner();
         for reported in batch {
@@ -239,7 +241,7 @@ impl Worker {
         }
     }
 
-    /// Takes messages in, in the order of their numbers, each once.
+    /// Handles messages, in the order of their numbers, each once.
     pub(super) fn take_in(&self, session: SessionId, asked: Timestamp, messages: Vec<Arc<WorkerBatch>>) {
         let ready = {
             let mut inner = self.inner();
@@ -268,11 +270,11 @@ impl Worker {
         self.drive_all();
     }
 
-    /// Reads one message: turns first, then answers and wakes in the order of the journal.
+    /// Handles one message: first turns, then replies and wakes in the order of the journal.
     fn read(&self, messages: &[WorkerMessage]) {
         let mut news: Vec<_> = messages.iter().filter(|message| !matches!(message, WorkerMessage::Turn(_))).collect();
         news.sort_by_key(|message| match message {
-            // What was sent twice is answered twice, and only once with its place.
+            // A report that was sent twice has two replies, and only one with its entry.
             WorkerMessage::Ack { seq: None, .. } => (1, 0),
             WorkerMessage::Ack { seq: Some(seq), .. } => (0, *seq),
             WorkerMessage::Wake { step, .. } => (0, step.seq),
@@ -339,12 +341,12 @@ impl Worker {
         if !is_calm && self.executor.chance(2) {
             self.forget(run, number);
             self.inner().has_declined = true;
-            let failure = Failure::fatal("WorkflowVersionMismatch", "another should do it");
+            let failure = Failure::fatal("WorkflowVersionMismatch", "another worker should do it");
             self.report(run, number, Report::Declined { failure });
         }
     }
 
-    /// A function that is run again comes to all that it had come to, unless it was retried.
+    /// A function that is run again reaches all steps that it had reached, unless it was retried.
     fn watch_replay(&self, turn: &Turn) {
         let demands = {
             let inner = self.inner();
@@ -356,13 +358,13 @@ impl Worker {
             && !self.store.was_retried(turn.run)
         {
             self.violation(&format!(
-                "{}: the journal knows {}, to which the function does not come",
+                "{}: the journal contains {}, which the function does not reach",
                 turn.run, known.step
             ));
         }
     }
 
-    /// What the journal knows of a step.
+    /// Receives the journal's record of a step.
     fn learn(&self, run: RunId, turn: u32, known: &StepRecord) {
         let mut inner = self.inner();
         let Some(function) = inner.held_as(run, turn) else { return };
@@ -398,7 +400,7 @@ impl Worker {
     fn refused(&self, n: u64, code: &str, detail: &str) {
         let Some(Unanswered { reported, .. }) = self.inner().unanswered.remove(&n) else { return };
         if !matches!(code, "FENCED" | "RUN_ENDED") {
-            return self.violation(&format!("{} {:?} was refused: {code}: {detail}", reported.run, reported.report));
+            return self.violation(&format!("{} {:?} was rejected: {code}: {detail}", reported.run, reported.report));
         }
         self.forget(reported.run, reported.turn);
     }
@@ -430,12 +432,12 @@ impl Worker {
         }
     }
 
-    /// Lets a function go on as far as it can.
+    /// Runs a function as far as possible.
     fn drive(&self, run: RunId) {
         let now = self.executor.now();
         let (turn, next) = {
             let mut inner = self.inner();
-            // Whose lease may be over starts nothing.
+            // A worker whose lease may have expired starts nothing.
             if inner.heard.is_none_or(|heard| now.since(heard) > self.lease) {
                 return;
             }
@@ -500,7 +502,7 @@ impl Worker {
         }
     }
 
-    /// Runs a step's function. What it gives names the turn in which it was run.
+    /// Runs a step's function. Its output contains the turn in which it was run.
     async fn perform(self, run: RunId, turn: u32, step: StepKey, attempt: u32, fails: u32, attempts: u32) {
         let (luck, millis) = self.executor.with_random(|random| (random.below(100), random.between(1, 1_500)));
         match luck {
@@ -523,7 +525,7 @@ impl Worker {
             let inner = self.inner();
             inner.held.get(&run).is_some_and(|held| held.turn.turn == turn) || inner.revoked.contains(&(run, turn))
         };
-        // Some do not notice that nobody asks any more.
+        // Some steps do not notice that their turn was revoked.
         if is_wanted || self.executor.chance(50) {
             let n = self.report(run, turn, report);
             let mut inner = self.inner();
@@ -533,8 +535,8 @@ impl Worker {
         }
     }
 
-    /// Says that the function only waits for what the journal knows, once for each state of it. What it waits for may
-    /// be on its way to the journal.
+    /// Reports that the function only waits for steps that are open in the journal, once for each state of it. Those
+    /// steps may still be in flight to the journal.
     fn say_blocked(&self, run: RunId, turn: u32) {
         let is_hasty = self.executor.chance(50);
         let seq = {

@@ -1,4 +1,4 @@
-//! The database's errors, in the words of the contract.
+//! The database's errors, as errors of the ports.
 
 use everstep_store::{Error, Item, NewRun, RunStore};
 use everstep_testkit::contract::{fixtures::*, run};
@@ -6,7 +6,7 @@ use everstep_testkit::postgres::{Cluster, TestDatabase};
 
 use super::open;
 
-/// Makes the database answer with a code when a run is inserted, the first so many times.
+/// Makes the database return an error code when a run is inserted, the given number of times.
 fn plant(database: &TestDatabase<'_>, code: &str, times: i64) {
     database.sql(&format!(
         "drop trigger if exists planted on runs;
@@ -25,7 +25,7 @@ fn plant(database: &TestDatabase<'_>, code: &str, times: i64) {
 }
 
 #[test]
-fn errors_say_what_the_caller_can_do() {
+fn errors_contain_the_remedy() {
     run(async {
         let database = Cluster::shared().database();
         let store = open(&database).await;
@@ -62,7 +62,7 @@ fn a_batch_that_was_in_the_way_of_others_is_sent_again() {
             apply(&store, node, &start(new_run(), Some(node))).await;
             assert_eq!(database.sql("select last_value from planted_times"), ["4"], "{code}");
         }
-        // It does not go on for ever.
+        // The retries end.
         plant(&database, "40P01", i64::MAX);
         let error = store.commit(node, &[start(new_run(), Some(node))]).await.unwrap_err();
         assert!(matches!(error, Error::Unavailable(_)), "{error:?}");
@@ -97,7 +97,7 @@ fn text_that_the_database_cannot_hold_is_refused() {
 }
 
 #[test]
-fn an_error_does_not_tell_the_data() {
+fn an_error_does_not_contain_data() {
     run(async {
         let database = Cluster::shared().database();
         let store = open(&database).await;

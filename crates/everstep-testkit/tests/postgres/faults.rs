@@ -1,4 +1,4 @@
-//! A server that hangs, stops and comes back.
+//! A server that hangs, stops and starts again.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,7 +26,7 @@ fn a_call_that_takes_too_long_is_given_up_and_broken_off() {
             let error = store.commit(node, &[step(run, 2)]).await.unwrap_err();
             assert!(matches!(error, Error::Unavailable(_)), "{error:?}");
             assert!(began.elapsed() < Duration::from_secs(5));
-            // The server has heard that nobody waits for it any more.
+            // The server was notified that no client waits for it.
             let waiting = "select count(*) from pg_stat_activity
                 where wait_event_type = 'Lock' and datname = current_database()";
             while other.query_one(waiting, &[]).await.unwrap().get::<_, i64>(0) > 0 {
@@ -54,7 +54,7 @@ fn a_caller_that_goes_away_leaves_no_transaction_behind() {
             };
             let _ = tokio::time::timeout(Duration::from_micros(u64::from(turn) * 10), load).await;
         }
-        // What the aborted reads may have left open would be seen here, and would not see this.
+        // Transactions that the aborted reads have left open would show here.
         apply(&*store, node, &step(run, 2)).await;
         for _ in 0..4 {
             assert_eq!(load(&*store, run).await.entries.len(), 3);
@@ -90,7 +90,7 @@ fn a_server_that_crashes_loses_nothing_and_is_found_again() {
                                 );
                                 break;
                             }
-                            // The same item again: it tells itself from another's.
+                            // The same item again: its commit id distinguishes it from another one.
                             Err(error) if error.is_transient() => unknown += 1,
                             Err(error) => panic!("{error}"),
                         }
@@ -103,7 +103,7 @@ fn a_server_that_crashes_loses_nothing_and_is_found_again() {
         seen.wait_for(|seq| *seq > 50).await.unwrap();
         cluster.restart_immediately();
         let before = patiently(async || store.journal(run, 0, usize::MAX).await).await.len();
-        assert!(before >= 50, "what was committed is there");
+        assert!(before >= 50, "the committed data exists");
         seen.wait_for(|seq| *seq > 100).await.unwrap();
         cluster.kill();
         cluster.start_again();

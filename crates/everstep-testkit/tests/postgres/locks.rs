@@ -1,4 +1,4 @@
-//! Locks: who waits for whom, and what is seen afterwards.
+//! Locks: which transactions wait for each other, and the result.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ fn a_fence_steps_back_from_what_is_in_flight() {
         let node = new_node();
         store.join(node, Duration::ZERO, None).await.unwrap();
         let seen = lease_of(&store, node).await;
-        // As a commit does.
+        // Like a commit.
         let commit = session(&database).await;
         commit.batch_execute("begin").await.unwrap();
         commit.query("select from nodes where id = $1 for key share", &[&node.uuid()]).await.unwrap();
@@ -79,7 +79,7 @@ fn a_node_that_leaves_waits_for_what_is_in_flight() {
         let store = Arc::new(open(&database).await);
         let node = member(&*store).await;
         let run = owned_run(&*store, node).await;
-        // A commit of its own that is not over.
+        // A commit of the node that has not ended.
         let commit = session(&database).await;
         commit.batch_execute("begin").await.unwrap();
         commit.query("select from nodes where id = $1 for key share", &[&node.uuid()]).await.unwrap();
@@ -95,7 +95,7 @@ fn a_node_that_leaves_waits_for_what_is_in_flight() {
     });
 }
 
-/// The statement saw the row before another changed it; all its parts must go by the row as it is now.
+/// The statement saw the row before another transaction changed it; all its parts must use the row as it is now.
 #[test]
 fn an_item_that_waited_for_its_run_is_written_whole() {
     run(async {
@@ -107,7 +107,7 @@ fn an_item_that_waited_for_its_run_is_written_whole() {
             apply(&*store, node, &Item { inbox_inputs: vec![inbox_input(run, "go")], ..start(new_run(), None) }).await;
         let other = session(&database).await;
         other.batch_execute("begin").await.unwrap();
-        // It stays unowned: whoever waits may go on.
+        // It stays unowned: the waiting transactions may continue.
         other.execute("update runs set wake_at = wake_at + 1 where id = $1", &[&run.uuid()]).await.unwrap();
         let decision = Item {
             entries: vec![
@@ -168,7 +168,7 @@ fn an_item_that_waited_for_a_run_that_was_claimed_is_lost_whole() {
 }
 
 #[test]
-fn an_input_that_another_answers_meanwhile_makes_the_item_a_conflict() {
+fn an_input_that_another_node_has_answered_makes_the_item_a_conflict() {
     run(async {
         let database = Cluster::shared().database();
         let store = Arc::new(open(&database).await);

@@ -1,4 +1,4 @@
-//! What only PostgreSQL promises: a server that others use, and that may be anywhere, broken or busy.
+//! The additional promises of PostgreSQL: a shared server that may be remote, broken or busy.
 
 mod errors;
 mod faults;
@@ -31,14 +31,14 @@ async fn refused(url: &str) -> Error {
     }
 }
 
-/// A connection beside the store's own: somebody else's.
+/// A connection beside the store's own, of another client.
 async fn session(database: &TestDatabase<'_>) -> Client {
     let (client, connection) = tokio_postgres::connect(&database.url(), NoTls).await.unwrap();
     tokio::spawn(connection);
     client
 }
 
-/// Waits until somebody waits for a lock in a database.
+/// Waits until a transaction waits for a lock in a database.
 async fn wait_for_a_waiter(session: &Client) {
     let waiting =
         "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
@@ -47,7 +47,7 @@ async fn wait_for_a_waiter(session: &Client) {
     }
 }
 
-/// Asks again while the answer is that the server cannot be reached, for a while.
+/// Repeats a call while the server cannot be reached, for some time.
 async fn patiently<T>(mut call: impl AsyncFnMut() -> Result<T>) -> T {
     let patience = tokio::time::Instant::now() + Duration::from_secs(20);
     loop {

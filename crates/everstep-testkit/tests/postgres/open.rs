@@ -1,4 +1,4 @@
-//! Opening: what stands in the way is told with what to do about it.
+//! Opening: every obstacle is reported with its remedy.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,7 +20,10 @@ fn an_unreachable_server_is_named() {
         let said = error.to_string();
         assert!(said.contains(&format!("PostgreSQL at 127.0.0.1:{port} cannot be reached")), "{said}");
         assert!(said.contains("Connection refused"), "{said}");
-        assert!(said.contains("is it running, and does the database URL name the right host and port?"), "{said}");
+        assert!(
+            said.contains("check that it is running, and that the database URL names the right host and port"),
+            "{said}"
+        );
         assert!(!said.contains("secret"), "{said}");
     });
 }
@@ -33,13 +36,13 @@ fn a_server_that_does_not_answer_is_not_waited_for() {
         let options = Options { call_timeout: Duration::from_millis(200), ..Options::default() };
         let began = Instant::now();
         let Err(error) = PostgresStore::open(&url, &options).await else { panic!("silence was opened") };
-        assert!(error.to_string().contains("gave no answer within 200ms"), "{error}");
+        assert!(error.to_string().contains("sent no reply within 200ms"), "{error}");
         assert!(began.elapsed() < Duration::from_secs(5));
     });
 }
 
 #[test]
-fn a_wrong_password_is_told_without_it() {
+fn a_wrong_password_is_reported_without_it() {
     run(async {
         let database = Cluster::shared().database();
         let name = database.name();
@@ -59,7 +62,7 @@ fn a_wrong_password_is_told_without_it() {
 }
 
 #[test]
-fn a_missing_database_is_told_with_how_to_make_it() {
+fn a_missing_database_is_reported_with_the_command_that_creates_it() {
     run(async {
         let error = refused(&Cluster::shared().url("nowhere")).await;
         let said = error.to_string();
@@ -81,7 +84,7 @@ fn a_read_only_database_is_refused() {
 }
 
 #[test]
-fn a_missing_right_is_told_with_the_grant_that_gives_it() {
+fn a_missing_right_is_reported_with_its_grant() {
     run(async {
         let database = Cluster::shared().database();
         let name = database.name();
@@ -93,7 +96,7 @@ fn a_missing_right_is_told_with_the_grant_that_gives_it() {
         let said = error.to_string();
         let (_, grant) = said.split_once("run: ").unwrap();
         assert_eq!(grant, format!("grant create on schema \"public\" to \"{role}\""));
-        // What it says helps.
+        // The remedy in the message works.
         database.sql(grant);
         let store = PostgresStore::open(&url, &Options::default()).await.unwrap();
         let node = member(&store).await;
@@ -102,7 +105,7 @@ fn a_missing_right_is_told_with_the_grant_that_gives_it() {
 }
 
 #[test]
-fn tables_of_another_are_told_with_the_grant_that_gives_them() {
+fn tables_of_another_user_are_reported_with_the_missing_grant() {
     run(async {
         let database = Cluster::shared().database();
         drop(open(&database).await);
@@ -119,7 +122,7 @@ fn tables_of_another_are_told_with_the_grant_that_gives_them() {
         assert!(said.contains("belong to \"postgres\""), "{said}");
         let (_, grant) = said.split_once("run: ").unwrap();
         assert_eq!(grant, format!("grant \"postgres\" to \"{role}\""));
-        // What it says helps.
+        // The remedy in the message works.
         database.sql(grant);
         let store = PostgresStore::open(&url, &Options::default()).await.unwrap();
         let node = member(&store).await;
@@ -169,7 +172,10 @@ fn a_changed_migration_is_refused() {
         database.sql("update everstep_migrations set checksum = '1' where version = 2");
         let error = refused(&database.url()).await;
         assert!(matches!(error, Error::Corrupt(_)), "{error:?}");
-        assert!(error.to_string().contains("V2 (keys_and_settings) is not the one of this release"), "{error}");
+        assert!(
+            error.to_string().contains("V2 (keys_and_settings) of the database differs from that of this release"),
+            "{error}"
+        );
     });
 }
 
@@ -206,7 +212,7 @@ fn what_was_written_is_there_when_it_is_opened_again() {
         apply(&store, node, &step(going_on, 2)).await;
         let before = load(&store, going_on).await;
         drop(store);
-        // Another node may own it, so that nothing is released.
+        // Another node may own it, so nothing is released.
         let store = open(&database).await;
         assert!(store.is_shared());
         assert_eq!(load(&store, going_on).await, before);

@@ -1,4 +1,4 @@
-//! The journal's partitions: made ahead or when they are missing, dropped with their last run.
+//! The journal's partitions: created ahead or when they are missing, dropped with their last run.
 
 use std::time::{Duration, Instant};
 
@@ -13,26 +13,26 @@ use tokio::task::JoinSet;
 use super::{open, session};
 
 const DAY: i64 = 86_400;
-/// Nothing takes as long, unless it never comes.
+/// Longer than every wait that ends.
 const LOCK_WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 fn partitions(database: &TestDatabase<'_>) -> Vec<String> {
     database.sql("select inhrelid::regclass from pg_inherits where inhparent = 'journal'::regclass order by 1")
 }
 
-/// The partition of a moment, as its week's Monday names it.
+/// The partition of a time, named after the Monday of its week.
 fn partition(database: &TestDatabase<'_>, time: Timestamp) -> String {
     let micros = time.micros();
     let monday = format!("date_trunc('week', to_timestamp({micros} / 1e6) at time zone 'utc')");
     database.sql(&format!("select to_char({monday}, '\"journal\"_YYYY_MM_DD')")).remove(0)
 }
 
-/// A run whose id was made at a time.
+/// A run whose id was created at a time.
 fn run_of(time: Timestamp, number: u128) -> RunId {
     RunId::new(time, number)
 }
 
-/// Starts a run of a time, which ends at once, and is swept a day later.
+/// Starts a run at a time, which ends at once, and is swept a day later.
 async fn short_run(store: &PostgresStore, time: Timestamp, number: u128) -> RunId {
     let node = member(store).await;
     let run = run_of(time, number);
@@ -80,7 +80,7 @@ fn a_run_of_any_time_finds_its_partition() {
         let latest = Timestamp::from_millis((1 << 48) - 1);
         let times = [Timestamp::EPOCH, at(0), at(30 * 365 * DAY), latest];
         let runs: Vec<_> = (1..).zip(times).map(|(number, time)| run_of(time, number)).collect();
-        // All in one batch: its partitions are made, and it is sent again.
+        // All in one batch: its partitions are created, and it is sent again.
         let starts: Vec<_> = runs.iter().map(|run| start(*run, Some(node))).collect();
         assert_eq!(store.commit(node, &starts).await.unwrap(), vec![applied(); 4]);
         for run in runs {
@@ -111,9 +111,9 @@ fn a_missing_partition_is_made_by_one_and_used_by_all() {
 
 const UNTOLD: &str = "select count(*) from pg_description where description like 'everstep: attached, but%'";
 
-/// A connection that looks for partitions while one is attached may miss it for long.
+/// A connection that reads the list of partitions while one is attached may miss it for long.
 #[test]
-fn everybody_is_told_of_a_missing_partition_when_nobody_looks() {
+fn a_missing_partition_is_announced_while_no_connection_reads_the_list() {
     run(async {
         let database = Cluster::shared().database();
         let store = std::sync::Arc::new(open(&database).await);
@@ -137,7 +137,7 @@ fn everybody_is_told_of_a_missing_partition_when_nobody_looks() {
 }
 
 #[test]
-fn whoever_reads_for_long_holds_a_missing_partition_up_for_a_while() {
+fn a_long_read_delays_a_missing_partition_for_a_bounded_time() {
     run(async {
         let database = Cluster::shared().database();
         let options = Options { call_timeout: Duration::from_secs(1), ..Options::default() };
@@ -148,7 +148,10 @@ fn whoever_reads_for_long_holds_a_missing_partition_up_for_a_while() {
         let run = run_of(at(-500 * DAY), 1);
         let began = Instant::now();
         apply(&store, node, &start(run, Some(node))).await;
-        assert!(began.elapsed() >= options.call_timeout, "all have had their answers who looked when it was attached");
+        assert!(
+            began.elapsed() >= options.call_timeout,
+            "all readers of the list have finished when the partition was attached"
+        );
         assert_eq!(database.sql(UNTOLD), ["0"]);
         assert_eq!(seqs(&store, run).await, [1]);
         backup.batch_execute("commit").await.unwrap();
@@ -156,13 +159,13 @@ fn whoever_reads_for_long_holds_a_missing_partition_up_for_a_while() {
 }
 
 #[test]
-fn what_was_attached_and_not_told_is_told_by_maintenance() {
+fn maintenance_announces_unannounced_partitions() {
     run(async {
         let database = Cluster::shared().database();
         let store = open(&database).await;
         let node = member(&store).await;
         let clock = store.join(new_node(), LEASE, None).await.unwrap();
-        // An old week with a run, one that nobody needs, and this one.
+        // An old week with a run, one without runs, and this one.
         apply(&store, node, &start(run_of(at(-500 * DAY), 1), Some(node))).await;
         let weeks = [at(-500 * DAY), at(-400 * DAY), clock].map(|time| partition(&database, time));
         short_run(&store, at(-400 * DAY), 2).await;
@@ -180,7 +183,7 @@ fn what_was_attached_and_not_told_is_told_by_maintenance() {
 }
 
 #[test]
-fn nobody_is_waited_for_when_a_partition_is_made_ahead() {
+fn creating_a_partition_ahead_waits_for_no_transaction() {
     run(async {
         let database = Cluster::shared().database();
         let store = open(&database).await;
@@ -231,7 +234,7 @@ fn a_week_is_dropped_with_its_last_run() {
         assert!(partitions(&database).contains(&other));
         assert_eq!(seqs(&store, gone).await, [0; 0]);
         assert_eq!(seqs(&store, kept).await, [1, 2]);
-        // A run with such an old id finds a place all the same.
+        // A run with such an old id finds a partition as well.
         short_run(&store, long_ago, 3).await;
         assert!(partitions(&database).contains(&old));
     });
@@ -264,7 +267,7 @@ fn a_week_that_outlives_most_of_its_runs_is_thinned_out() {
         let week = partition(&database, long_ago);
         database.sql(&format!("analyze {week}"));
 
-        // Half of them gone is not yet worth it.
+        // A partition with half of its runs is not thinned out yet.
         assert_eq!(store.sweep(at(-90 * DAY), 20).await.unwrap(), 20);
         store.maintain(at(0)).await.unwrap();
         let stored = format!("select count(distinct run_id) from {week}");
@@ -277,7 +280,7 @@ fn a_week_that_outlives_most_of_its_runs_is_thinned_out() {
     });
 }
 
-/// Begins to detach a partition, while somebody reads for so long that it is broken off.
+/// Begins to detach a partition, while another transaction reads for so long that the detaching is aborted.
 async fn detach_by_half(database: &TestDatabase<'_>, week: &str) {
     let reader = session(database).await;
     reader.batch_execute("begin; select count(*) from journal").await.unwrap();
@@ -301,7 +304,7 @@ fn a_week_that_was_left_half_detached_is_finished() {
         let week = partition(&database, long_ago);
         assert_eq!(store.sweep(at(0), 10).await.unwrap(), 1);
         detach_by_half(&database, &week).await;
-        // Somebody else's work is left to him.
+        // A partition that another client detaches is not touched.
         store.maintain(at(0)).await.unwrap();
         assert_eq!(database.sql(PENDING), ["1"]);
         let note = "everstep: its runs are gone, and it is about to be dropped";
@@ -313,7 +316,7 @@ fn a_week_that_was_left_half_detached_is_finished() {
 }
 
 #[test]
-fn a_half_detached_week_is_attached_again_by_whoever_needs_it() {
+fn a_half_detached_week_is_attached_again_when_it_is_needed() {
     run(async {
         let database = Cluster::shared().database();
         let store = open(&database).await;
@@ -328,7 +331,7 @@ fn a_half_detached_week_is_attached_again_by_whoever_needs_it() {
 }
 
 #[test]
-fn a_week_that_somebody_keeps_for_himself_is_left_alone() {
+fn a_week_that_an_administrator_detached_is_left_alone() {
     run(async {
         let database = Cluster::shared().database();
         let store = open(&database).await;
@@ -352,7 +355,7 @@ fn a_week_that_was_detached_to_be_dropped_is_dropped_later() {
         assert_eq!(store.sweep(at(0), 10).await.unwrap(), 1);
         let week = partition(&database, long_ago);
         let keeper = session(&database).await;
-        // Somebody reads it at that moment.
+        // Another transaction reads it at that moment.
         keeper.batch_execute(&format!("begin; select count(*) from {week}")).await.unwrap();
         let maintaining = {
             let store = std::sync::Arc::new(store);
@@ -364,7 +367,7 @@ fn a_week_that_was_detached_to_be_dropped_is_dropped_later() {
         maintaining.1.abort();
         let _ = maintaining.1.await;
         keeper.batch_execute("rollback").await.unwrap();
-        // What the aborted one has begun may still be going on in the server.
+        // The statement of the aborted call may still be running in the server.
         while database.sql(&format!("select to_regclass('{week}') is null")) == ["f"] {
             maintaining.0.maintain(at(0)).await.unwrap();
         }
@@ -383,7 +386,7 @@ fn a_detached_week_that_has_a_run_is_attached_again() {
         assert_eq!(seqs(&store, run).await, [0; 0]);
         store.maintain(at(0)).await.unwrap();
         assert_eq!(seqs(&store, run).await, [1, 2]);
-        // So it is by a commit that needs it.
+        // A commit that needs the partition attaches it again.
         database.sql(&format!("alter table journal detach partition {week}"));
         let other = run_of(long_ago, 2);
         let node = member(&store).await;

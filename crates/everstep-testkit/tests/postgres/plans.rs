@@ -1,4 +1,4 @@
-//! Plans: what a verb costs does not grow with what it does not ask for.
+//! Plans: the cost of a verb does not grow with unrelated rows.
 
 use everstep_core::ids::RunId;
 use everstep_core::payload::Payload;
@@ -57,9 +57,9 @@ async fn do_everything(store: &PostgresStore) -> RunId {
     apply(store, node, &audited(start(new_run(), Some(node)))).await;
     let waits = vec![WaitChange::Open(wait("t", "paid"))];
     apply(store, node, &Item { waits, ..audited(step(owned_run(store, node).await, 2)) }).await;
-    // Refused, so that its reason is looked up.
+    // Rejected, so that the reason is looked up.
     commit(store, node, &waiting).await;
-    // Workers serve many lanes, of which most are empty.
+    // Workers serve many lanes, most of which are empty.
     let mut lanes: Vec<_> = (0..50).map(|number| (format!("code/{}/workflow {number}/1", HERE.uuid()), 10)).collect();
     lanes.push((String::new(), 10));
     let request = TickRequest { lanes, release: 10, inbox: 10 };
@@ -131,7 +131,7 @@ async fn do_lists(store: &PostgresStore, run: RunId) {
     store.workspaces().await.unwrap();
 }
 
-/// Registers versions: new ones, known ones, and one that had its number when it was drawn.
+/// Registers versions: new ones, known ones, and one whose number a graph had.
 async fn register(store: &PostgresStore, workflow: &NewWorkflow) {
     let code = |name: &str| NewWorkflow { name: name.to_owned(), style: "code".to_owned(), ..workflow.clone() };
     let names = (0..50).map(|number| (code(&format!("code {number}")), 1)).collect::<Vec<_>>();
@@ -155,7 +155,7 @@ fn no_verb_reads_a_whole_table() {
             let options = Options { pooled, ..Options::default() };
             let store = PostgresStore::open(&database.url(), &options).await.unwrap();
             if !pooled {
-                // Plans that were made while the tables were empty must do for full ones.
+                // Plans that were made while the tables were empty must suit full ones.
                 do_everything(&store).await;
             }
             // The week of those ids.
@@ -172,7 +172,7 @@ fn no_verb_reads_a_whole_table() {
             for line in log[before..].lines().filter(|line| line.contains("actual ")) {
                 let table = ["runs", "journal", "inbox", "waits", "workflows", "audit", "resources"];
                 let is_whole = table.iter().any(|table| line.contains(&format!("Seq Scan on {table}")));
-                // An index may be read whole, too.
+                // An index may also be read completely.
                 let (_, actual) = line.split_once("actual ").unwrap_or_default();
                 let rows = actual.split("rows=").nth(1).and_then(|rest| rest.split(' ').next()).unwrap_or("0");
                 let loops = actual.split("loops=").nth(1).map_or("1", |rest| rest.trim_end_matches(')'));

@@ -1,4 +1,4 @@
-//! Behind a pooler: the same promises, kept by statements without names and connections without state.
+//! Behind a pooler: the same promises, with unnamed statements and connections without state.
 
 use everstep_store::RunStore;
 use everstep_store::postgres::{self, Options, PostgresStore};
@@ -52,7 +52,7 @@ promises! {
 fn a_pooled_connection_carries_nothing_of_its_own() {
     run(async {
         let database = Cluster::shared().database();
-        // Whoever prepares a statement or changes a setting would be seen by the next user of the connection.
+        // The next user of the connection would see a prepared statement or a changed setting.
         let watcher = session(&database).await;
         watcher
             .batch_execute(&format!("alter database {} set log_min_duration_statement = 0", database.name()))

@@ -1,4 +1,4 @@
-//! Several nodes at once: nothing is done twice, and nobody waits for ever.
+//! Several nodes at the same time: nothing is done twice, and no node waits without a limit.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ fn fifty_starts_with_one_key_from_two_nodes_leave_one_journal() {
 
 /// Batches of the same runs in different orders, with inbox inputs across: each run is decided once per round.
 #[test]
-fn batches_of_several_nodes_that_want_the_same_runs_never_get_stuck() {
+fn batches_of_several_nodes_for_the_same_runs_never_deadlock() {
     const RUNS: usize = 24;
     const ROUNDS: u64 = 6;
     run(async {
@@ -114,7 +114,7 @@ fn two_committers_of_one_node_do_not_wait_for_each_other() {
             tokio::spawn(async move { commit(&*store, node, &item).await })
         };
         super::wait_for_a_waiter(&super::session(&database).await).await;
-        // The other batch is done meanwhile.
+        // The other batch ends in the interval.
         apply(&*store, node, &step(second, 2)).await;
         assert!(!waiting.is_finished());
         other.batch_execute("rollback").await.unwrap();
@@ -123,7 +123,7 @@ fn two_committers_of_one_node_do_not_wait_for_each_other() {
 }
 
 #[test]
-fn several_clashes_in_one_batch_are_told_apart() {
+fn several_clashes_in_one_batch_are_distinguished() {
     run(async {
         let database = Cluster::shared().database();
         let store = open(&database).await;
@@ -134,7 +134,7 @@ fn several_clashes_in_one_batch_are_told_apart() {
             apply(&store, node, &step(run, 2)).await;
             let mut next = step(run, 4);
             if number % 3 == 0 {
-                // Its head is fine; what follows stands there already.
+                // Its head is valid; the next entry already exists.
                 next.entries[1].row.step = Some("s4".into());
             }
             items.push(next);

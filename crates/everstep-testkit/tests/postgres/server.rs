@@ -19,7 +19,7 @@ fn a_server_of_a_test_is_gone_with_it() {
     assert!(!folder.exists());
 }
 
-/// Runs this very test in a process of its own that is killed while its server runs.
+/// Runs this test in a separate process that is killed while its server runs.
 #[test]
 fn a_killed_process_leaves_no_server_behind() {
     const MARK: &str = "EVERSTEP_TEST_IS_TO_BE_KILLED";

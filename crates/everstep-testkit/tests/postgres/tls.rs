@@ -1,4 +1,4 @@
-//! TLS: what is asked for is what is done.
+//! TLS: the requested mode is the mode in use.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use super::refused;
 
-/// Makes an authority and a certificate for `localhost` that it signs: `NAME.pem`, `NAME.key`.
+/// Creates an authority and a certificate for `localhost` that it signs: `NAME.pem`, `NAME.key`.
 fn certificates() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let make = |name: &str, more: &[&str]| {
@@ -28,7 +28,7 @@ fn certificates() -> TempDir {
     folder
 }
 
-/// A server that speaks TLS, with its certificates.
+/// A server with TLS, and its certificates.
 fn secure(certificates: &Path) -> Cluster {
     let cluster = Cluster::start(Durability::Fast);
     for (setting, name) in [("ssl_cert_file", "server.pem"), ("ssl_key_file", "server.key")] {
@@ -41,14 +41,14 @@ fn secure(certificates: &Path) -> Cluster {
     cluster
 }
 
-/// Opens the database and tells whether what is said is hidden.
+/// Opens the database and returns whether the connection is encrypted.
 async fn is_hidden(database: &TestDatabase<'_>, host: &str, parameters: &str) -> bool {
     let store = PostgresStore::open(&url(database, host, parameters), &Options::default()).await.unwrap();
     let connections = "select distinct ssl from pg_stat_ssl join pg_stat_activity using (pid)
         where application_name = 'everstep' and datname = current_database()";
     let hidden = database.sql(connections);
     drop(store);
-    // The next one must not find this one's.
+    // The next one must not find the files of this one.
     let gone = "select count(*) from pg_stat_activity where application_name = 'everstep'";
     while database.sql(gone) != ["0"] {
         tokio::task::yield_now().await;
@@ -61,7 +61,7 @@ fn url(database: &TestDatabase<'_>, host: &str, parameters: &str) -> String {
 }
 
 #[test]
-fn tls_is_spoken_as_the_url_says() {
+fn tls_is_used_as_the_url_demands() {
     run(async {
         let folder = certificates();
         let cluster = secure(folder.path());
@@ -76,7 +76,7 @@ fn tls_is_spoken_as_the_url_says() {
         assert!(is_hidden(&database, "localhost", &trust("verify-full", "authority.pem")).await);
         assert!(is_hidden(&database, "localhost", &trust("verify-ca", "authority.pem")).await);
 
-        // The certificate does not name this address; who asks only for the authority does not mind.
+        // The certificate does not name this address; a mode that only checks the authority accepts it.
         assert!(is_hidden(&database, "127.0.0.1", &trust("verify-ca", "authority.pem")).await);
         let error = refused(&url(&database, "127.0.0.1", &trust("verify-full", "authority.pem"))).await;
         assert!(error.to_string().contains("sslmode and sslrootcert"), "{error}");

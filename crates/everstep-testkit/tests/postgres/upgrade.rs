@@ -1,4 +1,4 @@
-//! Databases of the release before are opened with all that they hold, while it goes on with them.
+//! Databases of the previous release are opened with all their data, while the previous release continues to use them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,13 +17,13 @@ const SECOND: &str = include_str!("../../../everstep-store/migrations/postgres/V
 const HISTORY: &str = "create table everstep_migrations (
     version integer not null primary key, name text not null, checksum text not null, applied_at text not null
 )";
-/// The week of the run, as the release before makes it.
+/// The week of the run, as the previous release creates it.
 const WEEK: &str = "
     create table journal_2025_09_01 (like journal including all);
     alter table journal attach partition journal_2025_09_01
     for values from ('01990292-d000-0000-0000-000000000000') to ('0199269f-5400-0000-0000-000000000000');
 ";
-/// What the release before wrote, in its words.
+/// Rows as the previous release wrote them.
 const WRITTEN: &str = "
     insert into workflows (workspace, name, version, style, definition, digest, retention_days, created_at)
     values ('00000000-0000-0000-0000-000000000001', 'orders', 1, 'graph', '{}', 'digest', 7, 1);
@@ -49,7 +49,7 @@ const KEY: &str = "
     returning encode(hash, 'hex')
 ";
 
-/// Makes a database as the release before left it.
+/// Creates a database as the previous release left it.
 async fn make_old(database: &TestDatabase<'_>) {
     // The checksums are those of the files, which have not changed.
     let other = Cluster::shared().database();
@@ -91,7 +91,7 @@ fn a_database_of_the_release_before_is_found_whole() {
         }
         assert_eq!(store.list_workflows(HERE, None, 10).await.unwrap()[0].active_version, 1);
         assert_eq!(store.delete_workflow(HERE, "orders").await.unwrap(), Deletion::InUse(1));
-        // It goes on, and can be forked.
+        // The run continues, and can be forked.
         let node = member(&store).await;
         assert_eq!(store.claim_runs(node, "", at(0), 10).await.unwrap(), [run]);
         apply(&store, node, &step(run, 2)).await;
@@ -118,7 +118,7 @@ fn a_failed_migration_leaves_nothing_half_applied() {
     run(async {
         let database = Cluster::shared().database();
         make_old(&database).await;
-        // V3 makes other tables before it comes to this one.
+        // V3 creates other tables before this one.
         database.sql("create table audit (id uuid)");
         let columns = "select table_name, column_name from information_schema.columns
             where table_schema = 'public' order by table_name, column_name";
@@ -150,7 +150,7 @@ fn an_upgrade_waits_for_readers_and_lets_writers_pass() {
         };
         let writer = session(&database).await;
         wait_for_a_waiter(&writer).await;
-        // The node of the release before goes on, although the table is wanted whole.
+        // The node of the previous release continues, although the migration needs to lock the table.
         writer.batch_execute(WRITTEN).await.unwrap();
         assert!(!upgrade.is_finished());
         reader.batch_execute("rollback").await.unwrap();
@@ -172,7 +172,7 @@ fn what_the_release_before_makes_active_again_is_not_swept() {
         store.claim_runs(node, "", at(0), 10).await.unwrap();
         apply(&store, node, &end(run, 2, at(0))).await;
         assert_eq!(store.delete_workflow(HERE, "orders").await.unwrap(), Deletion::Deleted);
-        // It knows of no deletion: the newest version is there.
+        // It knows no deletions: the newest version exists.
         database.sql("insert into workflow_heads select workspace, name, version from workflows");
         let later = store.join(new_node(), LEASE, None).await.unwrap().plus(Duration::from_secs(10 * 86_400));
         assert_eq!(store.sweep(later, 10).await.unwrap(), 1);

@@ -1,4 +1,4 @@
-//! `everstep config`: what is in force, and where it comes from.
+//! `everstep config`: the effective settings, and their sources.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,15 +15,15 @@ use crate::{config, output, text};
 
 /// Replaces the value of a secret setting.
 const HIDDEN_VALUE: &str = "(hidden)";
-/// Settings whose values are shown to nobody.
+/// Settings whose values are never shown.
 const SECRET_SETTINGS: &[&str] = &["cluster_key", "jwt_secret", "secrets_key", "secrets_old_keys"];
 
 /// One setting.
 #[derive(Debug, PartialEq, Serialize)]
 struct Setting {
-    /// As it is called in the settings file.
+    /// Its name in the settings file.
     name: String,
-    /// None when it has no value unless it is given one.
+    /// None if it has no value by default.
     value: Option<String>,
     from: String,
 }
@@ -31,7 +31,7 @@ struct Setting {
 /// The settings of `everstep serve`, as they would be with the same flags.
 pub(crate) fn run(args: &ConfigArgs, file: Option<&Path>) -> anyhow::Result<ExitCode> {
     let matches = Cli::command().get_matches();
-    let matches = matches.subcommand_matches("config").expect("this is the command that was typed");
+    let matches = matches.subcommand_matches("config").expect("this is the given command");
     let source = file.map(|path| path.display().to_string()).unwrap_or_default();
     let file = file.map(config::read_values).transpose()?.unwrap_or_default();
     let settings = settings(matches, &file, &source);
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &ConfigArgs, file: Option<&Path>) -> anyhow::Result<Exit
 
 fn settings(matches: &ArgMatches, file: &BTreeMap<String, String>, source: &str) -> Vec<Setting> {
     let cli = Cli::command();
-    let command = cli.find_subcommand("config").expect("there is such a command");
+    let command = cli.find_subcommand("config").expect("this command exists");
     let mut seen = BTreeMap::new();
     for argument in cli.get_arguments().chain(command.get_arguments()) {
         let Some(variable) = argument.get_env() else { continue };
@@ -73,17 +73,17 @@ fn settings(matches: &ArgMatches, file: &BTreeMap<String, String>, source: &str)
     seen.into_values().collect()
 }
 
-/// The default as the help of a setting ends with it: `[default: 10s]`.
+/// The default in the help of a setting: `[default: 10s]`.
 pub(crate) fn default_of(argument: &clap::Arg) -> Option<String> {
     let help = argument.get_long_help().or(argument.get_help())?.to_string();
     let (_, rest) = help.rsplit_once("[default: ")?;
     Some(rest.split_once(']')?.0.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
-/// A database's URL as it may be shown.
+/// A database's URL without its password.
 fn without_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return HIDDEN_VALUE.to_owned() };
-    // A password may stand among the parameters as well.
+    // A password may also be a parameter.
     let rest = rest.split_once('?').map_or(rest, |(rest, _)| rest);
     match rest.rsplit_once('@') {
         Some((user, location)) => {

@@ -1,4 +1,4 @@
-//! `everstep keys`: who may use the server.
+//! `everstep keys`: the API keys of a database or a server.
 
 use std::process::ExitCode;
 
@@ -35,7 +35,7 @@ async fn create(args: &CreateKeyArgs, config: &Config) -> anyhow::Result<ExitCod
             let workspace = database.workspace(args.workspace.workspace.as_deref()).await?;
             let secret = ApiKey::generate();
             let row = new.row(&secret, workspace, now);
-            database.stores.access.add_key(&row).await.context("saving the key")?;
+            database.stores.access.add_key(&row).await.context("saving the API key")?;
             database.audit(workspace, "everstep keys create", &row.id.to_string()).await?;
             secret.reveal().to_owned()
         }
@@ -56,7 +56,7 @@ async fn create(args: &CreateKeyArgs, config: &Config) -> anyhow::Result<ExitCod
         }
     };
     let words: Vec<_> = new.allows.permissions().iter().map(|permission| permission.as_str()).collect();
-    eprintln!("key {:?} with {}; it is shown only now:", text::safe(&args.name), words.join(", "));
+    eprintln!("API key {:?} with {}; it is shown only once:", text::safe(&args.name), words.join(", "));
     output::print(secret)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -70,7 +70,7 @@ async fn list(args: &ListKeysArgs, config: &Config) -> anyhow::Result<ExitCode> 
                 .access
                 .list_keys(database.workspace(workspace).await?)
                 .await
-                .context("reading the keys")?;
+                .context("reading the API keys")?;
             rows.iter().map(describe).collect()
         }
         Target::Server(server) => {
@@ -95,8 +95,8 @@ async fn revoke(args: &RevokeKeyArgs, config: &Config) -> anyhow::Result<ExitCod
                 .access
                 .revoke_key(workspace, args.id, database.now)
                 .await
-                .context("revoking the key")?;
-            let row = revoked.ok_or_else(|| invalid(format!("key {} was not found", args.id)))?;
+                .context("revoking the API key")?;
+            let row = revoked.ok_or_else(|| invalid(format!("the API key {} was not found", args.id)))?;
             database.audit(workspace, "everstep keys revoke", &row.id.to_string()).await?;
             row.name
         }
@@ -106,11 +106,11 @@ async fn revoke(args: &RevokeKeyArgs, config: &Config) -> anyhow::Result<ExitCod
             target::field(&revoked, "name")?
         }
     };
-    eprintln!("key {:?} is revoked", text::safe(&name));
+    eprintln!("API key {:?} is revoked", text::safe(&name));
     Ok(ExitCode::SUCCESS)
 }
 
-/// A key as the server shows it.
+/// An API key as the server shows it.
 fn describe(row: &KeyRow) -> Value {
     json!({
         "id": row.id,

@@ -17,11 +17,14 @@ use crate::{output, text, wire};
 pub(crate) async fn run(args: &NodesArgs, config: &Config) -> anyhow::Result<ExitCode> {
     let data = &config.server.data;
     if !config.database.is_shared() && !data.exists() {
-        bail!("there is no data folder {}; name it with --data, or a database with --database-url", data.display());
+        bail!(
+            "the data folder {} does not exist; choose it with --data, or a database with --database-url",
+            data.display()
+        );
     }
     let mut stores = wire::open_stores(data, &config.database).await;
     if !config.database.is_shared() {
-        stores = stores.context("a server that runs tells its nodes at GET /v1/nodes");
+        stores = stores.context("a running server lists its nodes at GET /v1/nodes");
     }
     let runs = stores?.runs;
     let mut nodes = Vec::new();
@@ -60,7 +63,7 @@ fn table(nodes: &[(NodeRow, usize)], now: Timestamp) -> Table {
     table
 }
 
-/// The database decides whether a lease is over; how much of it is left is seen by this machine's clock.
+/// The database decides whether a lease has expired; the remaining time is computed by this machine's clock.
 fn lease(row: &NodeRow, now: Timestamp) -> String {
     match (row.fenced, row.is_expired) {
         (true, _) => "fenced".to_owned(),
@@ -76,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lease_is_told_as_it_is() {
+    fn a_lease_is_shown_with_its_state() {
         let now = Timestamp::from_millis(1_000_000);
         let row = |lease: i64, is_expired, fenced| NodeRow {
             id: NodeId::new(now, 1),
@@ -86,7 +89,7 @@ mod tests {
             address: None,
         };
         assert_eq!(lease(&row(7_500, false, false), now), "7.5 s left");
-        // Two clocks may differ; the database's counts.
+        // Two clocks may differ; that of the database counts.
         assert_eq!(lease(&row(-500, false, false), now), "0 ms left");
         assert_eq!(lease(&row(5_000, true, false), now), "expired");
         assert_eq!(lease(&row(5_000, false, true), now), "fenced");

@@ -1,4 +1,4 @@
-//! `everstep secrets`: what steps may use and nobody may read.
+//! `everstep secrets`: secrets that steps may use.
 
 use std::io::{IsTerminal, Read};
 use std::process::ExitCode;
@@ -103,9 +103,9 @@ async fn delete(args: &DeleteSecretArgs, config: &Config) -> anyhow::Result<Exit
     Ok(ExitCode::SUCCESS)
 }
 
-/// The value of a secret. One line loses its end, which an editor or `echo` has put there.
+/// The value of a secret. The line end of a single line is removed: an editor or `echo` has added it.
 fn read(args: &SetSecretArgs) -> anyhow::Result<String> {
-    // More than a secret may have is not read.
+    // More bytes than a secret may have are not read.
     let most = SECRET_BYTES_MAX as u64 + 2;
     let mut bytes = Vec::new();
     match &args.from_file {
@@ -122,7 +122,7 @@ fn read(args: &SetSecretArgs) -> anyhow::Result<String> {
             stdin.take(most).read_to_end(&mut bytes).context("reading standard input")?;
         }
     }
-    let mut value = String::from_utf8(bytes).map_err(|_| invalid("a secret is text in UTF-8"))?;
+    let mut value = String::from_utf8(bytes).map_err(|_| invalid("a secret must be text in UTF-8"))?;
     if value.matches('\n').count() == 1 && value.ends_with('\n') {
         let line = value.trim_end_matches('\n').trim_end_matches('\r').len();
         value.truncate(line);
@@ -139,14 +139,16 @@ fn describe(info: &SecretInfo) -> Value {
 }
 
 fn path(name: &str) -> anyhow::Result<String> {
-    // A name that needs escaping is no name.
+    // A name that needs escaping is not valid.
     if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte)) {
-        return Err(invalid(format!("{name:?} is no name of a secret: letters, digits, `_`, `.` and `-`")));
+        return Err(invalid(format!(
+            "{name:?} is not a valid name of a secret: use letters, digits, `_`, `.` and `-`"
+        )));
     }
     Ok(format!("/v1/secrets/{name}"))
 }
 
-/// What the user did wrong is theirs, the rest is ours.
+/// An invalid value is an error of the user; every other error is ours.
 fn describe_error(error: Error) -> anyhow::Error {
     match error {
         Error::Store(error) => error.into(),

@@ -24,7 +24,7 @@ use crate::telemetry::Observers;
 use crate::wire::LocalNode;
 use crate::{exit, server_address, text, wire};
 
-/// How long the database may take for the last rows of the audit.
+/// The time limit for writing the last rows of the audit.
 const AUDIT_FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
@@ -32,7 +32,10 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
     let mut stop = StopSignals::new()?;
     let listener = TcpListener::bind(server.listen).await.map_err(|error| match error.kind() {
         std::io::ErrorKind::AddrInUse => {
-            anyhow!("port {} is in use; stop who uses it, or choose another with --listen", server.listen.port())
+            anyhow!(
+                "port {} is already in use; stop the other process, or choose another port with --listen",
+                server.listen.port()
+            )
         }
         _ => anyhow!("cannot listen on {}: {error}; choose another address with --listen", server.listen),
     })?;
@@ -89,17 +92,17 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
         let _ = finished.await;
     }));
     let name = stop.next().await;
-    eprintln!("{name}: stopping; tasks under way have {:?}", server.shutdown_grace);
+    eprintln!("{name}: stopping; tasks in progress have {:?}", server.shutdown_grace);
     drop(finish);
     let stopped = async {
         if matches!(config.database, DatabaseConfig::Sqlite) {
             server_address::remove(&server.data);
         }
         node.stop(server.shutdown_grace).await?;
-        // Idle connections are not waited for.
+        // The shutdown does not wait for idle connections.
         let _ = tokio::time::timeout(Duration::from_secs(1), http).await;
         if tokio::time::timeout(AUDIT_FLUSH_TIMEOUT, audit.flush()).await.is_err() {
-            tracing::error!("the database did not take the last rows of the audit; they are lost");
+            tracing::error!("the database did not accept the last rows of the audit; they are lost");
         }
         if let Some(spans) = spans {
             tokio::task::spawn_blocking(move || spans.close()).await.context("sending the last spans")?;
@@ -109,7 +112,7 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
     tokio::select! {
         stopped = stopped => stopped?,
         name = stop.next() => {
-            eprintln!("{name}: stopping at once; the next server goes on with the runs");
+            eprintln!("{name}: stopping at once; the next server continues the runs");
             return Ok(ExitCode::from(exit::INTERRUPTED));
         }
     }
@@ -117,7 +120,7 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Says where everything is, and what to try first.
+/// Prints the addresses and folders, and a first command.
 fn greet(url: &str, node: &LocalNode, config: &Config, key: &FirstKey) {
     eprintln!("everstep {} listens on {url}", env!("CARGO_PKG_VERSION"));
     eprintln!("  health  {url}/readyz");
@@ -139,7 +142,7 @@ fn greet(url: &str, node: &LocalNode, config: &Config, key: &FirstKey) {
             eprintln!("{}", try_it(path));
         }
         FirstKey::Kept(path) => eprintln!("{}", try_it(path)),
-        FirstKey::Unknown => eprintln!("  keys    are in the database; make another with `everstep keys create`"),
+        FirstKey::Unknown => eprintln!("  keys    are in the database; create another with `everstep keys create`"),
     }
 }
 

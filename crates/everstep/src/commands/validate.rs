@@ -1,4 +1,4 @@
-//! `everstep validate`: is this file a workflow?
+//! `everstep validate`: checks a workflow file.
 
 use std::process::ExitCode;
 

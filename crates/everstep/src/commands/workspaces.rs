@@ -1,4 +1,4 @@
-//! `everstep workspaces`: what is in one is not there for the keys of another.
+//! `everstep workspaces`: the workspaces of a database or a server.
 
 use std::process::ExitCode;
 
@@ -34,23 +34,23 @@ async fn create(args: &CreateWorkspaceArgs, config: &Config) -> anyhow::Result<E
             target::field(&server.ask(Method::POST, "/v1/workspaces", Some(&body)).await?, "secret")?
         }
     };
-    eprintln!("workspace {:?} with an admin's key; it is shown only now:", args.name);
+    eprintln!("workspace {:?} with an admin API key; it is shown only once:", args.name);
     output::print(secret)?;
     Ok(ExitCode::SUCCESS)
 }
 
 async fn make(database: &LocalDatabase, name: &str, options: Value) -> anyhow::Result<String> {
-    let taken = || invalid(format!("there is a workspace {name:?} already"));
+    let taken = || invalid(format!("the workspace {name:?} already exists"));
     if database.stores.access.workspaces().await.context("reading the workspaces")?.iter().any(|row| row.name == name) {
         return Err(taken());
     }
     let id = WorkspaceId::from_uuid(everstep_api::new_id(database.now));
     let row = WorkspaceRow { id, name: name.to_owned(), options: Payload::from(options), created_at: database.now };
     let (secret, key) = everstep_api::first_key(&row, database.now);
-    // The key comes first: a workspace without one would be of no use.
-    database.stores.access.add_key(&key).await.context("saving the key")?;
+    // The API key is saved first: a workspace without one would be unusable.
+    database.stores.access.add_key(&key).await.context("saving the API key")?;
     if !database.stores.access.add_workspace(&row).await.context("saving the workspace")? {
-        database.stores.access.revoke_key(id, key.id, database.now).await.context("revoking the key")?;
+        database.stores.access.revoke_key(id, key.id, database.now).await.context("revoking the API key")?;
         return Err(taken());
     }
     database.audit(WorkspaceId::DEFAULT, "everstep workspaces create", name).await?;

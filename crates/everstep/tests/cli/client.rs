@@ -1,4 +1,4 @@
-//! Commands that ask a server.
+//! Commands that use a server.
 
 use std::process::Command;
 
@@ -117,7 +117,7 @@ fn a_run_is_paused_resumed_retried_forked_and_cancelled() {
     session.call(&["pause", &run]).exits(0).says("accepted");
     client.wait_for(&path, "paused");
     session.call(&["resume", &run]).exits(0).says("accepted");
-    let forked = session.call(&["fork", &run]).exits(0).says("goes on after entry").stdout.clone().trim().to_owned();
+    let forked = session.call(&["fork", &run]).exits(0).says("continues after entry").stdout.clone().trim().to_owned();
     session.call(&["signal", &run, "approve"]).exits(0);
     client.wait_for(&path, "failed");
     session.call(&["retry", &run]).exits(0).says("accepted");
@@ -143,7 +143,7 @@ fn a_workflow_is_exported_and_imported_under_another_name() {
 }
 
 #[test]
-fn without_a_key_it_says_what_to_do() {
+fn without_an_api_key_the_message_has_the_remedy() {
     let folder = Folder::new();
     let mut command = everstep();
     command.args(["runs"]).current_dir(folder.path());
@@ -171,7 +171,7 @@ fn the_server_is_named_by_one_variable_and_its_former_name_is_accepted() {
     list(&[("EVERSTEP_URL", ""), ("EVERSTEP_SERVER", &here)], &[]).exits(0);
     let both = [("EVERSTEP_URL", &*here), ("EVERSTEP_SERVER", other)];
     list(&both, &[]).exits(2).says("EVERSTEP_URL and EVERSTEP_SERVER name different servers");
-    // A flag wins over every variable.
+    // A flag overrides every variable.
     list(&[("EVERSTEP_SERVER", other)], &["--server", &here]).exits(0);
     list(&both, &["--server", &here]).exits(0);
 }
@@ -187,7 +187,7 @@ fn the_key_of_a_folder_goes_to_the_server_of_this_machine_alone() {
     let port = session.server.address().rsplit_once(':').unwrap().1;
     assert_eq!(ask(&format!("http://127.0.0.1:{port}"), &["runs", "--json"]).exits(0).json()["runs"], json!([]));
     ask(&format!("http://127.0.0.1:{port}"), &["keys", "list"]).exits(0);
-    // The same server by another address is as good as any other.
+    // Another address of the same server is equally valid.
     ask(&format!("http://127.0.0.2:{port}"), &["runs"]).exits(2).says("EVERSTEP_API_KEY");
     ask("http://everstep.example", &["runs"]).exits(2).says("EVERSTEP_API_KEY");
 }

@@ -1,4 +1,4 @@
-//! Which database holds everything, as it is set.
+//! The database that stores all data, by its settings.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -48,7 +48,7 @@ fn another_kind_of_database_is_refused() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_told_without_its_password() {
+fn a_missing_server_is_reported_without_its_password() {
     let folder = Folder::new();
     let url = "postgres://me:secret@127.0.0.1:1/db";
     let mut command = everstep();
@@ -74,7 +74,7 @@ fn settings_of_a_cluster_mean_nothing_on_sqlite() {
         let mut args = vec!["serve", "--data", folder.path().to_str().unwrap(), flag];
         args.extend(Some(value).filter(|value| !value.is_empty()));
         let output = call(&args);
-        output.exits(2).says("means something only with PostgreSQL").says("EVERSTEP_DATABASE_URL");
+        output.exits(2).says("has an effect only with PostgreSQL").says("EVERSTEP_DATABASE_URL");
     }
     let file = folder.write("settings.toml", "[cluster]\nnode_lease = \"2s\"");
     call(&["serve", "--config", &file]).exits(2).says("EVERSTEP_NODE_LEASE");

@@ -1,4 +1,5 @@
-//! The examples do what they say, and the documents lead somewhere. Their commands are executed in `guides.rs`.
+//! The examples work as described, and the links of the documents have targets. `guides.rs` executes the commands of
+//! the documents.
 
 use std::path::{Path, PathBuf};
 
@@ -25,10 +26,10 @@ pub(crate) fn files(folder: &Path, extensions: &[&str]) -> Vec<PathBuf> {
     found
 }
 
-/// Beside `x.yaml` stand `x.input` (JSON, optional) and `x.expected`: the exit code, then what is printed.
-/// What has no such file needs a server, and is played in `examples.rs`.
+/// Beside `x.yaml` are `x.input` (JSON, optional) and `x.expected`: the exit code, then the output. An example without
+/// such a file needs a server, and is tested in `examples.rs`.
 #[test]
-fn every_example_gives_what_stands_beside_it() {
+fn every_example_gives_the_output_beside_it() {
     let examples = root().join("examples");
     let all: Vec<_> = std::fs::read_dir(&examples).unwrap().map(|entry| entry.unwrap().path()).collect();
     let workflows =
@@ -65,7 +66,7 @@ fn every_link_of_the_documents_leads_somewhere() {
     for document in documents() {
         let text = std::fs::read_to_string(&document).unwrap();
         let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
-        // What is on this page or on the web is not looked for.
+        // Links within the page or to the web are not checked.
         for link in links.filter(|link| !link.starts_with('#') && !link.contains("://") && !link.contains(' ')) {
             let path = link.split('#').next().unwrap_or_default();
             if !document.parent().unwrap().join(path).exists() {
@@ -95,10 +96,10 @@ fn the_readme_shows_the_example_that_it_runs() {
     assert!(readme.contains(code), "the first example of README.md is examples/hello.yaml without its first line");
 }
 
-/// The reference of the command line is the help of the binary.
-/// `BLESS=1 cargo test -p everstep documents` writes it again.
+/// The reference of the command line is the help of the binary. `BLESS=1 cargo test -p everstep documents` writes it
+/// again.
 #[test]
-fn the_command_line_reference_is_what_the_binary_says() {
+fn the_command_line_reference_equals_the_help_of_the_binary() {
     let last = "Every setting with its flag, variable, key and default is in [configuration](configuration.md).";
     reference::check("docs/reference/cli.md", "Command line", "everstep", everstep, last);
 }

@@ -1,4 +1,4 @@
-//! Every file of `examples/` is run on a server, and does what its page says.
+//! Every file of `examples/` runs on a server, and works as its page describes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -12,24 +12,24 @@ use serde_json::{Value, json};
 
 use crate::support::{Client, CommandOutput, Folder, Server, everstep, example, root};
 
-/// What is done with a definition that was saved under a name.
+/// The actions with a definition that was saved under a name.
 type Story = fn(&Play, &str);
 
 /// Each definition, and its story.
 const STORIES: &[(&str, Story)] = &[
-    ("booking.yaml", gives_what_stands_beside_it),
-    ("hello.yaml", gives_what_stands_beside_it),
-    // Before those that start it.
+    ("booking.yaml", gives_the_output_beside_it),
+    ("hello.yaml", gives_the_output_beside_it),
+    // Before the workflows that start it.
     ("invoice.yaml", is_one_invoice),
     ("invoices.yaml", starts_a_run_per_customer),
     ("order-approval.yaml", waits_for_an_approval),
     ("overdue.yaml", reminds_of_every_open_order),
-    ("payment.yaml", gives_what_stands_beside_it),
-    ("quotes.yaml", gives_what_stands_beside_it),
+    ("payment.yaml", gives_the_output_beside_it),
+    ("quotes.yaml", gives_the_output_beside_it),
     ("saga.yaml", undoes_every_booking_before_the_failure),
-    ("shipping.yaml", gives_what_stands_beside_it),
+    ("shipping.yaml", gives_the_output_beside_it),
     ("stock.yaml", asks_until_the_warehouse_answers),
-    ("timetable.json", gives_what_stands_beside_it),
+    ("timetable.json", gives_the_output_beside_it),
     ("triage.yaml", asks_the_model_until_it_answers),
     ("shapes/conditional.json", comes_to_its_end),
     ("shapes/deep_chain.json", comes_to_its_end),
@@ -44,7 +44,7 @@ const STORIES: &[(&str, Story)] = &[
     ("shapes/wide_fan_in.json", comes_to_its_end),
     ("shapes/wide_fan_out.json", comes_to_its_end),
 ];
-/// Folders with what a story needs beside its definition.
+/// Folders with files that a story needs beside its definition.
 const BESIDE: &[&str] = &["shop"];
 
 #[test]
@@ -94,7 +94,7 @@ fn no_example_is_without_a_story() {
         is_data && stems.contains(&path.with_extension(""))
     };
     let untold: Vec<_> = found.iter().filter(|name| *name != "README.md" && !is_beside(name)).collect();
-    assert_eq!(untold, played.iter().collect::<Vec<_>>(), "what is in examples/ is run by a story of this file");
+    assert_eq!(untold, played.iter().collect::<Vec<_>>(), "a story of this file runs everything in examples/");
     let page = std::fs::read_to_string(example("README.md")).unwrap();
     let unnamed: Vec<_> = played.iter().filter(|name| !name.contains('/') && !page.contains(*name)).collect();
     assert!(unnamed.is_empty(), "examples/README.md does not name {unnamed:?}");
@@ -121,7 +121,7 @@ impl Play {
         self.server.client()
     }
 
-    /// Saves a definition as a person would.
+    /// Saves a definition as a user would.
     fn import(&self, file: &str, name: &str) {
         self.save(&example(file), &format!("saved {name} version 1"));
     }
@@ -151,7 +151,7 @@ impl Play {
     }
 }
 
-fn gives_what_stands_beside_it(play: &Play, name: &str) {
+fn gives_the_output_beside_it(play: &Play, name: &str) {
     let input: Value = serde_json::from_str(&read(&format!("{name}.input"))).unwrap();
     let expected = read(&format!("{name}.expected"));
     let (code, output) = expected.split_once('\n').unwrap();
@@ -160,7 +160,7 @@ fn gives_what_stands_beside_it(play: &Play, name: &str) {
 }
 
 fn undoes_every_booking_before_the_failure(play: &Play, name: &str) {
-    gives_what_stands_beside_it(play, name);
+    gives_the_output_beside_it(play, name);
     let no_hotel = play.output(name, &json!({"nights": 9, "age": 30}));
     assert_eq!((&no_hotel["trip"]["failed"], &no_hotel["trip"]["undone"]), (&json!("hotel"), &json!(["flight"])));
     let booked = play.output(name, &json!({"nights": 3, "age": 30}));
@@ -174,7 +174,7 @@ fn comes_to_its_end(play: &Play, name: &str) {
             assert_eq!((&run["status"], &run["error"]["code"]), (&json!("failed"), &json!("END_ERROR")), "{run}");
             return;
         }
-        // Every branch has an end of its own, which gives what it has.
+        // Every branch has a separate end, which returns its data.
         "fan_out" | "wide_fan_out" => {
             assert_eq!(run["status"], "completed", "{run}");
             let steps = play.client().get(&format!("/v1/runs/{}/steps", run["id"].as_str().unwrap())).is(200);
@@ -192,7 +192,7 @@ fn comes_to_its_end(play: &Play, name: &str) {
         "multi_diamond" => json!(12),
         "error_recovery" => json!("made up for out of order"),
         "delay_heavy" => json!("rested"),
-        name => panic!("nobody says what {name} gives"),
+        name => panic!("no file contains the expected output of {name}"),
     };
     assert_eq!(run["output"], json!({"result": result}), "{run}");
 }
@@ -230,7 +230,7 @@ fn waits_for_an_approval(play: &Play, name: &str) {
         let run = client.start(name, &json!({"input": order(id, 3)}));
         let waiting = client.wait_for(&run, "waiting");
         assert!(waiting["waitingFor"].as_str().unwrap().contains("ask"), "{waiting}");
-        // An answer for another order is not its answer.
+        // An answer for another order does not match.
         let other = client.post(&format!("{run}/signals/order.approval"), &json!({"orderId": "x", "approved": true}));
         assert_eq!(other.is(200)["outcome"], "ignored");
         assert_eq!(client.post(&format!("{run}/signals/order.approval"), &answer).is(200)["outcome"], "accepted");
@@ -248,7 +248,7 @@ fn reminds_of_every_open_order(play: &Play, name: &str) {
         let body: Value = serde_json::from_str(&read(&format!("shop/{file}.json"))).unwrap();
         client.put(&format!("/v1/{path}"), &body).is(201);
     }
-    // As a web hook would tell it.
+    // As a web hook would send it.
     let hook = |customer: &str| json!({"headers": {"x-shop": "1"}, "body": {"customer": customer}});
     let run = play.run(name, &hook("ann"));
     let letters = json!([
@@ -267,10 +267,10 @@ fn asks_until_the_warehouse_answers(play: &Play, name: &str) {
     let url = format!("http://{}", warehouse.address);
     let stock = play.output(name, &json!({"warehouse": url, "article": "busy"}));
     assert_eq!((stock, warehouse.asked("busy")), (json!({"pieces": 12}), 3));
-    // It says no for good.
+    // It rejects permanently.
     let stock = play.output(name, &json!({"warehouse": url, "article": "unknown"}));
     assert_eq!((stock, warehouse.asked("unknown")), (json!({"because": "HTTP_STATUS"}), 1));
-    // It stays away.
+    // It does not respond.
     let stock = play.output(name, &json!({"warehouse": url, "article": "closed"}));
     assert_eq!((stock, warehouse.asked("closed")), (json!({"because": "HTTP_STATUS"}), 4));
 }
@@ -290,7 +290,7 @@ fn asks_the_model_until_it_answers(play: &Play, name: &str) {
     assert_eq!(ticket, json!({"ticket": {"team": "other", "needsPerson": true}}));
 }
 
-/// A warehouse that is busy at first, or closed for good.
+/// A warehouse that is busy at first, or closed permanently.
 struct Warehouse {
     address: String,
     asked: Arc<Mutex<BTreeMap<String, usize>>>,
@@ -310,7 +310,7 @@ impl Warehouse {
         Self { address, asked }
     }
 
-    /// How often it was asked for an article.
+    /// The number of requests for an article.
     fn asked(&self, article: &str) -> usize {
         self.asked.lock().unwrap().get(article).copied().unwrap_or(0)
     }

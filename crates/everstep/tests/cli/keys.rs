@@ -1,4 +1,4 @@
-//! Keys: the first one, and those that are made later. Nodes, as the command line lists them.
+//! API keys: the first one, and those that are created later. Nodes, as the command line lists them.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
@@ -31,7 +31,7 @@ fn the_first_start_makes_an_admin_s_key_and_logs_only_its_file() {
     let said = server.stop();
     assert!(!said.contains(&key) && said.contains("try     curl"), "{said}");
 
-    // A lost file is not replaced: a key is made by whoever may use the database.
+    // A lost file is not replaced: users of the database create another key.
     std::fs::remove_file(&file).unwrap();
     let server = Server::start(&data);
     let said = server.stop();
@@ -69,7 +69,7 @@ fn the_command_to_try_works_as_it_is_printed() {
     let server = Server::start(&folder.at("my data"));
     let said = server.said();
     let command = said.lines().find_map(|line| line.strip_prefix("  try ")).unwrap();
-    // Shows what curl is given, so that the test needs none.
+    // Prints the arguments of curl, so that the test needs no curl.
     let script = format!("curl() {{ printf '%s\\n' \"$@\"; }}\n{command}");
     let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
     let given = String::from_utf8(output.stdout).unwrap();
@@ -89,7 +89,7 @@ fn a_key_is_made_for_what_it_may_do() {
     output.exits(0).says("workflow:read, workflow:view");
     let key = output.stdout.trim();
     let server = Server::start(&data);
-    // There was a key, so none was made.
+    // A key existed, so none was created.
     assert!(server.said().contains("  keys "), "{}", server.said());
     let client = Client::new(server.address(), Some(key));
     client.get("/v1/runs").is(200);
@@ -104,9 +104,9 @@ fn a_key_is_made_for_what_it_may_do() {
     let both = create(&["--name", "x", "--role", "viewer", "--permissions", "workflow:view"]);
     both.exits(2).says("--permissions");
     create(&["--name", "x", "--role", "root"]).exits(2).says("unknown role \"root\"");
-    create(&["--name", "x", "--role", "viewer", "--expires", "soon"]).exits(2).says("is no duration");
+    create(&["--name", "x", "--role", "viewer", "--expires", "soon"]).exits(2).says("is not a valid duration");
     create(&["--name", "x", "--role", "viewer", "--expires", "0s"]).exits(2).says("in the future");
-    create(&["--name", "x", "--role", "viewer", "--workspace", "shop"]).exits(2).says("there are default");
+    create(&["--name", "x", "--role", "viewer", "--workspace", "shop"]).exits(2).says("the workspaces are default");
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn keys_are_listed_and_revoked_in_the_database_and_over_a_server() {
     call(&["keys", "list", "--server", "http://127.0.0.1:1", "--api-key", &admin]).exits(3).says("no connection");
     server.stop();
 
-    // In the database also the last one may go: whoever may use it makes another.
+    // In the database even the last key may be revoked: users of the database create another.
     call(&["keys", "revoke", "--data", &data, ops["id"].as_str().unwrap()]).exits(0).says("is revoked");
     let table = call(&["keys", "list", "--data", &data]);
     assert!(table.exits(0).stdout.contains("revoked 20"), "{}", table.stdout);
@@ -164,7 +164,7 @@ fn a_workspace_is_made_on_the_command_line() {
     let output = call(&["workspaces", "create", "shop", "--fetch", "--data", &data]);
     let admin = output.exits(0).says("\"shop\"").stdout.trim().to_owned();
     call(&["workspaces", "create", "shop", "--data", &data]).exits(2).says("already");
-    call(&["workspaces", "create", "a b", "--data", &data]).exits(2).says("is no name");
+    call(&["workspaces", "create", "a b", "--data", &data]).exits(2).says("is not a valid name");
     let output = call(&["keys", "create", "--data", &data, "--workspace", "shop", "--name", "v", "--role", "viewer"]);
     let viewer = output.exits(0).stdout.trim().to_owned();
     call(&["keys", "create", "--data", &data, "--name", "ops", "--role", "admin"]).exits(0);
@@ -192,7 +192,7 @@ fn the_last_rows_of_the_audit_are_written_before_the_server_ends() {
     for _ in 0..20 {
         client.start("flow", &json!({}));
     }
-    // At once, before they would have been written anyway.
+    // At once, before they would be written in any case.
     server.stop();
     let server = Server::start(&data);
     let audit = server.client().get("/v1/audit?action=POST%20/v1/workflows/%7Bname%7D/runs").is(200);
@@ -203,7 +203,7 @@ fn the_last_rows_of_the_audit_are_written_before_the_server_ends() {
 fn nodes_are_listed() {
     let folder = Folder::new();
     let data = folder.at("data");
-    call(&["nodes", "--data", &data]).exits(3).says("there is no data folder");
+    call(&["nodes", "--data", &data]).exits(3).says("does not exist");
     let server = Server::start(&data);
     let node = server.node();
     call(&["nodes", "--data", &data]).exits(3).says("GET /v1/nodes").says("is in use by process");

@@ -1,4 +1,4 @@
-//! Workflows that ask servers outside: what may be reached, with which secrets, and whom one trusts.
+//! Workflows that send requests to servers: the permitted addresses, the secrets, and the trusted certificates.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::support::{CommandOutput, Folder, Server, call, chain_to, everstep};
 
-/// A server on this machine that repeats what it was asked, and remembers it.
+/// A server on this machine that repeats and records requests.
 struct Echo {
     address: String,
     heard: Arc<Mutex<Vec<String>>>,
@@ -35,7 +35,7 @@ impl Echo {
     }
 }
 
-/// Reads one request and answers with it.
+/// Reads one request and returns it in the response.
 fn answer(stream: TcpStream) -> String {
     let mut reader = BufReader::new(stream);
     let mut head = String::new();
@@ -50,7 +50,7 @@ fn answer(stream: TcpStream) -> String {
     request
 }
 
-/// A workflow that asks once and gives what it was told.
+/// A workflow that sends one request and returns the response.
 fn asks(config: &Value) -> Value {
     let ask = json!({"id": "ask", "type": "http", "config": config, "retry": {"maxAttempts": 1}});
     let parameter = json!({"name": "answer", "sourceVariable": "{{ctx.httpResponse}}"});
@@ -68,15 +68,15 @@ fn a_person_s_own_run_reaches_what_the_machine_reaches() {
     let asked = output["answer"]["body"]["asked"].as_str().unwrap();
     assert!(asked.starts_with("POST /orders HTTP/1.1\r\n") && asked.ends_with("\r\n\r\n{\"n\":7}"), "{asked}");
     assert!(asked.contains("\r\nidempotency-key: ") && asked.contains(":ask\r\n"), "{asked}");
-    // Unless it is told otherwise.
+    // By default.
     let output = call(&["run", &file, "--allow-addresses", "10.0.0.0/8"]);
-    output.exits(1).says("ADDRESS_REFUSED").says("EVERSTEP_ALLOW_ADDRESSES allows it");
+    output.exits(1).says("ADDRESS_REFUSED").says("allow it with EVERSTEP_ALLOW_ADDRESSES");
     call(&["run", &file, "--allow-addresses", "localhost"]).exits(2).says("\"localhost\" is not an address");
     assert_eq!(echo.heard().len(), 1);
 }
 
 #[test]
-fn a_server_refuses_what_lies_inside_until_it_is_allowed() {
+fn a_server_blocks_private_addresses_until_they_are_allowed() {
     let folder = Folder::new();
     let echo = Echo::start();
     let data = folder.at("data");
@@ -112,7 +112,7 @@ fn a_secret_goes_to_its_server_and_nowhere_else() {
         "body": {"input": "{{ctx.input}}", "whole": {"$expr": "ctx.input.named"}},
     });
     client.publish("ask", &asks(&config));
-    // The input names the secret too, as far as it can; it is not told.
+    // The input also names the secret; it is not revealed.
     let run = client.start("ask", &json!({"input": {"named": {"$secret": "token"}}}));
     let ended = client.wait(&run);
     assert_eq!(ended["status"], "completed", "{ended}");
@@ -140,11 +140,11 @@ fn a_secret_outside_its_fields_is_refused_at_save() {
     assert_eq!(problem.status, 422, "{}", problem.body);
     let body = problem.body.to_string();
     for path in ["/nodes/1/config/method", "/nodes/2/config/outputParameters/0/sourceVariable"] {
-        assert!(body.contains(path) && body.contains("a secret cannot be named here"), "{body}");
+        assert!(body.contains(path) && body.contains("a secret is not accepted here"), "{body}");
     }
 }
 
-/// A server that speaks TLS with a certificate of its own; it ends with this value.
+/// A server with TLS and its own certificate; it ends with this value.
 struct Secure {
     child: Child,
     port: String,
@@ -171,7 +171,7 @@ impl Secure {
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let line = lines.find_map(|line| Some(line.unwrap().strip_prefix("ACCEPT ")?.to_owned())).unwrap();
         let port = line.rsplit(':').next().unwrap().to_owned();
-        // It would be stopped by a full pipe.
+        // A full pipe would stop it.
         std::thread::spawn(move || lines.for_each(drop));
         Self { child, port }
     }
@@ -195,10 +195,10 @@ fn a_server_is_trusted_if_the_machine_trusts_it() {
         everstep().args(["run", &file, "--quiet"]).env(name, value).output().unwrap().into()
     };
     assert_eq!(run("SSL_CERT_FILE", &folder.at("authority.pem")).exits(0).json()["answer"]["body"], json!({"a": 1}));
-    // Where the machine has no certificates at all, those of the web are used, and this one is not among them.
+    // If the machine has no certificates at all, those of the web are used, and this one is not among them.
     folder.write("empty.pem", "");
     run("SSL_CERT_FILE", &folder.at("empty.pem")).exits(1).says("certificate");
-    // A proxy of the environment is not asked.
+    // A proxy of the environment is not used.
     let proxied = everstep()
         .args(["run", &file, "--quiet"])
         .envs([("HTTPS_PROXY", "http://127.0.0.1:9"), ("SSL_CERT_FILE", &folder.at("authority.pem"))])

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Client, Folder, Server, call, everstep};
 
-const SECRET: &str = "thirty-two bytes that nobody has";
+const SECRET: &str = "thirty-two bytes that are secret";
 
 fn claims(issuer: &str, roles: &[&str]) -> Value {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();

@@ -158,7 +158,7 @@ fn a_run_is_shown_with_what_a_person_needs_next() {
     let seq = line.split_whitespace().nth(3).unwrap();
     let forked = session.call(&["fork", &run, "--at", seq]);
     // The fork takes over the whole item of the entry.
-    forked.exits(0).says("it goes on after entry ");
+    forked.exits(0).says("the fork continues after entry ");
     client.wait_for(&format!("/v1/runs/{}", forked.stdout.trim()), "waiting");
     // Times have milliseconds, and no more.
     let created = shown.lines().find_map(|line| line.strip_prefix("created")).unwrap().trim();

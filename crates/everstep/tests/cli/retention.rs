@@ -1,4 +1,4 @@
-//! Runs go when their time is over, and not before.
+//! Runs are deleted when their retention has passed, and not before.
 
 use serde_json::json;
 
@@ -25,7 +25,7 @@ fn ended_runs_go_when_their_retention_is_over_and_running_ones_never() {
         client.wait(&run);
         run
     };
-    // The ceiling counts, whatever a start asks for.
+    // The maximum counts, whatever a start requests.
     let (short, long, failed) = (start(2, false), start(90, false), start(2, true));
     let kept = [&short, &long, &failed].map(|run| client.get(run).is(200)["retentionDays"].clone());
     assert_eq!(kept, [json!(2), json!(10), json!(2)]);
@@ -33,7 +33,7 @@ fn ended_runs_go_when_their_retention_is_over_and_running_ones_never() {
     client.wait_for(&open, "waiting");
     server.stop();
 
-    // All of it happened five days ago.
+    // All entries are five days old.
     let database = folder.path().join("data/everstep.db");
     let age = |days: i64| {
         let database = rusqlite::Connection::open(&database).unwrap();
@@ -60,17 +60,17 @@ fn ended_runs_go_when_their_retention_is_over_and_running_ones_never() {
     expected.sort();
     assert_eq!(left, expected, "entries go with their runs, and only those");
 
-    // And six more.
+    // Six days more.
     age(6);
     let server = serve();
     let client = server.client();
     wait_for("the run to be gone", || (client.get(&long).status == 404).then_some(()));
-    // Who has not ended is older than a day, and goes on.
+    // A run that has not ended is older than a day, and continues.
     client.post(&format!("{open}/signals/go"), &json!({})).is(200);
     assert_eq!(client.wait(&open)["status"], "completed");
 }
 
-/// How many runs the server says it has swept.
+/// The number of runs that the server reports as swept.
 fn swept(server: &Server) -> Option<u32> {
     let page = telemetry::fetch(server.address(), &format!("x-api-key: {}\r\n", server.client().key()));
     page.lines().find_map(|line| line.strip_prefix("workflow_retention_swept_total "))?.parse().ok()

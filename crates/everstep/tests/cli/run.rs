@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{CommandOutput, Folder, call, call_with_stdin, chain, chain_to, everstep, example, wait_for};
 
-/// A workflow that doubles its input, and says so.
+/// A workflow that doubles its input, and logs it.
 fn double() -> Value {
     let code = "console.log('doubling', ctx.input.n); return ctx.input.n * 2";
     let parameter = json!({"name": "n", "sourceVariable": "{{ctx.jsResult}}"});
@@ -77,7 +77,7 @@ edges:
 }
 
 #[test]
-fn a_failed_run_tells_why_and_exits_with_one() {
+fn a_failed_run_shows_the_reason_and_exits_with_one() {
     let folder = Folder::new();
     let broken = json!({
         "id": "broken",
@@ -95,7 +95,7 @@ fn a_failed_run_tells_why_and_exits_with_one() {
         .says("failed    broken (attempt 2)")
         .says(" failed: JAVASCRIPT_ERROR: ");
     assert_eq!(output.stdout, "");
-    assert!(!output.stderr.contains('\u{1b}'), "what a workflow says cannot command a terminal");
+    assert!(!output.stderr.contains('\u{1b}'), "text of a workflow cannot control a terminal");
     let output = call(&["run", &example("shapes/error_path.json"), "--quiet"]);
     output.exits(1).says("END_ERROR");
 }
@@ -130,7 +130,7 @@ fn an_invalid_file_is_not_run() {
     let file = folder.write("bad.json", json!({"nodes": [{"id": "s", "type": "start", "x": 1}]}).to_string());
     let output = call(&["run", &file, "--data", &folder.at("data")]);
     output.exits(2).says("/nodes/0/x (node \"s\"): unknown field \"x\"").says("no end node");
-    assert!(!folder.path().join("data").exists(), "nothing was begun");
+    assert!(!folder.path().join("data").exists(), "nothing was started");
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn a_key_leads_to_the_same_run_again() {
     let run = |input: &str, key: &str| call(&["run", &file, "--data", &data, "--key", key, "--input", input]);
     assert_eq!(run(r#"{"n": 1}"#, "a").exits(0).json(), json!({"n": 2}));
     let again = run(r#"{"n": 100}"#, "a");
-    assert_eq!(again.exits(0).says("has that key").json(), json!({"n": 2}));
+    assert_eq!(again.exits(0).says("has that idempotency key").json(), json!({"n": 2}));
     assert_eq!(run(r#"{"n": 100}"#, "b").exits(0).json(), json!({"n": 200}));
     call(&["run", &file, "--key", "a"]).exits(2).says("--data");
     run("{}", &"k".repeat(256)).exits(2).says("1 to 255 characters");
@@ -212,12 +212,12 @@ fn an_interrupted_run_goes_on_where_it_was() {
     let before = wait_for("the first step", output);
     crate::support::server::send(&child, "INT");
     let output = CommandOutput::from(child.wait_with_output().unwrap());
-    output.exits(130).says("is kept and goes on with: everstep run").says("--key k");
+    output.exits(130).says("is stored; continue it with: everstep run").says("--key k");
     assert_eq!(output.stdout, "");
     let output = call(&args);
     let first = output.exits(0).json()["first"].clone();
     let before: Value = serde_json::from_slice(&before).unwrap();
-    assert_eq!(first, before["output"], "what was done is not done again");
+    assert_eq!(first, before["output"], "a completed step is not performed again");
 }
 
 #[test]
@@ -234,7 +234,7 @@ fn a_data_folder_belongs_to_one_process() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_used_is_told_so() {
+fn an_unusable_folder_is_reported() {
     let folder = Folder::new();
     let file = folder.write("double.json", double().to_string());
     let not_a_folder = format!("{file}/data");
@@ -249,13 +249,13 @@ fn settings_that_mean_nothing_are_refused() {
     call(&["--config", &settings, "validate", &file]).exits(2).says("unknown field `max_active_rnus`").says("line 2");
     call(&["--config", "no-such.toml", "validate", &file]).exits(2).says("no-such.toml");
     let settings = folder.write("everstep.toml", "[engine]\npark_after = \"soon\"\n");
-    call(&["--config", &settings, "validate", &file]).exits(2).says("\"soon\" is no duration");
+    call(&["--config", &settings, "validate", &file]).exits(2).says("\"soon\" is not a valid duration");
     let output: CommandOutput =
         everstep().args(["validate", &file]).env("EVERSTEP_DATTA", "x").output().unwrap().into();
     output.exits(2).says("unknown variable EVERSTEP_DATTA; did you mean EVERSTEP_DATA?");
     let output: CommandOutput = everstep().args(["validate", &file]).env("EVERSTEP_URL", "x").output().unwrap().into();
     output.exits(0);
-    call(&["validate", &file, "--log", "everstep=loud"]).exits(2).says("is no log filter");
+    call(&["validate", &file, "--log", "everstep=loud"]).exits(2).says("is not a valid log filter");
     call(&["validate", &file, "--loud"]).exits(2).says("--loud");
 }
 

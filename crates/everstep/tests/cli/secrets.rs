@@ -1,4 +1,4 @@
-//! Secrets on the command line: they are read from where no list of processes shows them.
+//! Secrets on the command line: they are read from sources that no list of processes shows.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -23,13 +23,13 @@ fn a_secret_is_set_listed_and_deleted() {
     let table = call(&["secrets", "list", "--data", &data]);
     assert!(table.exits(0).stdout.contains("tls-key") && !table.stdout.contains("sk_live"), "{}", table.stdout);
     call(&["secrets", "delete", "tls-key", "--data", &data]).exits(0);
-    call(&["secrets", "delete", "tls-key", "--data", &data]).exits(2).says("there is no secret");
+    call(&["secrets", "delete", "tls-key", "--data", &data]).exits(2).says("does not exist");
 
-    call_with_stdin(&["secrets", "set", "x", "--data", &data], b"").exits(2).says("not empty");
-    call_with_stdin(&["secrets", "set", "a b", "--data", &data], b"v").exits(2).says("is no name");
+    call_with_stdin(&["secrets", "set", "x", "--data", &data], b"").exits(2).says("must not be empty");
+    call_with_stdin(&["secrets", "set", "a b", "--data", &data], b"v").exits(2).says("is not a valid name");
     call_with_stdin(&["secrets", "set", "x", "--data", &data], &[0xFF, 0xFE]).exits(2).says("UTF-8");
     call_with_stdin(&["secrets", "set", "x", "--data", &data], &[b'v'; 70_000]).exits(2).says("at most 65536");
-    // What is typed stands in the list of processes.
+    // Arguments are visible in the list of processes.
     call(&["secrets", "set", "x", "value", "--data", &data]).exits(2);
 }
 
@@ -59,9 +59,9 @@ fn keys_for_secrets_are_random_and_checked() {
     let set = |key: &str| call_with_stdin(&["secrets", "set", "x", "--data", &data, "--secrets-key", key], b"v");
     set("short").exits(2).says("everstep secrets key");
     set(&one).exits(0);
-    // With a key of the settings none is made.
+    // With a key of the settings none is created.
     assert!(!folder.path().join("data/secrets.key").exists());
-    // A file that was cut off is not replaced.
+    // A truncated file is not replaced.
     std::fs::write(folder.path().join("data/secrets.key"), "cut").unwrap();
     call_with_stdin(&["secrets", "set", "x", "--data", &data], b"v").exits(2).says("secrets.key");
 }

@@ -1,4 +1,4 @@
-//! `everstep serve`: health, signals and trouble at the start.
+//! `everstep serve`: health, signals and errors at the start.
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
@@ -11,7 +11,7 @@ use crate::support::server::send;
 use crate::support::{CommandOutput, Folder, Server, call, chain, everstep};
 
 #[test]
-fn a_server_tells_how_it_is_and_stops_in_order() {
+fn a_server_reports_its_health_and_stops_in_order() {
     let folder = Folder::new();
     let server = Server::start(&folder.at("data"));
     let stranger = server.stranger();
@@ -46,7 +46,7 @@ fn a_server_goes_on_with_the_runs_of_its_folder() {
     wait_for_entries(&folder.path().join("data"), 8);
     server.stop();
     let output = call(&["run", &file, "--data", &data, "--key", "k"]);
-    assert_eq!(output.exits(0).says("has that key").json(), json!({}));
+    assert_eq!(output.exits(0).says("has that idempotency key").json(), json!({}));
 }
 
 #[test]
@@ -74,12 +74,12 @@ fn a_server_waits_for_tasks_under_way_but_not_for_ever() {
 }
 
 #[test]
-fn a_port_in_use_is_told_so() {
+fn a_port_in_use_is_reported() {
     let folder = Folder::new();
     let server = Server::start(&folder.at("data"));
     let port = server.address().rsplit_once(':').unwrap().1.to_owned();
     let output = call(&["serve", "--listen", server.address(), "--data", &folder.at("other")]);
-    output.exits(3).says(&format!("port {port} is in use")).says("--listen");
+    output.exits(3).says(&format!("port {port} is already in use")).says("--listen");
     server.stop();
     call(&["serve", "--listen", "nonsense", "--data", &folder.at("other")]).exits(2).says("--listen");
 }

@@ -1,4 +1,4 @@
-//! Figures for Prometheus, and spans for whoever collects them.
+//! Metrics for Prometheus, and spans for a collector.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -57,7 +57,7 @@ fn spans_of_runs_steps_and_signals_are_sent() {
     let server = Server::with(&["--data", &folder.at("data")], &settings);
     let [one, other] = play(&server);
     let runs = [one, other, play_code(&server)];
-    // Stopping sends what is left.
+    // Stopping sends the remaining spans.
     server.stop();
     let mut all = Vec::new();
     while let Ok((head, body)) = received.recv_timeout(Duration::from_secs(1)) {
@@ -173,7 +173,7 @@ pub(crate) fn fetch(address: &str, headers: &str) -> String {
     page
 }
 
-/// A collector that keeps the heads and bodies of what it is sent.
+/// A collector that records the heads and bodies of its requests.
 fn collect() -> (String, Receiver<(String, Vec<u8>)>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::support::{Folder, call, chain};
 
 #[test]
-fn a_valid_file_is_told_so() {
+fn a_valid_file_is_reported_as_valid() {
     let folder = Folder::new();
     let file = folder.write("flow.json", chain(&[json!({"id": "a", "type": "noop"})]).to_string());
     call(&["validate", &file]).exits(0).says("is a valid workflow of 3 nodes");
@@ -14,7 +14,7 @@ fn a_valid_file_is_told_so() {
 }
 
 #[test]
-fn every_problem_is_told_with_its_place_and_a_hint() {
+fn every_problem_is_reported_with_its_place_and_a_hint() {
     let folder = Folder::new();
     let definition = json!({
         "nodes": [
@@ -64,11 +64,11 @@ fn scripts_and_input_schemas_are_checked_with_everything_else() {
         .says("/nodes/1/type (node \"odd\"): unknown node type \"javascrip\"")
         .says("/nodes/2/config/code (node \"script\"): SyntaxError: ")
         .says("at line 2, column 11")
-        .says("/nodes/3/config/value (node \"sum\"): `ctx.totl` is written by no node before this one");
+        .says("/nodes/3/config/value (node \"sum\"): no node before this one writes `ctx.totl`");
 }
 
 #[test]
-fn what_is_no_file_is_told_so() {
+fn a_missing_file_is_reported() {
     call(&["validate", "no-such-file.json"]).exits(2).says("no-such-file.json cannot be read: No such file");
     let folder = Folder::new();
     call(&["validate", folder.path().to_str().unwrap()]).exits(2).says("cannot be read: Is a directory");
@@ -79,15 +79,15 @@ fn what_is_no_file_is_told_so() {
 }
 
 #[test]
-fn a_field_that_stands_twice_is_refused() {
+fn a_duplicate_field_is_rejected() {
     let folder = Folder::new();
     let file = folder.write("twice.json", r#"{"nodes": [], "nodes": []}"#);
-    call(&["validate", &file]).exits(2).says("the field \"nodes\" is there twice");
+    call(&["validate", &file]).exits(2).says("the field \"nodes\" occurs twice");
     let file = folder.write("twice.yaml", "nodes: []\nnodes: []\n");
     call(&["validate", &file]).exits(2).says("duplicate mapping key: nodes");
 }
 
-/// A graph of so many nodes, side by side.
+/// A graph of this many parallel nodes.
 fn wide(nodes: usize) -> Value {
     let branches: Vec<_> = (0..nodes - 2).map(|n| format!("b{n}")).collect();
     let mut list = vec![json!({"id": "start", "type": "start"}), json!({"id": "end", "type": "end"})];
@@ -109,7 +109,7 @@ fn ten_thousand_nodes_are_a_workflow_and_one_more_is_not() {
     let file = folder.write("wide.yaml", wide(10_000).to_string());
     call(&["validate", &file]).exits(0).says("10000 nodes");
     let file = folder.write("wider.json", wide(10_001).to_string());
-    call(&["validate", &file]).exits(2).says("10001 nodes are more than 10000");
+    call(&["validate", &file]).exits(2).says("the graph has 10001 nodes, more than 10000");
 }
 
 #[test]
@@ -148,6 +148,6 @@ fn nul_characters_in_files_are_refused_or_kept() {
     call(&["validate", &file]).exits(2).says("not YAML");
     let file = folder.write("id.json", chain(&[json!({"id": "a\0b", "type": "noop"})]).to_string());
     let output = call(&["validate", &file]);
-    output.exits(2).says("cannot be a node's id");
+    output.exits(2).says("is not a valid id of a node");
     assert!(!output.stderr.contains('\0'), "{:?}", output.stderr);
 }

@@ -1,4 +1,4 @@
-//! Every node answers every request, whoever owns the run.
+//! Every node answers every request, whichever node owns the run.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::support::cluster::Site;
 use crate::support::{chain, wait_for};
 
-/// Waits for `go` within a time, so that its node keeps it in memory; without one it is parked at once.
+/// Waits for `go` within a time, so that its node holds it in memory; without one it is parked at once.
 fn waits(timeout: Option<u64>) -> Value {
     let mut config = json!({"event": "go"});
     if let Some(seconds) = timeout {
@@ -23,7 +23,7 @@ fn a_run_that_one_node_starts_is_waited_for_at_another() {
     let ((_one, a), (_two, b)) = site.start_two();
     let slow = json!({"id": "slow", "type": "noop", "config": {"delayMs": 1_000}});
     a.publish("slow", &chain(&[slow]));
-    // News of the end comes at once, not with the next look; a busy machine may be late now and then.
+    // The notification of the end arrives at once, not with the next poll; a busy machine may be late now and then.
     let late = (0..3).map(|_| {
         let run = a.start("slow", &json!({}));
         assert_eq!(b.get(&run).is(200)["status"], "running");
@@ -41,7 +41,7 @@ fn a_run_that_one_node_starts_is_waited_for_at_another() {
 }
 
 #[test]
-fn whoever_waits_for_a_parked_run_hears_of_its_end() {
+fn a_caller_that_waits_for_a_parked_run_is_notified_of_its_end() {
     let site = Site::new();
     let ((_one, a), (_two, b)) = site.start_two();
     a.publish("parked", &waits(None));

@@ -1,6 +1,6 @@
-//! Real servers that share one PostgreSQL: they find each other, pass inputs on and take each other's runs.
+//! Real servers that share one PostgreSQL: they find each other, forward inputs and take over each other's runs.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 mod inputs;
 mod keys;

@@ -1,4 +1,4 @@
-//! Nodes come, are listed, and go.
+//! Nodes join, are listed, and leave.
 
 use std::time::{Duration, Instant};
 
@@ -49,7 +49,7 @@ fn a_node_that_stops_hands_its_runs_to_another_within_a_tick() {
     for run in &runs {
         assert_eq!(b.get(run).is(200)["owner"], json!(one.node()));
     }
-    // Whoever has passed an input on to another node knows it, also before the next tick.
+    // A node that has forwarded an input to another node knows it, even before the next tick.
     let theirs = b.start("pause", &json!({}));
     a.post(&format!("{theirs}/cancel"), &Value::Null).is(200);
     one.stop();
@@ -70,7 +70,7 @@ fn a_node_that_stops_hands_its_runs_to_another_within_a_tick() {
 }
 
 #[test]
-fn a_node_that_is_gone_is_told_as_such_and_nothing_is_written() {
+fn a_missing_node_is_reported_and_nothing_is_written() {
     let site = Site::new().set("EVERSTEP_NODE_LEASE", "30s");
     let ((one, a), (_two, b)) = site.start_two();
     let wait = json!({"id": "wait", "type": "wait", "config": {"event": "go", "timeoutSeconds": 25}});
@@ -78,7 +78,7 @@ fn a_node_that_is_gone_is_told_as_such_and_nothing_is_written() {
     let run = a.start("held", &json!({}));
     let version = a.wait_for(&run, "waiting")["version"].clone();
     one.kill();
-    // Its lease is not over, so nobody may take its runs.
+    // Its lease has not expired, so no other node may take its runs.
     let answer = b.post(&format!("{run}/signals/go"), &json!({}));
     assert_eq!(answer.header("retry-after"), Some("1"));
     answer.refuses(503, "UNAVAILABLE");

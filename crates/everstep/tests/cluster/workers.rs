@@ -18,7 +18,7 @@ fn a_worker_may_speak_with_any_node() {
     let site = Site::new();
     let ((_one, a), (_two, b)) = site.start_two();
     let session = open(&a);
-    // Whoever is asked knows that somebody serves it.
+    // Every node knows that a worker serves it.
     let started = b.post("/v1/workflows/greet/runs", &json!({"input": {"n": 1}})).is(201);
     assert_eq!(started["warning"], Value::Null, "{started}");
     let run = format!("/v1/runs/{}", started["run"]["id"].as_str().unwrap());

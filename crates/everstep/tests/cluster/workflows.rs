@@ -17,7 +17,7 @@ fn an_activation_on_one_node_is_seen_by_the_next_start_on_another() {
         started["run"]["workflowVersion"].as_u64().unwrap()
     };
     assert_eq!((taken(&a), taken(&b)), (2, 2));
-    // Each time the other node starts, with nothing between.
+    // Each time the other node starts the run, without a pause.
     for n in 0..10 {
         let (here, there) = if n % 2 == 0 { (&a, &b) } else { (&b, &a) };
         let active = 1 + (n + 1) % 2;

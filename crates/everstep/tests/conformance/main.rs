@@ -1,14 +1,14 @@
-//! Code workflows with real workers, at real servers: the scenarios of `sdks/conformance`, on both databases.
+//! Code workflows with real workers and real servers: the scenarios of `sdks/conformance`, on both databases.
 //!
-//! The suite is run once per database; each test looks at what became of its scenario.
+//! The suite runs once per database; each test checks the result of its scenario.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 mod suite;
 
 use std::collections::BTreeSet;
 
-/// Makes a test of each scenario: of those for both databases, and of those for PostgreSQL, where nodes share one.
+/// Creates a test for each scenario: for those of both databases, and for those of PostgreSQL, where nodes share one.
 macro_rules! scenarios {
     (both { $($both:ident,)* } postgres { $($cluster:ident,)* }) => {
         const ALL: &[&str] = &[$(stringify!($both),)* $(stringify!($cluster),)*];
@@ -66,13 +66,13 @@ scenarios! {
         a_paused_run_goes_on_where_it_was,
         a_race_replays_the_same,
         a_resume_aborts_a_step_that_runs_still,
-        a_run_that_nobody_serves_says_so_and_waits,
+        a_run_without_a_worker_reports_it_and_waits,
         a_server_killed_in_full_flight_loses_nothing,
         a_server_killed_with_a_hundred_runs_loses_nothing,
         a_server_stopped_in_order_finds_its_worker_again,
         a_signal_may_be_kept_until_it_is_waited_for,
         a_signal_resolves_a_wait_only_if_it_contains_the_match,
-        a_signal_that_nobody_waits_for_is_dropped,
+        a_signal_without_a_wait_is_dropped,
         a_signal_that_races_the_timeout_has_one_winner,
         a_signal_wakes_its_run_at_once,
         a_sleep_outlives_a_restart_of_the_server,
@@ -94,13 +94,13 @@ scenarios! {
         five_hundred_parallel_steps_run_once_each,
         one_of_several_parallel_steps_fails,
         reports_that_arrive_twice_count_once,
-        sleeping_runs_take_nobodys_room,
+        sleeping_runs_use_no_capacity,
         sleeps_end_when_they_should,
         steps_run_in_order_and_once,
         ten_lost_turns_in_a_row_fail_the_run,
         the_example_of_the_guide_runs,
         the_first_of_two_waits_takes_a_signal,
-        the_steps_of_a_run_are_told_with_their_times,
+        the_steps_of_a_run_are_shown_with_their_times,
         two_versions_run_side_by_side,
     }
     postgres {

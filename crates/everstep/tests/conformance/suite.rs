@@ -1,4 +1,4 @@
-//! Runs all scenarios on a database, once, and remembers what became of each.
+//! Runs all scenarios on a database, once, and records the result of each.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,15 +8,15 @@ use std::time::SystemTime;
 use everstep_testkit::postgres::Cluster;
 use serde::Deserialize;
 
-/// What became of the scenarios.
+/// The results of the scenarios.
 pub(crate) struct Suite(Vec<Played>);
 
-/// A scenario by one transport.
+/// A scenario with one transport.
 #[derive(Deserialize)]
 struct Played {
     name: String,
     transport: String,
-    /// What went wrong, with the journals.
+    /// The failure, with the journals.
     problem: Option<String>,
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn postgres() -> &'static Suite {
 }
 
 impl Suite {
-    /// Fails unless the scenario was played, by each of its transports, and held.
+    /// Fails unless the scenario was played, with each of its transports, and passed.
     #[track_caller]
     pub(crate) fn expect(&self, name: &str) {
         let played: Vec<_> = self.0.iter().filter(|played| played.name == name).collect();
@@ -69,7 +69,7 @@ fn play(args: &[&str]) -> Suite {
     Suite(serde_json::from_slice(&text).unwrap())
 }
 
-/// Builds the TypeScript SDK, unless it is built from what stands there now.
+/// Builds the TypeScript SDK, unless it is built from the present files.
 fn build_sdk() {
     let folder = root().join("sdks/typescript");
     let built = std::fs::metadata(folder.join("dist/src/index.js")).and_then(|file| file.modified());

@@ -1,4 +1,4 @@
-//! Nodes that reach the database and not each other: everything is true, only slower.
+//! Nodes that reach the database and not each other: everything is correct, and slower.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -11,9 +11,9 @@ use crate::support::wait_for;
 use crate::{alone, flows, wait_until_all_end};
 
 #[test]
-fn nodes_that_cannot_reach_each_other_do_all_the_same() {
+fn nodes_that_cannot_reach_each_other_do_the_same_work() {
     let _turn = alone();
-    // A port that is closed again: nobody answers there.
+    // A port that is closed again: no process listens there.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let site = Site::new().set("EVERSTEP_ADVERTISE_URL", &format!("http://127.0.0.1:{port}"));
     let ((one, a), (two, b)) = site.start_two();
@@ -23,7 +23,7 @@ fn nodes_that_cannot_reach_each_other_do_all_the_same() {
     a.publish("steps", &flows::steps(2, 400));
     let mut runs = Vec::new();
 
-    // Another node's run: nothing is written, and the one that has it still listens.
+    // A run of another node: nothing is written, and its owner still listens.
     let held = a.start("held", &json!({}));
     let version = b.get(&held).is(200)["version"].clone();
     let began = Instant::now();
@@ -38,7 +38,7 @@ fn nodes_that_cannot_reach_each_other_do_all_the_same() {
     assert_eq!(a.post(&format!("{held}/signals/go"), &json!({})).is(200)["outcome"], "accepted");
     runs.push(held);
 
-    // A parked run belongs to whoever is asked.
+    // A parked run is handled by the node that receives the request.
     let parked = a.start("waits", &json!({}));
     wait_for("the run to be parked", || b.get(&parked).is(200)["owner"].is_null().then_some(()));
     let began = Instant::now();
@@ -47,7 +47,7 @@ fn nodes_that_cannot_reach_each_other_do_all_the_same() {
     let signalled = began.elapsed();
     runs.push(parked);
 
-    // Who watches a run elsewhere looks for himself.
+    // A node that watches a run of another node polls.
     let late: Vec<_> = (0..3)
         .map(|_| {
             let run = a.start("steps", &json!({}));
@@ -74,7 +74,7 @@ fn children_come_home_between_nodes_that_cannot_reach_each_other() {
     let _turn = alone();
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let site = Site::new().set("EVERSTEP_ADVERTISE_URL", &format!("http://127.0.0.1:{port}"));
-    // Children find no room where their parents are.
+    // The nodes of the parents have no room for the children.
     let one = site.start_with(&["--max-active-runs", "1"]);
     let two = site.start();
     let (a, b) = (one.client(), two.client());

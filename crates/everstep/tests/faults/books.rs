@@ -1,4 +1,4 @@
-//! What the database holds once a fault is over: every run with its journal, and whether they obey the laws.
+//! The content of the database after a fault: every run with its journal, and whether they obey the laws.
 
 use std::collections::{BTreeMap, btree_map};
 use std::path::Path;
@@ -36,7 +36,7 @@ impl Books {
         block_on(async { Self::read(&postgres::open(&database.url(), &Default::default()).await.unwrap()).await })
     }
 
-    /// The books of an SQLite database that nobody uses.
+    /// The books of an SQLite database without users.
     pub(crate) fn from_folder(data: &Path) -> Self {
         block_on(async { Self::read(&sqlite::open(data, &Default::default()).unwrap()).await })
     }
@@ -69,13 +69,13 @@ impl Books {
         }
     }
 
-    /// Nothing is lost and nothing is doubled:
+    /// Nothing is lost and nothing is duplicated:
     ///
-    /// 1. There is a run for every start that was answered, and no other but the children that runs have called.
-    /// 2. Every run has completed, and belongs to nobody.
-    /// 3. Every journal obeys the laws: no gap, no attempt dispatched or settled twice, no step completed twice,
-    ///    and nothing more to do.
-    /// 4. Every step that was dispatched has completed.
+    /// 1. There is a run for every start that was answered, and no others except the children that runs have called.
+    /// 2. Every run has completed, and has no owner.
+    /// 3. Every journal obeys the laws: no gap, no attempt dispatched or settled twice, no step completed twice, and
+    ///    nothing more to do.
+    /// 4. Every dispatched step has completed.
     #[track_caller]
     pub(crate) fn check<'a>(&self, acknowledged: impl IntoIterator<Item = &'a String>) {
         let mut acknowledged: Vec<_> = acknowledged.into_iter().cloned().collect();
@@ -95,7 +95,7 @@ impl Books {
         assert_eq!(children, called, "the children that are there are those that were called");
     }
 
-    /// How many attempts of steps have this number or a higher one.
+    /// The number of attempts of steps with this number or a higher one.
     pub(crate) fn attempts_from(&self, least: u32) -> usize {
         let events = self.accounts.iter().flat_map(|account| &account.journal).map(|(_, entry)| &entry.event);
         events.filter(|event| matches!(event, Event::StepDispatched { attempt, .. } if *attempt >= least)).count()

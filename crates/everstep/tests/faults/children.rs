@@ -1,4 +1,4 @@
-//! Runs that call runs which are at other nodes.
+//! Runs that call runs on other nodes.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ struct Family {
     free: Server,
 }
 
-/// Whom to ask: the parent's node, and the child's.
+/// The clients: of the parent's node, and of the child's.
 fn clients(family: &Family) -> (Client, Client) {
     (family.full.client(), family.free.client())
 }
@@ -45,7 +45,7 @@ fn a_child_at_another_node_comes_home() {
     assert_eq!(b.wait(&family.parent)["status"], "completed");
     assert_eq!(a.get(&family.child).is(200)["status"], "completed");
     let writers = |run: &str| a.journal(run).iter().map(|entry| entry["writer"].clone()).collect::<Vec<_>>();
-    // Whoever had no room for it has written that it is there; the rest is the other's.
+    // The node without room has written the run; the other node does the rest.
     let (first, rest) = (writers(&family.child)[0].clone(), writers(&family.child)[1..].to_vec());
     assert_eq!(first, json!(family.full.node()));
     assert!(rest.iter().all(|writer| *writer == json!(family.free.node())), "{rest:?}");
@@ -80,7 +80,7 @@ fn cancelling_a_parent_at_any_node_cancels_a_child_at_any_other() {
     let family = family(&site, &flows::steps(1, 25_000));
     let (_, b) = clients(&family);
     let began = Instant::now();
-    // The parent is the other node's, or nobody's while it waits.
+    // The other node owns the parent, or no node while it waits.
     assert_eq!(b.post(&format!("{}/cancel", family.parent), &Value::Null).is(200)["outcome"], "accepted");
     assert_eq!(b.wait(&family.child)["status"], "cancelled");
     println!("a parent cancelled at the child's node: the child ended after {:?}", began.elapsed());

@@ -1,4 +1,4 @@
-//! Clients that want runs and do not give up: they send the same request with the same key until it is answered.
+//! Clients that start runs and do not give up: they send the same request with the same key until it is answered.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 
 use crate::support::{Client, wait_for};
 
-/// Clients at once.
+/// The number of clients.
 const CLIENTS: usize = 6;
-/// A request that is not answered in this time will never be.
+/// A request without a response after this time will never get one.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 /// Between two tries, and between two runs of one client.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// The clients, the nodes that they ask in turn, and the answers to them.
+/// The clients, the nodes to which they send requests in turn, and the responses.
 pub(crate) struct Crowd {
     nodes: Mutex<Vec<Client>>,
     next: AtomicUsize,
@@ -25,18 +25,18 @@ pub(crate) struct Crowd {
     answers: Mutex<Answers>,
 }
 
-/// The answers that clients received.
+/// The responses that clients received.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Answers {
     /// The paths of the runs whose starts were answered, by their keys.
     pub(crate) runs: BTreeMap<String, String>,
-    /// Requests that were answered 503 or 504, or not at all.
+    /// Requests with the response 503 or 504, or without a response.
     pub(crate) refused: usize,
-    /// The longest time from a first try to the answer.
+    /// The longest time from a first try to the response.
     pub(crate) longest: Duration,
 }
 
-/// Ends the load, also when a test fails in the middle of it.
+/// Ends the load, even if a test fails during it.
 pub(crate) struct Load<'a>(&'a Crowd);
 
 impl Drop for Load<'_> {
@@ -55,7 +55,7 @@ impl Crowd {
         }
     }
 
-    /// From now on other nodes are asked.
+    /// Sends requests to other nodes from now on.
     pub(crate) fn ask(&self, nodes: &[&Client]) {
         *self.nodes.lock().unwrap() = nodes.iter().copied().cloned().collect();
     }
@@ -64,8 +64,8 @@ impl Crowd {
         self.answers.lock().unwrap().clone()
     }
 
-    /// Starts runs of all these workflows, one after the other, until the value that is returned is dropped.
-    /// A run of `waits` is also sent its signal.
+    /// Starts runs of all these workflows, one after the other, until the returned value is dropped. A run of `waits`
+    /// also receives its signal.
     pub(crate) fn load<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
@@ -86,13 +86,13 @@ impl Crowd {
         Load(self)
     }
 
-    /// Waits until so many more runs were started.
+    /// Waits until this many more runs were started.
     pub(crate) fn wait_for_more(&self, count: usize) {
         let before = self.answers.lock().unwrap().runs.len();
         wait_for("more runs", || (self.answers.lock().unwrap().runs.len() >= before + count).then_some(()));
     }
 
-    /// Starts so many runs of a workflow, several at once.
+    /// Starts this many runs of a workflow, several at the same time.
     pub(crate) fn start_all(&self, workflow: &str, count: usize) -> Vec<String> {
         std::thread::scope(|scope| {
             let clients: Vec<_> = (0..CLIENTS)
@@ -105,7 +105,7 @@ impl Crowd {
         })
     }
 
-    /// Signals runs, several at once. Each of them waits.
+    /// Signals runs, several at the same time. Each of them waits.
     pub(crate) fn signal_all(&self, runs: &[String]) {
         std::thread::scope(|scope| {
             for runs in runs.chunks(runs.len().div_ceil(CLIENTS).max(1)) {
@@ -125,11 +125,11 @@ impl Crowd {
 
     fn signal(&self, run: &str) {
         let answer = self.insist(&format!("{run}/signals/go"), "go", &json!({"gone": true}));
-        // A repeated one was accepted before, and its answer lost.
+        // A repeated signal was accepted before, and its response lost.
         assert!(["accepted", "repeated"].contains(&answer["outcome"].as_str().unwrap()), "{run}: {answer}");
     }
 
-    /// Asks one node after the other until one of them says more than that it cannot.
+    /// Sends a request to one node after the other until one of them can answer it.
     fn insist(&self, path: &str, key: &str, body: &Value) -> Value {
         let began = Instant::now();
         loop {

@@ -1,5 +1,4 @@
-//! Connections to the database are cut, in the middle of a request and between a commit and its answer,
-//! or fall silent.
+//! Connections to the database are cut, during a request and between a commit and its reply, or become silent.
 
 use std::time::{Duration, Instant};
 
@@ -28,7 +27,7 @@ fn connections_cut_in_the_middle_of_commits_cost_nothing() {
         }
         drop(load);
     });
-    // What is left is done while connections are still cut.
+    // The rest is done while connections are still cut.
     wait_until_all_end(&site.database);
     proxy.cut(0);
     let (answers, books, cuts) = (crowd.answers(), Books::from_database(&site.database), proxy.cuts());
@@ -43,7 +42,7 @@ fn connections_cut_in_the_middle_of_commits_cost_nothing() {
     );
     books.check(answers.runs.values());
     assert_eq!(books.attempts_from(2), 0, "no attempt is lost");
-    assert_eq!(site.database.sql("select id || ' ' || fenced from nodes order by id"), members, "nobody was fenced");
+    assert_eq!(site.database.sql("select id || ' ' || fenced from nodes order by id"), members, "no node was fenced");
     let resent = [&one, &two].map(|node| node.said().matches("commit failed; sending it again").count());
     assert!(resent.iter().all(|resent| *resent > 5), "commits sent again: {resent:?}");
     assert!(cuts.half > 20 && cuts.blind > 20 && cuts.unanswered > 40, "{cuts:?}");
@@ -61,7 +60,7 @@ fn connections_that_fall_silent_cost_a_node_neither_its_lease_nor_an_attempt() {
     flows::publish_mix(&a);
     let members = site.database.sql("select id || ' ' || fenced from nodes order by id");
     let crowd = Crowd::new(&[&a, &b]);
-    // The tick is the next to speak, and then there is much to say.
+    // The tick is the next request, and then many follow.
     let long = Crowd::new(&[&a]);
     a.publish("long", &flows::steps(1, 4_000));
     long.start_all("long", 30);
@@ -84,5 +83,5 @@ fn connections_that_fall_silent_cost_a_node_neither_its_lease_nor_an_attempt() {
     books.check(answers.runs.values().chain(long.answers().runs.values()));
     assert!(silenced > 1, "{silenced}");
     assert_eq!(books.attempts_from(2), 0, "no attempt is lost");
-    assert_eq!(site.database.sql("select id || ' ' || fenced from nodes order by id"), members, "nobody was fenced");
+    assert_eq!(site.database.sql("select id || ' ' || fenced from nodes order by id"), members, "no node was fenced");
 }

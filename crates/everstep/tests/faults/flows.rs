@@ -1,10 +1,10 @@
-//! The workflows that faults strike.
+//! The workflows of the fault tests.
 
 use serde_json::{Value, json};
 
 use crate::support::{Client, chain};
 
-/// A step that takes a while.
+/// A step that takes some time.
 pub(crate) fn step(id: &str, millis: u64) -> Value {
     json!({"id": id, "type": "noop", "config": {"delayMs": millis}})
 }
@@ -13,7 +13,7 @@ pub(crate) fn delay(id: &str, millis: u64) -> Value {
     json!({"id": id, "type": "delay", "config": {"delaySeconds": millis / 1_000, "delayMs": millis % 1_000}})
 }
 
-/// Steps in a row.
+/// Steps in sequence.
 pub(crate) fn steps(count: usize, millis: u64) -> Value {
     let steps: Vec<_> = (1..=count).map(|n| step(&format!("step-{n}"), millis)).collect();
     chain(&steps)
@@ -24,7 +24,7 @@ pub(crate) fn sleeps(millis: u64) -> Value {
     chain(&[delay("sleep", millis), step("act", 10)])
 }
 
-/// Waits for `go`. Nobody owns it meanwhile.
+/// Waits for `go`. No node owns it during the wait.
 pub(crate) fn waits() -> Value {
     chain(&[wait(), step("act", 10)])
 }
@@ -91,7 +91,7 @@ pub(crate) fn fans() -> Value {
     })
 }
 
-/// What the runs of a mixed load are of. Each takes about half a second and never fails.
+/// The workflows of a mixed load. Each run takes about half a second and never fails.
 pub(crate) const MIX: &[&str] = &["steps", "naps", "fans", "calls", "waits"];
 
 /// Saves the workflows of [`MIX`].

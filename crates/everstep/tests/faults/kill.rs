@@ -1,4 +1,4 @@
-//! A node is killed without a chance to say anything.
+//! A node is killed without a warning.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -34,7 +34,7 @@ fn the_runs_of_a_killed_node_go_on_elsewhere_within_two_leases() {
     one.kill();
     let killed = Instant::now();
     crowd.ask(&[&b]);
-    // Whoever was in a step goes on when that is dispatched anew, whoever sleeps when another node has its timer.
+    // A run in a step continues when the step is dispatched again, a sleeping run when another node has its timer.
     let left = format!(
         "select
             (select count(*) from runs where owner = '{dead}'),
@@ -53,7 +53,7 @@ fn the_runs_of_a_killed_node_go_on_elsewhere_within_two_leases() {
     wait_until_all_end(&site.database);
     let books = Books::from_database(&site.database);
     books.check(runs.values().flatten());
-    // Only what was under way at the kill is done again.
+    // Only steps in progress at the kill are repeated.
     assert_eq!((books.attempts_from(2), books.attempts_from(3)), (2 * EACH, 0));
     drop(two);
 }
@@ -74,7 +74,7 @@ fn a_node_that_is_killed_and_started_again_finds_its_runs() {
     let killed = Instant::now();
     let node = site.start();
     crowd.ask(&[&node.client()]);
-    // Nobody owns what is parked: it need not wait for anybody's lease.
+    // No node owns a parked run: it need not wait for the end of a lease.
     crowd.signal_all(&waiting);
     let signalled = killed.elapsed();
     let left = format!("select count(*) from runs where owner = '{dead}'");

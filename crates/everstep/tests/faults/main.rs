@@ -1,8 +1,8 @@
-//! Real servers, really killed, stopped and cut off from a real PostgreSQL: nothing is lost and nothing is done twice.
+//! Real servers that are killed, stopped and cut off from a real PostgreSQL: nothing is lost and nothing is done twice.
 //!
-//! What a fault costs is measured and printed: `cargo test -p everstep --test faults -- --nocapture`.
+//! The cost of a fault is measured and printed: `cargo test -p everstep --test faults -- --nocapture`.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 mod apart;
 mod audit;
@@ -29,16 +29,16 @@ use everstep_testkit::postgres::TestDatabase;
 use crate::support::cluster::Site;
 use crate::support::wait_for;
 
-/// How long others wait for a silent node in these tests.
+/// The node lease in these tests.
 const LEASE: Duration = Duration::from_secs(2);
 
-/// Faults take turns: each is measured, and none may starve another of its time.
+/// Faults run one at a time: each is measured, and none may slow another down.
 fn alone() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A database of its own, for nodes with a short lease that park what sleeps for longer than five seconds.
+/// A separate database, for nodes with a short lease that park runs that sleep for longer than five seconds.
 fn site() -> Site<'static> {
     hasty(Site::new())
 }

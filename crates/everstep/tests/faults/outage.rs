@@ -1,4 +1,4 @@
-//! The database crashes, or goes away for longer than every lease.
+//! The database crashes, or is unavailable for longer than every lease.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ fn breakable() -> &'static Cluster {
     CLUSTER.get_or_init(|| Cluster::start(Durability::Synced))
 }
 
-/// All nodes that ever were, and whether they are fenced.
+/// All nodes that ever joined, and whether they are fenced.
 fn nodes(database: &TestDatabase<'_>) -> Vec<String> {
     database.sql("select id || ' ' || fenced from nodes order by id")
 }
@@ -54,13 +54,13 @@ fn a_crash_of_the_database_under_load_costs_no_run_no_node_and_no_attempt() {
     );
     books.check(answers.runs.values());
     assert_eq!(books.attempts_from(2), 0, "no attempt is lost");
-    assert_eq!(nodes(&site.database), members, "nobody was fenced");
+    assert_eq!(nodes(&site.database), members, "no node was fenced");
     assert!(members.iter().all(|node| node.ends_with("false")), "{members:?}");
     drop((one, two));
 }
 
 #[test]
-fn an_outage_of_two_leases_fences_nobody_and_costs_no_attempt() {
+fn an_outage_of_two_leases_fences_no_node_and_costs_no_attempt() {
     let _turn = alone();
     let site = hasty(Site::on(breakable()));
     let ((one, a), (two, b)) = site.start_two();
@@ -73,7 +73,7 @@ fn an_outage_of_two_leases_fences_nobody_and_costs_no_attempt() {
     for workflow in ["long", "dreams", "calls"] {
         crowd.start_all(workflow, 30);
     }
-    // Whoever asks for a run meanwhile is told at once that there is none to be had.
+    // A start during the outage is rejected at once.
     let ask = |node: usize, key: &str| {
         let start = json!({"definitionId": "steps", "idempotencyKey": key});
         [&a, &b][node % 2].post("/v1/workflow-runs", &start)
@@ -91,7 +91,7 @@ fn an_outage_of_two_leases_fences_nobody_and_costs_no_attempt() {
         keys.push(key);
         std::thread::sleep(Duration::from_millis(100));
     }
-    // One of them comes back a little after the others, who must not take that for its end.
+    // One of them returns a little after the others, which must not fence it.
     two.signal("STOP");
     breakable().start_again();
     let down = stopped.elapsed();
@@ -102,7 +102,7 @@ fn an_outage_of_two_leases_fences_nobody_and_costs_no_attempt() {
     two.signal("CONT");
     two.wait_until_ready();
     let of_outage = "select count(*) from runs where idempotency_key like 'outage %'";
-    assert_eq!(site.database.sql(of_outage), ["0"], "what was refused was not written");
+    assert_eq!(site.database.sql(of_outage), ["0"], "a rejected start was not written");
     let starts: Vec<Value> = keys.iter().enumerate().map(|(n, key)| ask(n, key).is(201)).collect();
     let again: Vec<Value> = keys.iter().enumerate().map(|(n, key)| ask(n + 1, key).is(200)).collect();
     let id = |answer: &Value| format!("/v1/runs/{}", answer["run"]["id"].as_str().unwrap());
@@ -114,7 +114,7 @@ fn an_outage_of_two_leases_fences_nobody_and_costs_no_attempt() {
     let answers = crowd.answers();
     books.check(answers.runs.values().chain(&late));
     assert_eq!(books.attempts_from(2), 0, "no attempt is lost");
-    assert_eq!(nodes(&site.database), members, "nobody was fenced");
+    assert_eq!(nodes(&site.database), members, "no node was fenced");
     let live = books.accounts.iter().filter(|run| run.row.created_at < back && run.row.ended_at > Some(back));
     let pauses: Vec<_> = live.map(|run| run.first_since(back).unwrap().at.since(back)).collect();
     let longest = pauses.iter().max().unwrap();

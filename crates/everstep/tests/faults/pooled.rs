@@ -1,4 +1,4 @@
-//! PgBouncer in transaction mode stands before the database.
+//! PgBouncer in transaction mode before the database.
 
 use everstep_testkit::postgres::Cluster;
 
@@ -38,14 +38,17 @@ fn a_mixed_load_completes_through_a_pooler() {
 }
 
 #[test]
-fn a_pooler_that_was_not_told_of_is_found_at_the_start() {
+fn an_unconfigured_pooler_is_detected_at_the_start() {
     let _turn = alone();
-    // By itself PgBouncer refuses what is set on a connection; told to, it leaves that out.
+    // By default PgBouncer rejects settings of a connection; with this option it drops them.
     for settings in ["", "ignore_startup_parameters = options"] {
         let (site, folder) = (Site::on(Cluster::shared()), Folder::new());
         let pooler = site.database.cluster().pooler(settings);
         let url = pooler.url(site.database.name());
         let output = call(&["serve", "--listen", "127.0.0.1:0", "--data", &folder.at("data"), "--database-url", &url]);
-        output.exits(2).says("a pooler stands in between").says("EVERSTEP_DATABASE_POOLED=true");
+        output
+            .exits(2)
+            .says("a connection pooler is between this node and PostgreSQL")
+            .says("EVERSTEP_DATABASE_POOLED=true");
     }
 }

@@ -1,4 +1,4 @@
-//! Nodes are replaced one after the other while there is work.
+//! Nodes are replaced one after the other under load.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ fn a_rolling_restart_under_load_is_hardly_felt() {
         let mut nodes = vec![(one, a), (two, b)];
         for _ in 0..2 {
             crowd.wait_for_more(40);
-            // Clients go on asking the one that stops until there is another in its place.
+            // Clients continue to use the node that stops until there is another in its place.
             let (old, _) = nodes.remove(0);
             let began = Instant::now();
             old.stop();
@@ -44,7 +44,7 @@ fn a_rolling_restart_under_load_is_hardly_felt() {
         books.attempts_from(2)
     );
     books.check(answers.runs.values());
-    // The longest that a run sleeps by itself is half a second.
+    // The longest sleep of a run is half a second.
     assert!(pause < Duration::from_millis(2_500), "a run stood still for {pause:?}");
     assert!(answers.longest < Duration::from_secs(5), "a request was refused for {:?}", answers.longest);
 }

@@ -1,4 +1,5 @@
-//! The same on SQLite, where a server is alone: it may sleep as long as it likes, and a kill costs what was under way.
+//! The same on SQLite, where a server is alone: it may be suspended for any time, and a kill costs only the steps in
+//! progress.
 
 use std::time::{Duration, Instant};
 
@@ -32,7 +33,7 @@ fn a_server_alone_is_stopped_for_two_leases_and_nothing_happens() {
         crowd.wait_for_more(20);
     });
     wait_until_all_end(&client);
-    assert_eq!(server.node(), node, "there is nobody who could have fenced it");
+    assert_eq!(server.node(), node, "no other node exists that could have fenced it");
     server.stop();
     let (answers, books) = (crowd.answers(), Books::from_folder(&folder.path().join("data")));
     println!("SQLite, SIGSTOP for {:?}: {} runs, {} requests refused", 2 * LEASE, answers.runs.len(), answers.refused);

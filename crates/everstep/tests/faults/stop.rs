@@ -1,4 +1,4 @@
-//! A node is stopped for longer than its lease, does not know it, and wakes.
+//! A node is suspended for longer than its lease, does not notice it, and resumes.
 
 use std::time::{Duration, Instant};
 
@@ -35,7 +35,7 @@ fn a_node_that_was_stopped_past_its_lease_writes_nothing_when_it_wakes() {
         wait_for("its runs to be adopted", || (site.database.sql(&row) == ["t|0"]).then_some(()));
         let adopted = stopped.elapsed();
         let before = site.database.sql(&written);
-        // What is asked of a node that sleeps is answered when it wakes.
+        // A request to a suspended node is answered when it resumes.
         let late = scope.spawn(|| {
             let start = json!({"definitionId": "steps", "idempotencyKey": "late"});
             let answer = a.post("/v1/workflow-runs", &start);
@@ -48,7 +48,7 @@ fn a_node_that_was_stopped_past_its_lease_writes_nothing_when_it_wakes() {
         });
         one.signal("CONT");
         let woken = Instant::now();
-        wait_for("it to join anew", || {
+        wait_for("it to join again", || {
             let answer = one.stranger().get("/readyz");
             (answer.status == 200 && answer.body["node"] != json!(old)).then_some(())
         });
@@ -59,9 +59,9 @@ fn a_node_that_was_stopped_past_its_lease_writes_nothing_when_it_wakes() {
             before[0]
         );
         assert!(adopted < 2 * LEASE, "its runs were adopted after {adopted:?}");
-        assert!(joined < Duration::from_secs(5), "it joined anew after {joined:?}");
+        assert!(joined < Duration::from_secs(5), "it joined again after {joined:?}");
         signal.join().unwrap();
-        // It serves again, as somebody else.
+        // It serves again, under another id.
         crowd.ask(&[&a, &b]);
         let run = a.start("steps", &json!({"idempotencyKey": "again"}));
         crowd.wait_for_more(10);

@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 
 use crate::support::Client;
 
-/// Longer than anything may take to be told.
+/// Longer than any line may take to arrive.
 const LINE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A program that says one thing per line. It is killed with this value.
+/// A program that prints one item per line. It is killed with this value.
 struct Program {
     child: Child,
     lines: Receiver<String>,
@@ -43,7 +43,7 @@ impl Program {
         match self.lines.recv_timeout(LINE_TIMEOUT) {
             Ok(line) => Some(line),
             Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => None,
-            Err(std::sync::mpsc::RecvTimeoutError::Timeout) => panic!("nothing was told within {LINE_TIMEOUT:?}"),
+            Err(std::sync::mpsc::RecvTimeoutError::Timeout) => panic!("no line within {LINE_TIMEOUT:?}"),
         }
     }
 }
@@ -63,7 +63,7 @@ pub(crate) struct Socket {
 }
 
 impl Socket {
-    /// A client that shows a key and is let in.
+    /// A client that sends an API key and is accepted.
     pub(crate) fn connect(client: &Client) -> Self {
         let options = json!({"transports": ["websocket"], "auth": {"key": client.key()}});
         let socket = Self::open(client, &options);
@@ -71,12 +71,12 @@ impl Socket {
         socket
     }
 
-    /// A client with options of its own.
+    /// A client with its own options.
     pub(crate) fn open(client: &Client, options: &Value) -> Self {
         let folder = installed();
         let mut command = Command::new("node");
-        let told = json!({"url": format!("http://{}", client.address()), "options": options});
-        command.current_dir(folder).arg("follow.mjs").arg(told.to_string()).stdin(Stdio::piped());
+        let program = json!({"url": format!("http://{}", client.address()), "options": options});
+        command.current_dir(folder).arg("follow.mjs").arg(program.to_string()).stdin(Stdio::piped());
         let mut program = Program::start(&mut command);
         let stdin = program.child.stdin.take().unwrap();
         Self { program, stdin }
@@ -86,7 +86,7 @@ impl Socket {
         writeln!(self.stdin, "{line}").unwrap();
     }
 
-    /// Joins a run and returns the answer.
+    /// Joins a run and returns the response.
     pub(crate) fn join(&mut self, run: &str) -> Value {
         self.tell(&json!({"join": {"runId": id(run)}}));
         let mut heard = self.next();
@@ -98,7 +98,7 @@ impl Socket {
         serde_json::from_str(&self.program.next().expect("the client goes on")).unwrap()
     }
 
-    /// Everything up to a thing that is meant.
+    /// All items up to the one that matches.
     pub(crate) fn until(&self, is_meant: impl Fn(&Value) -> bool) -> Vec<Value> {
         let mut heard = vec![self.next()];
         while !is_meant(&heard[heard.len() - 1]) {
@@ -112,7 +112,7 @@ impl Socket {
     }
 }
 
-/// The folder of the client's script, with what it needs.
+/// The folder of the client's script, with its dependencies.
 fn installed() -> PathBuf {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     let install = || {
@@ -162,7 +162,8 @@ pub(crate) fn id(run: &str) -> &str {
     run.trim_start_matches("/v1/runs/")
 }
 
-/// Compares what a Socket.IO client heard of a run with the journal: nothing missed, nothing twice, in order.
+/// Compares the updates of a run that a Socket.IO client received with the journal: nothing missed, nothing twice, in
+/// order.
 #[track_caller]
 pub(crate) fn compare_steps(heard: &[Value], journal: &[Value]) {
     let updates = heard.iter().filter(|heard| heard["on"] == "workflow_node_update").map(|heard| &heard["data"]);
@@ -177,10 +178,10 @@ pub(crate) fn compare_steps(heard: &[Value], journal: &[Value]) {
     assert_eq!(heard, written);
 }
 
-/// Compares what curl was told of a run from its beginning with the journal.
+/// Compares the events of a run that curl received from its beginning with the journal.
 #[track_caller]
-pub(crate) fn compare_entries(told: &[(String, Value)], journal: &[Value]) {
-    let entries: Vec<_> = told.iter().filter(|(name, _)| name == "entry").map(|(_, data)| data).collect();
+pub(crate) fn compare_entries(events: &[(String, Value)], journal: &[Value]) {
+    let entries: Vec<_> = events.iter().filter(|(name, _)| name == "entry").map(|(_, data)| data).collect();
     assert_eq!(entries, journal.iter().collect::<Vec<_>>());
-    assert_eq!(told.last().unwrap().0, "end");
+    assert_eq!(events.last().unwrap().0, "end");
 }

@@ -1,6 +1,6 @@
-//! Runs as they go, seen by the stock Socket.IO client and by curl, at real servers.
+//! Live updates of runs for the stock Socket.IO client and for curl, from real servers.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 mod follower;
 mod nodes;

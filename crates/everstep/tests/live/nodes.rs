@@ -6,7 +6,7 @@ use crate::follower::{Curl, Socket, compare_entries, compare_steps};
 use crate::support::cluster::Site;
 use crate::support::{chain, wait_for};
 
-/// Waits for `go` in the memory of its node, then takes many steps.
+/// Waits for `go` in the memory of its node, then performs many steps.
 fn long(steps: u32, delay: u32) -> Value {
     let wait = json!({"id": "wait", "type": "wait", "config": {"event": "go", "timeoutSeconds": 25}});
     let step = |n: u32| json!({"id": format!("s{n}"), "type": "noop", "config": {"delayMs": delay}});
@@ -41,10 +41,10 @@ fn a_run_is_followed_at_the_node_that_does_not_own_it() {
     compare_steps(&heard, &journal);
     compare_steps(&heard_during, &journal);
     compare_entries(&curl.rest(), &journal);
-    let told = curl_during.rest();
-    let known = told[0].1["run"]["version"].as_u64().unwrap();
-    assert_eq!(told[0].0, "snapshot");
-    let rest: Vec<_> = told.iter().filter(|(name, _)| name == "entry").map(|(_, data)| data).collect();
+    let events = curl_during.rest();
+    let known = events[0].1["run"]["version"].as_u64().unwrap();
+    assert_eq!(events[0].0, "snapshot");
+    let rest: Vec<_> = events.iter().filter(|(name, _)| name == "entry").map(|(_, data)| data).collect();
     assert_eq!(rest, journal[usize::try_from(known).unwrap()..].iter().collect::<Vec<_>>());
 }
 

@@ -1,4 +1,4 @@
-//! The stock client at one server on SQLite.
+//! The stock client with one server on SQLite.
 
 use serde_json::{Value, json};
 
@@ -89,10 +89,10 @@ fn the_stock_client_learns_why_it_is_refused() {
         );
         assert!(heard["data"]["hint"].is_string() && !heard["message"].as_str().unwrap().is_empty(), "{heard}");
     }
-    // A key in the address is refused before anything is said.
+    // An API key in the address is rejected before anything is sent.
     let options = json!({"transports": transports, "query": {"key": client.key()}});
     assert_eq!(Socket::open(&client, &options).next()["on"], "connect_error");
-    // A header is as good as the handshake.
+    // A header is accepted like the handshake.
     let options =
         json!({"transports": transports, "extraHeaders": {"authorization": format!("Bearer {}", client.key())}});
     let mut socket = Socket::open(&client, &options);
@@ -102,11 +102,11 @@ fn the_stock_client_learns_why_it_is_refused() {
 }
 
 #[test]
-fn a_client_that_does_not_read_costs_little_memory_and_holds_nobody_up() {
+fn a_client_that_does_not_read_uses_little_memory_and_delays_no_other() {
     let folder = Folder::new();
     let server = Server::start(&folder.at("data"));
     let client = server.client();
-    // The run itself keeps nothing of what an iteration leaves behind.
+    // The run itself keeps nothing of ended iterations.
     let script = |id: &str, code: &str| json!({"id": id, "type": "javascript", "config": {"code": code}});
     let mut graph =
         waits_then(&[json!({"id": "each", "type": "loop", "config": {"sourceVariable": "{{ctx.input.items}}"}})]);
@@ -127,7 +127,7 @@ fn a_client_that_does_not_read_costs_little_memory_and_holds_nobody_up() {
         client.post(&format!("{run}/signals/go"), &json!({})).is(200);
         assert_eq!(client.wait(run)["status"], "completed");
     };
-    // The first run shows what the engine itself takes.
+    // The first run shows the memory of the engine itself.
     finish(&start());
     let before = resident_mib(server.id());
     let run = start();
@@ -138,7 +138,7 @@ fn a_client_that_does_not_read_costs_little_memory_and_holds_nobody_up() {
         socket.tell(&json!({"pause": true}));
         assert_eq!(socket.next()["paused"], true);
     }
-    // Each of them is told twenty megabytes and takes none.
+    // Each of them is sent twenty megabytes and reads none.
     finish(&run);
     let after = resident_mib(server.id());
     assert!(after < before + 60, "from {before} to {after} MiB");
@@ -147,7 +147,7 @@ fn a_client_that_does_not_read_costs_little_memory_and_holds_nobody_up() {
         socket.tell(&json!({"pause": false}));
         let heard = socket.until_status("COMPLETED");
         let updates = heard.iter().filter(|heard| heard["on"] == "workflow_node_update");
-        // What it had heard before it stood still is not told again.
+        // Updates that it had received before it was suspended are not sent again.
         let seqs: Vec<_> = updates.map(|heard| heard["data"]["seq"].as_u64().unwrap()).collect();
         assert!(seqs.windows(2).all(|pair| pair[0] < pair[1]), "{seqs:?}");
         let steps = journal.iter().filter(|entry| entry["step"].is_string()).count();
@@ -155,7 +155,7 @@ fn a_client_that_does_not_read_costs_little_memory_and_holds_nobody_up() {
     }
 }
 
-/// How much memory a process has, in mebibytes.
+/// The memory of a process, in mebibytes.
 fn resident_mib(process: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();

@@ -4,7 +4,7 @@ use everstep_testkit::postgres::{Cluster, TestDatabase};
 
 use super::{Client, Folder, Server};
 
-/// A database, a data folder for its nodes, and the settings that all of them have.
+/// A database, a data folder for its nodes, and their common settings.
 pub(crate) struct Site<'a> {
     pub(crate) database: TestDatabase<'a>,
     pub(crate) folder: Folder,
@@ -52,7 +52,7 @@ impl<'a> Site<'a> {
         Server::with(&args, &settings)
     }
 
-    /// Two nodes, each with somebody who asks it.
+    /// Two nodes, each with a client.
     pub(crate) fn start_two(&self) -> ((Server, Client), (Server, Client)) {
         let (one, two) = (self.start(), self.start());
         let clients = (one.client(), two.client());

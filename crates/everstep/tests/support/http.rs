@@ -1,4 +1,4 @@
-//! Somebody who asks a server.
+//! A client of a server.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// Longer than any answer may take: a route waits for 30 seconds at most.
+/// Longer than any response may take: a route waits for at most 30 seconds.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A server's address, and a key.
+/// A server's address, and an API key.
 #[derive(Clone, Debug)]
 pub(crate) struct Client {
     address: String,
@@ -52,12 +52,12 @@ impl Client {
         &self.address
     }
 
-    /// The key that it shows.
+    /// Its API key.
     pub(crate) fn key(&self) -> &str {
         self.key.as_deref().expect("this client has a key")
     }
 
-    /// Asks, and says what went wrong if the server is not there or goes away.
+    /// Sends a request, and returns the error if the server cannot be reached or disconnects.
     pub(crate) fn try_ask(
         &self,
         method: &str,
@@ -129,7 +129,7 @@ impl Client {
         shown
     }
 
-    /// Looks at a run until it has a status.
+    /// Reads a run until it has a status.
     #[track_caller]
     pub(crate) fn wait_for(&self, run: &str, status: &str) -> Value {
         super::wait_for(&format!("{run} to be {status}"), || {

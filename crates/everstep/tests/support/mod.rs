@@ -1,4 +1,4 @@
-//! Starts the binary and checks its output. Each suite uses a part of this, those of `everstep-lab` too.
+//! Starts the binary and checks its output. Each suite uses a part of this, including those of `everstep-lab`.
 
 pub(crate) mod cluster;
 pub(crate) mod http;
@@ -22,8 +22,8 @@ pub(crate) fn everstep() -> Command {
     program(&everstep_path())
 }
 
-/// Cargo tells the tests of this crate where the binary is. Tests of other crates find it where Cargo puts it: in the
-/// folder above the one with the tests' own executable.
+/// Cargo gives the tests of this crate the path of the binary. Tests of other crates find it where Cargo puts it: in
+/// the folder above the one with the tests' own executable.
 fn everstep_path() -> PathBuf {
     if let Some(path) = option_env!("CARGO_BIN_EXE_everstep") {
         return path.into();
@@ -44,7 +44,7 @@ pub(crate) fn program(path: &Path) -> Command {
     command
 }
 
-/// What a command did.
+/// The result of a command.
 pub(crate) struct CommandOutput {
     pub(crate) code: i32,
     pub(crate) stdout: String,
@@ -89,12 +89,12 @@ pub(crate) fn call_with_stdin(args: &[&str], stdin: &[u8]) -> CommandOutput {
     let mut command = everstep();
     command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    // A command that refuses its input may end before it has read all of it.
+    // A command that rejects its input may end before it has read all of it.
     let _ = child.stdin.take().unwrap().write_all(stdin);
     child.wait_with_output().unwrap().into()
 }
 
-/// A folder of files that goes away with the test.
+/// A folder of files that is removed with the test.
 pub(crate) struct Folder(tempfile::TempDir);
 
 impl Folder {
@@ -128,13 +128,13 @@ pub(crate) fn example(name: &str) -> String {
     root().join("examples").join(name).to_str().unwrap().to_owned()
 }
 
-/// A graph whose nodes stand in a row.
+/// A graph whose nodes are in sequence.
 pub(crate) fn chain(middle: &[Value]) -> Value {
     let end = json!({"id": "end", "type": "end"});
     chain_to(middle, end)
 }
 
-/// A graph whose nodes stand in a row, with an end of its own.
+/// A graph whose nodes are in sequence, with a given end.
 pub(crate) fn chain_to(middle: &[Value], end: Value) -> Value {
     let mut nodes = vec![json!({"id": "start", "type": "start"})];
     nodes.extend_from_slice(middle);
@@ -144,7 +144,7 @@ pub(crate) fn chain_to(middle: &[Value], end: Value) -> Value {
     json!({"nodes": nodes, "edges": edges})
 }
 
-/// Looks again and again until there is something to see.
+/// Repeats a check until it returns a value.
 #[track_caller]
 pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let began = Instant::now();

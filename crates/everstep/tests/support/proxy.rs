@@ -1,33 +1,33 @@
-//! Stands between a node and its PostgreSQL, and cuts connections at the worst moments.
+//! A proxy between a node and its PostgreSQL, which cuts connections at the worst moments.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
-/// What the server says when it has done all that it was asked; one byte follows.
+/// The server's message that it has finished all requests; one byte follows.
 const READY: &[u8] = b"Z\0\0\0\x05";
 
-/// Passes everything on, but for what it is told to cut. It stops with this value.
+/// Passes everything on, except for the requests to cut. It stops with this value.
 pub(crate) struct Proxy {
     address: SocketAddr,
     shared: Arc<Shared>,
 }
 
-/// How often requests were cut, and how.
+/// The number of cut requests, by kind.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cuts {
-    /// The server got half of a request.
+    /// The server received half of a request.
     pub(crate) half: usize,
-    /// The server got a request, and may have been at it when the connection went.
+    /// The server received a request, and may have been executing it when the connection was cut.
     pub(crate) blind: usize,
-    /// The server did what it was asked, and its answer was dropped.
+    /// The server executed a request, and its reply was dropped.
     pub(crate) unanswered: usize,
 }
 
 struct Shared {
     server: SocketAddr,
-    /// One request of so many is cut; 0 cuts none.
+    /// One request in this many is cut; 0 cuts none.
     one_of: AtomicUsize,
     random: AtomicU64,
     half: AtomicUsize,
@@ -41,11 +41,11 @@ struct Shared {
 struct Link {
     client: TcpStream,
     server: TcpStream,
-    /// Whether answers are dropped, and the connection with the last of them.
+    /// Whether replies are dropped, and the connection closed after the last of them.
     is_mute: AtomicBool,
-    /// Whether the server has said that it waits for statements. What it says before is not told apart.
+    /// Whether the server has reported that it waits for statements. Earlier messages are not distinguished.
     is_ready: AtomicBool,
-    /// Whether nothing is passed on any more, and nobody is told.
+    /// Whether nothing is passed on, without closing the connection.
     is_silent: AtomicBool,
 }
 
@@ -72,13 +72,13 @@ impl Proxy {
         self.address.port()
     }
 
-    /// From now on one request of so many is cut; 0 cuts none.
+    /// Cuts one request in this many from now on; 0 cuts none.
     pub(crate) fn cut(&self, one_of: usize) {
         self.shared.one_of.store(one_of, Ordering::SeqCst);
     }
 
-    /// The connections that are there stay open, and nothing comes through any more. Returns how many there are.
-    /// So it looks when something in between has forgotten them.
+    /// Keeps the present connections open, and passes nothing on. Returns their number. This is the effect of a device
+    /// in between that has dropped their state.
     pub(crate) fn silence(&self) -> usize {
         let mut links = self.shared.links.lock().unwrap();
         let silenced = links.drain(..).filter_map(|link| link.upgrade());
@@ -95,7 +95,7 @@ impl Proxy {
 impl Drop for Proxy {
     fn drop(&mut self) {
         self.shared.is_over.store(true, Ordering::SeqCst);
-        // Wakes whoever accepts.
+        // Wakes the accepting thread.
         let _ = TcpStream::connect(self.address);
     }
 }
@@ -106,7 +106,7 @@ impl Shared {
             if self.is_over.load(Ordering::SeqCst) {
                 return;
             }
-            // A server that is not there is told by closing.
+            // A server that cannot be reached is reported by closing the connection.
             let (Ok(client), Ok(server)) = (client, TcpStream::connect(self.server)) else { continue };
             client.set_nodelay(true).unwrap();
             server.set_nodelay(true).unwrap();
@@ -130,7 +130,7 @@ impl Shared {
         }
     }
 
-    /// A number that nobody expects.
+    /// An arbitrary number.
     fn random(&self) -> usize {
         let mut state = self.random.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::SeqCst);
         state = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -145,7 +145,7 @@ impl Shared {
 }
 
 impl Link {
-    /// What a client sends at once is a request, or a part of a long one.
+    /// Bytes that a client sends together are a request, or a part of a long one.
     fn pass_requests(&self, shared: &Shared) -> std::io::Result<()> {
         let mut buffer = vec![0; 256 * 1024];
         loop {

@@ -1,4 +1,4 @@
-//! Pages of `docs/reference` that are made from the help of a binary.
+//! Pages of `docs/reference` that are generated from the help of a binary.
 
 use std::process::Command;
 
@@ -7,8 +7,8 @@ use super::{CommandOutput, root};
 /// Compares a page with the help of a program and of all its commands. With `BLESS=1` the page is written first.
 pub(crate) fn check(page: &str, title: &str, name: &str, program: impl Fn() -> Command, last: &str) {
     let help = |args: &[&str]| -> String {
-        let told: CommandOutput = program().args(args).arg("--help").env("COLUMNS", "100").output().unwrap().into();
-        let lines: Vec<_> = told.exits(0).stdout.lines().map(str::trim_end).collect();
+        let help: CommandOutput = program().args(args).arg("--help").env("COLUMNS", "100").output().unwrap().into();
+        let lines: Vec<_> = help.exits(0).stdout.lines().map(str::trim_end).collect();
         lines.join("\n").trim_end().to_owned()
     };
     let mut text = format!("# {title}\n\nWhat `{name} --help` says, command by command.\n\n");

@@ -1,4 +1,4 @@
-//! A server as a process of its own.
+//! A server as a separate process.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -10,12 +10,12 @@ use serde_json::Value;
 use super::http::Client;
 use super::{everstep, wait_for};
 
-/// A server that is ready, on ports of its own. It is killed with this value.
+/// A server that is ready, on its own ports. It is killed with this value.
 pub(crate) struct Server {
     child: Child,
     address: String,
     key: Option<String>,
-    /// What it has said so far.
+    /// Its output so far.
     said: Arc<Mutex<String>>,
     listener: Option<JoinHandle<()>>,
 }
@@ -26,7 +26,7 @@ impl Server {
         Self::with(&["--data", data], &[])
     }
 
-    /// A server with flags and settings of its own. Its key is that of its data folder, if there is one.
+    /// A server with its own flags and settings. Its API key is that of its data folder, if there is one.
     pub(crate) fn with(args: &[&str], settings: &[(&str, &str)]) -> Self {
         let mut command = everstep();
         command.args(["serve", "--listen", "127.0.0.1:0"]).args(args).stderr(Stdio::piped());
@@ -47,7 +47,7 @@ impl Server {
                 panic!("the server ended with {status}: {}", said.lock().unwrap());
             }
             let said = said.lock().unwrap();
-            // The greeting is complete once its last line is.
+            // The greeting is complete with its last line.
             let is_greeted = said.lines().any(|line| line.starts_with("  try ") || line.starts_with("  keys "));
             let line = said.lines().find_map(|line| line.split_once("listens on http://")).filter(|_| is_greeted)?;
             Some(line.1.trim().to_owned())
@@ -60,7 +60,7 @@ impl Server {
         server
     }
 
-    /// Waits until it may write and its database answers.
+    /// Waits until it may write and its database replies.
     pub(crate) fn wait_until_ready(&self) {
         let client = self.stranger();
         wait_for("the server to be ready", || {
@@ -77,17 +77,17 @@ impl Server {
         &self.address
     }
 
-    /// The id of its node just now.
+    /// The present id of its node.
     pub(crate) fn node(&self) -> String {
         self.stranger().get("/readyz").body["node"].as_str().unwrap().to_owned()
     }
 
-    /// Somebody with the first admin's key.
+    /// A client with the first admin API key.
     pub(crate) fn client(&self) -> Client {
         Client::new(&self.address, Some(self.key.as_deref().expect("the data folder has a key")))
     }
 
-    /// Somebody without a key.
+    /// A client without an API key.
     pub(crate) fn stranger(&self) -> Client {
         Client::new(&self.address, None)
     }
@@ -97,7 +97,7 @@ impl Server {
         self
     }
 
-    /// What it has said so far.
+    /// Its output so far.
     pub(crate) fn said(&self) -> String {
         self.said.lock().unwrap().clone()
     }
@@ -107,7 +107,7 @@ impl Server {
         send(&self.child, signal);
     }
 
-    /// Stops it in order and returns all it said.
+    /// Stops it in order and returns its output.
     pub(crate) fn stop(mut self) -> String {
         self.signal("TERM");
         let status = self.child.wait().unwrap();
@@ -116,7 +116,7 @@ impl Server {
         self.said()
     }
 
-    /// Kills it at once and returns all it said.
+    /// Kills it at once and returns its output.
     pub(crate) fn kill(mut self) -> String {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -133,7 +133,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may be gone already.
+        // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
         if std::thread::panicking() {

@@ -1,6 +1,6 @@
 //! People, whom an identity provider names: `Authorization: Bearer <JWT>`.
 //!
-//! * `options` is what a server is told of its one identity provider.
+//! * `options` holds the settings of the identity provider.
 //! * `crypto` verifies signatures with `ring`.
 //! * `key_set` holds the keys of a provider, each with the algorithms that it may be used with.
 //! * `key_source` reads them, and reads them again when the provider rotates its keys.

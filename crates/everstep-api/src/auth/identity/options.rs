@@ -1,4 +1,4 @@
-//! What a server is told of its identity provider.
+//! The settings of the identity provider.
 
 use std::path::PathBuf;
 

@@ -1,6 +1,6 @@
 //! Maps the words of an identity provider to permissions.
 //!
-//! 1. A role of a token stands for one permission, by the map of the workspace, or else of the server. A role that the
+//! 1. A role of a token maps to one permission, by the map of the workspace, or else of the server. A role that the
 //!    map does not have grants nothing.
 //! 2. A permission is one of this server, or a word of another system. A word of another system may stand for a
 //!    permission of this server, by the second map.
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_role_stands_for_its_permission_and_an_unknown_one_for_nothing() {
+    fn a_role_maps_to_its_permission_and_an_unknown_one_to_nothing() {
         let map = RoleMap::default();
         let words = map.words(&texts(&["Superadmin", "Stranger"]), texts(&["workflow:view", "contract.view"]));
         assert_eq!(

@@ -172,7 +172,7 @@ fn fault(kind: &ErrorKind) -> TokenFault {
 
 /// A time in seconds since 1970, with or without a fraction.
 fn read_time(claim: Option<&Value>) -> Result<Option<Timestamp>, TokenFault> {
-    /// The year 9999, beyond which nobody issues tokens.
+    /// The year 9999, beyond which no token is issued.
     const SECONDS_MAX: f64 = 253_402_300_800.0;
     match claim {
         None => Ok(None),

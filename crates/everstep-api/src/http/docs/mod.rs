@@ -1,4 +1,4 @@
-//! `/docs`: the document of the API for people. One page that asks this server alone and nobody else.
+//! `/docs`: the API document for people. One page that sends requests only to its own server.
 
 use std::sync::LazyLock;
 
@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 const PAGE_HTML: &str = include_str!("page.html");
 
-/// What a browser may do with the page: run its script, use its style, ask this server.
+/// The content security policy of the page: run its script, use its style, send requests to this server.
 static CONTENT_SECURITY_POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
     let policy = format!(
         "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; connect-src 'self'; \
@@ -35,7 +35,7 @@ fn between(text: &'static str, begin: &str, end: &str) -> &'static str {
     rest.split_once(end).expect("the page's script and style have an end").0
 }
 
-/// SHA-256 in the letters of a content security policy.
+/// SHA-256 in the encoding of a content security policy.
 fn hash(text: &str) -> String {
     base64(&Sha256::digest(text.as_bytes()))
 }

@@ -1,4 +1,4 @@
-//! What the table says about a route besides its path.
+//! The texts of the table about a route, beside its path.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::Value;
@@ -14,13 +14,13 @@ pub(crate) struct Doc {
     pub(crate) tag: &'static str,
     pub(crate) summary: &'static str,
     pub(crate) about: &'static str,
-    /// The query parameters that it takes; others are refused.
+    /// The query parameters that it accepts; others are rejected.
     pub(crate) query: &'static [Parameter],
     pub(crate) takes_key: bool,
     pub(crate) takes_match: bool,
     pub(crate) body: Option<RequestBody>,
     pub(crate) answers: Vec<ResponseDoc>,
-    /// Refusals of its own, besides those that follow from its method and path.
+    /// Its own rejections, beside those that follow from its method and path.
     pub(crate) refusals: Vec<(u16, &'static str)>,
 }
 
@@ -37,14 +37,14 @@ pub(crate) struct RequestBody {
 pub(crate) struct ResponseDoc {
     pub(crate) status: u16,
     pub(crate) kind: &'static str,
-    /// What it says; none without a body.
+    /// The schema of its body; none without a body.
     pub(crate) describe: Option<SchemaFn>,
     pub(crate) headers: Vec<(&'static str, &'static str)>,
     /// The server-sent events of a stream: the name of each, its text, and the schema of its data.
     pub(crate) events: Vec<(&'static str, &'static str, SchemaFn)>,
 }
 
-/// A route's text begins with the group it belongs to and what it does, in a few words.
+/// The text of a route begins with its group and a summary.
 pub(crate) fn doc(tag: &'static str, summary: &'static str) -> Doc {
     Doc {
         tag,
@@ -60,52 +60,52 @@ pub(crate) fn doc(tag: &'static str, summary: &'static str) -> Doc {
 }
 
 impl Doc {
-    /// More than its summary says.
+    /// Adds a description beyond the summary.
     pub(crate) fn about(mut self, about: &'static str) -> Self {
         self.about = about;
         self
     }
 
-    /// Takes these query parameters.
+    /// Accepts these query parameters.
     pub(crate) fn query(mut self, parameters: &'static [Parameter]) -> Self {
         self.query = parameters;
         self
     }
 
-    /// Takes the header `Idempotency-Key`.
+    /// Accepts the header `Idempotency-Key`.
     pub(crate) fn keyed(mut self) -> Self {
         self.takes_key = true;
         self
     }
 
-    /// Takes the header `If-Match`.
+    /// Accepts the header `If-Match`.
     pub(crate) fn matched(mut self) -> Self {
         self.takes_match = true;
-        self.refuses(409, "`CONCURRENCY_ERROR`: it has changed meanwhile; nothing was done.")
+        self.refuses(409, "`CONCURRENCY_ERROR`: the target has changed; nothing was done.")
     }
 
-    /// Takes a body.
+    /// Accepts a body.
     pub(crate) fn takes<T: JsonSchema>(mut self) -> Self {
         self.body =
             Some(RequestBody { describe: SchemaGenerator::subschema_for::<T>, is_required: true, example: None });
         self
     }
 
-    /// Takes a body, or none.
+    /// Accepts a body, or none.
     pub(crate) fn may_take<T: JsonSchema>(mut self) -> Self {
         self.body =
             Some(RequestBody { describe: SchemaGenerator::subschema_for::<T>, is_required: false, example: None });
         self
     }
 
-    /// A body that does something.
+    /// An example of a body.
     pub(crate) fn example(mut self, example: Value) -> Self {
-        let body = self.body.as_mut().expect("only a route that takes a body has an example of one");
+        let body = self.body.as_mut().expect("only a route that accepts a body has an example of one");
         body.example = Some(example);
         self
     }
 
-    /// Answers with JSON.
+    /// Responds with JSON.
     pub(crate) fn answers<T: JsonSchema>(mut self, status: u16) -> Self {
         let describe = Some(SchemaGenerator::subschema_for::<T> as SchemaFn);
         self.answers.push(ResponseDoc {
@@ -118,7 +118,7 @@ impl Doc {
         self
     }
 
-    /// Answers with something else than JSON, of this content type.
+    /// Responds with a body of this content type, other than JSON.
     pub(crate) fn sends(mut self, status: u16, kind: &'static str) -> Self {
         let describe = Some(SchemaGenerator::subschema_for::<String> as SchemaFn);
         self.answers.push(ResponseDoc { status, kind, describe, headers: Vec::new(), events: Vec::new() });
@@ -132,20 +132,20 @@ impl Doc {
         self
     }
 
-    /// Answers without a body.
+    /// Responds without a body.
     pub(crate) fn answers_nothing(mut self, status: u16) -> Self {
         self.answers.push(ResponseDoc { status, kind: "", describe: None, headers: Vec::new(), events: Vec::new() });
         self
     }
 
-    /// The answer that was named last has a header.
+    /// Adds a header to the last response.
     pub(crate) fn with_header(mut self, name: &'static str, about: &'static str) -> Self {
-        let answer = self.answers.last_mut().expect("a header belongs to an answer");
+        let answer = self.answers.last_mut().expect("a header belongs to a response");
         answer.headers.push((name, about));
         self
     }
 
-    /// Refuses what others would not: begin with the code, such as "`WORKFLOW_IN_USE`: …".
+    /// Adds a rejection of this route: begin with the code, such as "`WORKFLOW_IN_USE`: …".
     pub(crate) fn refuses(mut self, status: u16, why: &'static str) -> Self {
         self.refusals.push((status, why));
         self

@@ -1,4 +1,4 @@
-//! Writes the document.
+//! Generates the document.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use crate::http::openapi::{Doc, Parameter, normalize};
 use crate::http::problem;
 use crate::http::table::{Route, Table};
 
-/// What a document says beside its routes.
+/// The parts of a document beside its routes.
 pub(crate) struct Info {
     pub(crate) title: &'static str,
     pub(crate) summary: &'static str,
@@ -48,7 +48,7 @@ pub(crate) fn document<S>(info: &Info, table: &Table<S>) -> Value {
             "license": {"name": info.license, "identifier": info.license},
         },
         "jsonSchemaDialect": "https://json-schema.org/draft/2020-12/schema",
-        "servers": [{"url": "/", "description": "The server that this document comes from."}],
+        "servers": [{"url": "/", "description": "The server of this document."}],
         "tags": tags,
         "paths": paths,
         "components": {
@@ -61,8 +61,8 @@ pub(crate) fn document<S>(info: &Info, table: &Table<S>) -> Value {
     })
 }
 
-/// Collects the schemas of what is sent and what is received. A field that may be left out of a request may always be
-/// there in an answer, so the two are written apart.
+/// Collects the schemas of requests and responses. A field that is optional in a request may be required in a response,
+/// so the two are separate.
 struct Schemas<'a> {
     info: &'a Info,
     path_parameters: &'a [(&'static str, Parameter)],
@@ -122,7 +122,7 @@ impl<'a> Schemas<'a> {
     /// The path parameter that follows a segment.
     ///
     /// # Panics
-    /// When no row of the table describes it.
+    /// If no row of the table describes it.
     fn path_parameter(&self, segment: &str, name: &str) -> &'a Parameter {
         let mut all = self.path_parameters.iter();
         let found = all.find(|(before, parameter)| (*before, parameter.name) == (segment, name));
@@ -130,7 +130,7 @@ impl<'a> Schemas<'a> {
     }
 
     fn responses(&mut self, route: &Route) -> Value {
-        assert!(!route.doc.answers.is_empty(), "{} {} has no answer", route.method, route.path);
+        assert!(!route.doc.answers.is_empty(), "{} {} has no response", route.method, route.path);
         let mut responses = BTreeMap::new();
         for answer in &route.doc.answers {
             let mut response = json!({"description": reason(answer.status)});
@@ -181,14 +181,15 @@ impl<'a> Schemas<'a> {
     }
 }
 
-/// Which problems may be the answer?
+/// Which problems may be the response?
 ///
-/// 1. Every route refuses a query that it does not know.
-/// 2. One that needs a key refuses whoever has none, too little or asks too often; and it needs the database.
-/// 3. One with a place in its path may find nothing there.
-/// 4. One with a body may be sent too much, or what makes no sense.
-/// 5. One that writes may not learn what became of it, or find no room.
-/// 6. What else it refuses, it says itself.
+/// 1. Every route rejects an unknown query parameter.
+/// 2. A route that needs an API key rejects callers without a valid one, without the permission, or beyond the rate
+///    limit; and it needs the database.
+/// 3. A route with a path parameter may not find the resource.
+/// 4. A route with a body may receive one that is too large, or invalid.
+/// 5. A route that writes may not learn the outcome, or find the disk full.
+/// 6. A route adds its other rejections itself.
 fn refusals(route: &Route) -> BTreeMap<u16, Vec<&'static str>> {
     let Doc { body, refusals, .. } = &*route.doc;
     let mut all: BTreeMap<u16, Vec<&str>> = BTreeMap::new();
@@ -198,23 +199,32 @@ fn refusals(route: &Route) -> BTreeMap<u16, Vec<&'static str>> {
         }
     };
     let (is_guarded, writes) = (route.access != Access::Public, !route.method.is_safe());
-    may(true, 400, "`VALIDATION_ERROR`: the request cannot be read; `detail` says where.");
-    may(is_guarded, 401, "`AUTH_ERROR`: no key, or one that is unknown, expired or revoked.");
-    may(is_guarded, 403, "`PERMISSION_DENIED`: the key does not allow it.");
-    may(is_guarded, 429, "`RATE_LIMITED`: too many requests with this key; try again after `Retry-After`.");
-    may(is_guarded, 503, "`UNAVAILABLE`: not now; nothing was done. Try again after `Retry-After`.");
-    may(route.path.contains('{'), 404, "`NOT_FOUND`: there is nothing of that name in the key's workspace.");
+    may(true, 400, "`VALIDATION_ERROR`: the request is not valid; `detail` contains the reason.");
+    may(is_guarded, 401, "`AUTH_ERROR`: no API key, or one that is unknown, expired or revoked.");
+    may(is_guarded, 403, "`PERMISSION_DENIED`: the API key lacks the permission.");
+    may(is_guarded, 429, "`RATE_LIMITED`: too many requests with this API key; try again after `Retry-After`.");
+    may(
+        is_guarded,
+        503,
+        "`UNAVAILABLE`: the server or the database is not available; nothing was done. Try again after \
+         `Retry-After`.",
+    );
+    may(route.path.contains('{'), 404, "`NOT_FOUND`: the workspace of the API key has no such resource.");
     may(body.is_some(), 413, "`PAYLOAD_TOO_LARGE`: the body or a part of it is too large.");
-    may(body.is_some(), 422, "`VALIDATION_ERROR` and others: what was sent can be read, but not used.");
-    may(is_guarded && writes, 504, "`OUTCOME_UNKNOWN`: it may have been done; send it again with the same key.");
-    may(is_guarded && writes, 507, "`STORE_FULL`: there is no room; nothing was written.");
+    may(body.is_some(), 422, "`VALIDATION_ERROR` and others: the request can be parsed, but its content is not valid.");
+    may(
+        is_guarded && writes,
+        504,
+        "`OUTCOME_UNKNOWN`: the request may have been applied; repeat it with the same `Idempotency-Key`.",
+    );
+    may(is_guarded && writes, 507, "`STORE_FULL`: the disk of the database is full; nothing was written.");
     for (status, why) in refusals {
         may(true, *status, why);
     }
     all
 }
 
-/// The places of a path, each with the word before it.
+/// The parameters of a path, each with the segment before it.
 fn path_parameters(path: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
     let words = path.split('/');
     words.clone().zip(words.skip(1)).filter_map(|(word, next)| {
@@ -227,7 +237,7 @@ fn reason(status: u16) -> &'static str {
     StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason()).unwrap_or("An answer")
 }
 
-/// A name for programs: "List runs" is `listRuns`.
+/// An operation id: "List runs" is `listRuns`.
 fn name_of(summary: &str) -> String {
     let words = summary.split(|letter: char| !letter.is_ascii_alphanumeric());
     let words = words.filter(|word| !["", "a", "an", "the"].contains(word));

@@ -1,11 +1,11 @@
-//! Parameters of requests, as clients are told of them and as they are let through.
+//! Parameters of requests: their description for clients, and their check.
 
 use serde_json::{Value, json};
 
 /// A query parameter, a header or a path parameter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parameter {
-    /// What it is called; of a family, what all names begin with.
+    /// Its name; of a family, the common prefix.
     pub(crate) name: &'static str,
     about: &'static str,
     shape: Shape,
@@ -28,7 +28,7 @@ impl Parameter {
         Self { name, about, shape: Shape::Text { least: 0, most: 0 } }
     }
 
-    /// Text of so many characters.
+    /// Text with a number of characters.
     pub(crate) const fn sized(name: &'static str, least: u32, most: u32, about: &'static str) -> Self {
         Self { name, about, shape: Shape::Text { least, most } }
     }
@@ -58,22 +58,22 @@ impl Parameter {
         Self { name, about, shape: Shape::Id }
     }
 
-    /// Some of these words: the parameter is sent again for each, or once with commas between them.
+    /// Some of these words: the parameter is repeated for each, or sent once with commas between them.
     pub(crate) const fn choices(name: &'static str, words: &'static [&'static str], about: &'static str) -> Self {
         Self { name, about, shape: Shape::Choices(words) }
     }
 
-    /// Whether a request may hold it more than once.
+    /// Whether a request may contain it more than once.
     pub(crate) fn is_list(&self) -> bool {
         matches!(self.shape, Shape::Choices(_))
     }
 
-    /// Any number of parameters whose names begin alike: `input.` stands for `input.order.id` too.
+    /// Any number of parameters with a common prefix: `input.` includes `input.order.id`.
     pub(crate) const fn family(prefix: &'static str, about: &'static str) -> Self {
         Self { name: prefix, about, shape: Shape::Family }
     }
 
-    /// Whether it is the one, or one of those, that a request names.
+    /// Whether it is the parameter, or one of the family, that a request contains.
     pub(crate) fn is_called(&self, name: &str) -> bool {
         match self.shape {
             Shape::Family => name.len() > self.name.len() && name.starts_with(self.name),
@@ -81,7 +81,7 @@ impl Parameter {
         }
     }
 
-    /// Its name for people.
+    /// Its name in messages.
     pub(crate) fn shown(&self) -> String {
         match self.shape {
             Shape::Family => format!("{}<path>", self.name),
@@ -89,7 +89,7 @@ impl Parameter {
         }
     }
 
-    /// As the document shows it. `location` is `query`, `header` or `path`.
+    /// Its form in the document. `location` is `query`, `header` or `path`.
     pub(crate) fn document(&self, location: &str) -> Value {
         let mut shown = json!({
             "name": self.name.trim_end_matches('.'),
@@ -99,7 +99,7 @@ impl Parameter {
             "schema": self.schema(),
         });
         if matches!(self.shape, Shape::Family) {
-            // An object that is spread out: each of its fields is a parameter of its own.
+            // An exploded object: each of its fields is a separate parameter.
             shown["style"] = json!("form");
             shown["explode"] = json!(true);
         }
@@ -137,13 +137,13 @@ pub(crate) const IDEMPOTENCY_KEY: Parameter = Parameter::sized(
     "Idempotency-Key",
     1,
     255,
-    "The same request sent again with the same key is answered without being done again.",
+    "A repeated request with the same idempotency key is answered without being applied again.",
 );
 
 /// `If-Match`.
 pub(crate) const IF_MATCH: Parameter = Parameter::pattern(
     "If-Match",
     "^([0-9]{1,19}|\"[0-9]{1,19}\")$",
-    "The version that must still be there, as the header `ETag` of `GET` shows it: `\"12\"`. \
-     Else nothing is done and `CONCURRENCY_ERROR` is answered.",
+    "The version that the target must have, as in the header `ETag` of `GET`: `\"12\"`. Otherwise nothing is done \
+     and the response is `CONCURRENCY_ERROR`.",
 );

@@ -1,4 +1,4 @@
-//! `/v1/audit`: who did what.
+//! `/v1/audit`: actions and their actors.
 
 use axum::Json;
 use axum::extract::State;
@@ -17,7 +17,7 @@ pub(crate) const FILTERS: &[Parameter] = &[
         "actor",
         "Who did it: `key:` and a key's id, or `person:`, the issuer and a person's id, such as `person:https://login.example.com/ann`.",
     ),
-    Parameter::text("action", "What was done, such as `POST /v1/runs/{id}/cancel`."),
+    Parameter::text("action", "The action, such as `POST /v1/runs/{id}/cancel`."),
     Parameter::time("since", "From this time on."),
     Parameter::time("until", "Before this time."),
     CURSOR_PARAMETER,

@@ -14,7 +14,7 @@ pub(crate) fn add(table: Table) -> Table {
         Method::GET,
         "/v1/audit",
         doc("access", "List audit rows")
-            .about("Who changed what, newest first. Rows are kept for a year.")
+            .about("Actions and their actors, newest first. Rows are kept for a year.")
             .query(list::FILTERS)
             .answers::<AuditEntries>(200),
         list::list,

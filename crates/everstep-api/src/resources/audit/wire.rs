@@ -1,4 +1,4 @@
-//! The audit as clients see it.
+//! The audit in the API.
 
 use everstep_core::payload::Payload;
 use everstep_store::AuditRow;
@@ -9,17 +9,17 @@ use uuid::Uuid;
 use crate::http::schema::{Id, Object};
 use crate::http::time::Time;
 
-/// Something that was done.
+/// An action.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct AuditEntry {
     #[schemars(with = "Id")]
     id: Uuid,
     at: Time,
-    /// Who did it: `key:` and the key's id, or `command line`.
+    /// The actor: `key:` and the id of an API key, or `command line`.
     actor: String,
     /// The method and the route, such as `POST /v1/runs/{id}/cancel`.
     action: String,
-    /// What it was done to: the path of the request.
+    /// The target of the action: the path of the request.
     target: String,
     #[schemars(with = "Object")]
     details: Payload,
@@ -43,6 +43,6 @@ impl AuditEntry {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AuditEntries {
     pub(crate) entries: Vec<AuditEntry>,
-    /// What to ask the next page with; null on the last one.
+    /// The cursor of the next page; null on the last one.
     pub(crate) next_cursor: Option<String>,
 }

@@ -21,7 +21,7 @@ pub(crate) fn add(table: Table) -> Table {
             Method::GET,
             "/v1/catalog",
             doc("catalogue", "List node kinds")
-                .about("All that a graph may be made of, with the schema of each kind's config.")
+                .about("All kinds of nodes of a graph, with the schema of each kind's config.")
                 .answers::<Kinds>(200),
             list,
         )
@@ -45,7 +45,7 @@ async fn get(
 ) -> Result<Json<CatalogueEntry>, Problem> {
     let entries = catalogue(&app.engine.world().handlers);
     let names = || entries.iter().map(|entry| &*entry.name).collect::<Vec<_>>().join(", ");
-    let hint = format!("there are {}", names());
+    let hint = format!("the kinds are {}", names());
     let found = entries.into_iter().find(|entry| entry.name == kind);
-    found.map(Json).ok_or_else(|| Problem::not_found(format!("there is no kind of node {kind:?}")).hint(hint))
+    found.map(Json).ok_or_else(|| Problem::not_found(format!("the kind of node {kind:?} does not exist")).hint(hint))
 }

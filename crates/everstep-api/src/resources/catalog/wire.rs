@@ -1,4 +1,4 @@
-//! The catalogue as clients see it. An entry is described where its kind is.
+//! The catalogue in the API. An entry is described with its kind.
 
 use everstep_handlers::CatalogueEntry;
 use schemars::JsonSchema;

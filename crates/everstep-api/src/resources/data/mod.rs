@@ -1,4 +1,4 @@
-//! `/v1/data-sources` and `/v1/queries`: where workflows get their data.
+//! `/v1/data-sources` and `/v1/queries`: the data of workflows.
 
 mod problem;
 mod queries;

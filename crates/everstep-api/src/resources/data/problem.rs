@@ -25,9 +25,9 @@ impl From<ResourceError> for Problem {
             }
             ResourceError::NotFound(message) => Self::not_found(message),
             ResourceError::InUse(queries) => {
-                let detail = format!("the data source is asked by saved queries: {}", queries.join(", "));
+                let detail = format!("saved queries use the data source: {}", queries.join(", "));
                 Self::new(StatusCode::CONFLICT, "SOURCE_IN_USE", detail)
-                    .hint("delete these queries first, or change them to ask another source")
+                    .hint("delete these queries first, or change them to use another source")
                     .with("queries", queries)
             }
             ResourceError::Store(error) => error.into(),
@@ -35,7 +35,7 @@ impl From<ResourceError> for Problem {
     }
 }
 
-/// Why a source gave no rows. It is the caller's query or the caller's source, so that it is no fault of this server.
+/// Why a source returned no rows. It is an error of the caller's query or source, not of this server.
 pub(super) fn failed(failure: &Failure) -> Problem {
     let status = match failure.code.as_str() {
         "UNAVAILABLE" => return Problem::unavailable("the database is unavailable; try again"),

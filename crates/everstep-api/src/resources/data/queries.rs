@@ -1,4 +1,4 @@
-//! `/v1/queries`: what sources are asked.
+//! `/v1/queries`: saved queries of sources.
 
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ pub(super) async fn get(
     _: Query,
 ) -> Result<Json<SavedQuery>, Problem> {
     let found = app.sources.find_query(caller.workspace, &id).await?;
-    let found = found.ok_or_else(|| Problem::not_found(format!("there is no saved query {id:?}")))?;
+    let found = found.ok_or_else(|| Problem::not_found(format!("the saved query {id:?} does not exist")))?;
     Ok(Json(SavedQuery::from_saved(found)))
 }
 
@@ -72,7 +72,7 @@ pub(super) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Asks the source as a step would.
+/// Queries the source as a step would.
 pub(super) async fn run(
     State(app): State<AppState>,
     caller: Caller,
@@ -81,7 +81,7 @@ pub(super) async fn run(
 ) -> Result<([(HeaderName, &'static str); 1], String), Problem> {
     let QueryRun { args, limit } = body.json_or_default()?;
     if limit.is_some_and(|limit| !(1..=ROWS_MAX).contains(&limit)) {
-        return Err(Problem::invalid(format!("`limit` is between 1 and {ROWS_MAX}")));
+        return Err(Problem::invalid(format!("`limit` must be between 1 and {ROWS_MAX}")));
     }
     let to_problem = |failure| failed(&failure);
     let query = app.sources.query(caller.workspace, &id).await.map_err(to_problem)?;

@@ -48,9 +48,8 @@ fn add_sources(table: Table) -> Table {
             "/v1/data-sources/{name}",
             doc("data", "Save a data source")
                 .about(
-                    "A PostgreSQL database, a SQLite file or a service that answers with JSON. \
-                     Credentials are names of secrets: `{\"$secret\": \"name\"}`. \
-                     It is read-only unless it says otherwise.",
+                    "A PostgreSQL database, a SQLite file or a service that responds with JSON. Credentials are \
+                     names of secrets: `{\"$secret\": \"name\"}`. It is read-only by default.",
                 )
                 .takes::<Source>()
                 .example(json!({
@@ -71,7 +70,7 @@ fn add_sources(table: Table) -> Table {
             "/v1/data-sources/{name}",
             doc("data", "Delete a data source")
                 .answers_nothing(204)
-                .refuses(409, "`SOURCE_IN_USE`: saved queries ask it; the answer names them."),
+                .refuses(409, "`SOURCE_IN_USE`: saved queries use it; the response lists them."),
             sources::delete,
         )
         .guarded(
@@ -79,17 +78,23 @@ fn add_sources(table: Table) -> Table {
             Method::POST,
             "/v1/data-sources/{name}/test",
             doc("data", "Test a data source")
-                .about("Whether it can be reached and lets us in. The answer is 200 either way.")
+                .about(
+                    "Whether the source can be reached and accepts the credentials. The status is 200 in both \
+                     cases.",
+                )
                 .answers::<SourceTest>(200),
             sources::test,
         )
         .guarded(
-            // Whoever may name both a secret and a host may send the one to the other.
+            // A caller that may name both a secret and a host could send the secret to the host.
             Publish,
             Method::POST,
             "/v1/data-sources/test",
             doc("data", "Test an unsaved data source")
-                .about("Whether it can be reached and lets us in. The answer is 200 either way; nothing is saved.")
+                .about(
+                    "Whether the source can be reached and accepts the credentials. The status is 200 in both cases; \
+                     nothing is saved.",
+                )
                 .takes::<Source>()
                 .answers::<SourceTest>(200),
             sources::test_unsaved,
@@ -127,8 +132,8 @@ fn add_queries(table: Table) -> Table {
             "/v1/queries/{id}",
             doc("data", "Save a query")
                 .about(
-                    "One statement or one request for a data source, with the arguments that it declares. \
-                     Their values are always bound, never written into the statement.",
+                    "One statement or one request for a data source, with the arguments that it declares. Their \
+                     values are always bound, never part of the statement.",
                 )
                 .takes::<Query>()
                 .example(json!({
@@ -155,11 +160,14 @@ fn add_queries(table: Table) -> Table {
             Method::POST,
             "/v1/queries/{id}/run",
             doc("data", "Run a saved query")
-                .about("Asks the source just as a dataQuery step does.")
+                .about("Queries the source as a dataQuery step does.")
                 .may_take::<QueryRun>()
                 .example(json!({"args": {"customer": "ann"}, "limit": 5}))
                 .answers::<QueryAnswer>(200)
-                .refuses(424, "The source did not answer; the code and the detail say why. It may help to ask again."),
+                .refuses(
+                    424,
+                    "The source did not respond; `code` and `detail` contain the reason. A retry may succeed.",
+                ),
             queries::run,
         )
 }

@@ -1,4 +1,4 @@
-//! `/v1/data-sources`: where data is.
+//! `/v1/data-sources`: the locations of data.
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -59,7 +59,7 @@ pub(super) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Tests a source as it is saved.
+/// Tests a saved source.
 pub(super) async fn test(
     State(app): State<AppState>,
     caller: Caller,
@@ -83,5 +83,5 @@ pub(super) async fn test_unsaved(
 
 async fn find(app: &AppState, caller: &Caller, name: &str) -> Result<SavedResource<Source>, Problem> {
     let found = app.sources.find_source(caller.workspace, name).await?;
-    found.ok_or_else(|| Problem::not_found(format!("there is no data source {name:?}")))
+    found.ok_or_else(|| Problem::not_found(format!("the data source {name:?} does not exist")))
 }

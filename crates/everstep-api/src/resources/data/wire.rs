@@ -1,4 +1,4 @@
-//! Data sources and saved queries as clients see them.
+//! Data sources and saved queries in the API.
 
 use everstep_core::whole;
 use everstep_handlers::sources::{Field, Query, Source};
@@ -10,12 +10,12 @@ use serde_json::{Map, Value};
 use crate::http::schema::Object;
 use crate::http::time::Time;
 
-/// A data source under its name. What it was saved as is in `source`.
+/// A data source under its name. `source` is its definition.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct DataSource {
     name: String,
-    /// As it was saved, with what it left out.
+    /// The definition, with the defaults of missing fields.
     #[schemars(with = "Object")]
     source: Source,
     created_at: Time,
@@ -29,12 +29,12 @@ pub(crate) struct DataSources {
     pub(crate) next_cursor: Option<String>,
 }
 
-/// A saved query under its name. What it was saved as is in `query`.
+/// A saved query under its name. `query` is its definition.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SavedQuery {
     id: String,
-    /// As it was saved, with what it left out.
+    /// The definition, with the defaults of missing fields.
     #[schemars(with = "Object")]
     query: Query,
     created_at: Time,
@@ -48,27 +48,27 @@ pub(crate) struct SavedQueries {
     pub(crate) next_cursor: Option<String>,
 }
 
-/// With what a query is tried.
+/// The parameters of a trial of a query.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(crate) struct QueryRun {
     /// The arguments, by name.
     pub(crate) args: Option<Map<String, Value>>,
-    /// How many rows at most; others are cut off.
+    /// The maximum number of rows; others are cut off.
     #[serde(deserialize_with = "whole::optional")]
     #[schemars(range(min = 1, max = 10_000))]
     pub(crate) limit: Option<u32>,
 }
 
-/// What a source has answered. It is sent as the text that was gathered; this says what that looks like.
+/// The result of a query. It is sent as the collected text; this type describes it.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct QueryAnswer {
     rows: Vec<Value>,
-    /// How many rows there are; of a statement that returns none, how many it changed.
+    /// The number of rows; of a statement that returns none, the number of changed rows.
     row_count: u64,
     fields: Vec<Field>,
-    /// Whether there were more rows than the limits let through.
+    /// Whether there were more rows than the limits allow.
     truncated: bool,
 }
 

@@ -21,7 +21,7 @@ pub(crate) fn add(table: Table) -> Table {
             Method::GET,
             "/docs",
             doc("documents", "Get the docs page")
-                .about("The document of this API for people. It asks this server alone.")
+                .about("This API document for people. It sends requests only to its own server.")
                 .sends(200, "text/html"),
             docs::page,
         )
@@ -29,7 +29,7 @@ pub(crate) fn add(table: Table) -> Table {
             Method::GET,
             "/",
             doc("documents", "Get the root document")
-                .about("A browser is led to `/docs`.")
+                .about("A browser is redirected to `/docs`.")
                 .answers::<Welcome>(200)
                 .answers_nothing(303)
                 .with_header("Location", "The docs page."),

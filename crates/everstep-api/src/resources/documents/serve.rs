@@ -14,20 +14,19 @@ use crate::routes;
 /// The groups of routes, in the order of the docs page.
 const TAGS: &[(&str, &str)] = &[
     ("workflows", "Definitions and their versions."),
-    ("catalogue", "The kinds of nodes that a graph may be made of."),
-    ("runs", "Executions of workflows: started, followed, steered."),
-    ("workers", "Users' processes that run workflows written as code."),
-    ("data", "Data sources, and the saved queries that ask them."),
-    ("access", "Who may do what: keys, workspaces, tickets, the audit, secrets."),
+    ("catalogue", "The kinds of nodes of graphs."),
+    ("runs", "Executions of workflows: start, follow and control them."),
+    ("workers", "Users' processes that run code workflows."),
+    ("data", "Data sources, and saved queries for them."),
+    ("access", "API keys, workspaces, tickets, the audit and secrets."),
     ("nodes", "The servers that share a database."),
-    ("health", "Whether the server lives and can work. Asked without a key."),
-    ("documents", "What this API says about itself. Asked without a key."),
+    ("health", "Liveness and readiness of the server. No API key is needed."),
+    ("documents", "Documents about this API. No API key is needed."),
 ];
 
-const DESCRIPTION: &str = "\
-Everything is JSON in camelCase; times are RFC 3339 in UTC with microseconds. \
-What a route does not know is refused, not ignored: query parameters, fields of a body, paths. \
-What cannot be answered as asked is answered with `application/problem+json`; its `code` never changes.";
+const DESCRIPTION: &str = "All bodies are JSON in camelCase; times are RFC 3339 in UTC with microseconds. Unknown query parameters, fields \
+     of a body and paths are rejected, not ignored. Errors are `application/problem+json` documents with a stable \
+     `code`.";
 
 /// The document of every route of this server.
 pub fn openapi() -> Value {
@@ -48,7 +47,7 @@ pub(crate) async fn document() -> ([(HeaderName, &'static str); 2], &'static str
     ([(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-cache")], &TEXT)
 }
 
-/// `GET /`: where to go from here. A browser is led there.
+/// `GET /`: links to the documents. A browser is redirected.
 pub(crate) async fn welcome(headers: HeaderMap) -> Response {
     let accepts = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
     if accepts.contains("text/html") {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Where to go from here.
+/// Links to the documents.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Welcome {
     pub(crate) name: &'static str,

@@ -9,26 +9,26 @@ use axum::http::StatusCode;
 use super::wire::{Alive, Database, Readiness};
 use crate::server::AppState;
 
-/// A database that has not answered after this long is not ready.
+/// The time after which a database that has not replied is not ready.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Answers as long as the process answers at all.
+/// Responds as long as the process can respond.
 pub(crate) async fn live() -> Json<Alive> {
     Json(Alive { status: "ok" })
 }
 
-/// Answers 200 while this node may write and its database answers, else 503 with the reason in the same body.
+/// Responds 200 while this node may write and its database replies, else 503 with the reason in the same body.
 pub(crate) async fn ready(State(app): State<AppState>) -> (StatusCode, Json<Readiness>) {
     let engine = &app.engine;
     let asked = tokio::time::timeout(CHECK_TIMEOUT, engine.check_database()).await;
     let trouble = match asked {
         Ok(Ok(())) => None,
         Ok(Err(error)) => {
-            // Addresses and names of the database are for the operator alone.
-            tracing::warn!(%error, "the database does not answer");
+            // Addresses and names of the database are for operators only.
+            tracing::warn!(%error, "the database does not reply");
             Some("the database is unavailable".to_owned())
         }
-        Err(_) => Some(format!("no answer within {} s", CHECK_TIMEOUT.as_secs())),
+        Err(_) => Some(format!("no reply within {} s", CHECK_TIMEOUT.as_secs())),
     };
     let is_ready = trouble.is_none() && !engine.is_fenced() && engine.is_in_touch();
     let code = if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };

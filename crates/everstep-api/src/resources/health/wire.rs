@@ -1,4 +1,4 @@
-//! Whether a server lives and can work, as probes see it.
+//! Liveness and readiness of a server, for probes.
 
 use everstep_core::ids::NodeId;
 use schemars::JsonSchema;
@@ -6,13 +6,13 @@ use serde::Serialize;
 
 use crate::http::schema::Id;
 
-/// The process lives.
+/// The process is running.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Alive {
     pub(crate) status: &'static str,
 }
 
-/// Whether a node can do its work.
+/// Whether a node can work.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Readiness {
@@ -21,15 +21,15 @@ pub(crate) struct Readiness {
     #[schemars(with = "Id")]
     pub(crate) node: NodeId,
     pub(crate) store: Database,
-    /// Runs that it holds in memory.
+    /// The number of runs in its memory.
     pub(crate) active_runs: usize,
-    /// Whether it was shut out by others.
+    /// Whether other nodes have fenced it.
     pub(crate) fenced: bool,
-    /// Whether it has heard of its database lately.
+    /// Whether its recent heartbeats to the database succeeded.
     pub(crate) in_touch: bool,
-    /// How far the machine's clock is ahead of the clock that runs are stamped with (negative: behind), if that is
-    /// more than a second. Nodes that share a database are stamped with its clock; a server alone with its own, which
-    /// never goes back when the machine's clock is corrected.
+    /// The difference between the machine's clock and the clock that runs are stamped with (positive: the machine's is
+    /// ahead), if it is more than a second. Nodes that share a database use its clock; a server alone uses its own,
+    /// which never goes back when the machine's clock is corrected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) clock_skew_seconds: Option<f64>,
 }

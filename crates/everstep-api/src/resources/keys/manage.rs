@@ -1,4 +1,4 @@
-//! `/v1/keys`: who may use a workspace.
+//! `/v1/keys`: the API keys of a workspace.
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -32,7 +32,7 @@ pub(crate) async fn list(State(app): State<AppState>, caller: Caller, query: Que
     Ok(Json(Keys { keys: keys.into_iter().map(Key::from_row).collect(), next_cursor }))
 }
 
-/// Makes a key. It is shown in this answer, and never again.
+/// Creates a key. Only this response shows it.
 pub(crate) async fn make(
     State(app): State<AppState>,
     caller: Caller,
@@ -44,9 +44,9 @@ pub(crate) async fn make(
     if let Some(more) = new.allows.permissions().iter().find(|permission| !caller.may(**permission)) {
         return Err(auth::lacks_permission(&caller, *more));
     }
-    // The limit protects this server, and so those of other workspaces.
+    // The limit protects this server, and so the other workspaces.
     if !app.keys.is_within_default(new.rate_limit) {
-        only_for_the_default(&caller, "limits above the server's own are given")?;
+        only_for_the_default(&caller, "limits above the server's own are set")?;
     }
     let (store, secret) = (&app.access, ApiKey::generate());
     let mut row = new.row(&secret, caller.workspace, now);
@@ -68,33 +68,33 @@ pub(crate) async fn make(
     }
 }
 
-/// Revokes a key. The last one of an admin stays: without it nobody could make another over HTTP.
+/// Revokes a key. The last admin key stays: without it, no key could be created over HTTP.
 pub(crate) async fn revoke(
     State(app): State<AppState>,
     caller: Caller,
     Path(id): Path<String>,
     _: Query,
 ) -> Result<Json<Key>, Problem> {
-    let missing = || Problem::not_found(format!("key {id:?} was not found"));
+    let missing = || Problem::not_found(format!("the API key {id:?} was not found"));
     let key: Uuid = id.parse().map_err(|_| missing())?;
     let (store, now) = (&app.access, app.engine.world().clock.now());
-    // Two admins who revoke each other's key at once find this one closed. On two nodes they may both succeed: then
-    // whoever may use the database makes a key on the command line.
+    // Of two admins who revoke each other's key at the same time, one is rejected here. On two nodes both may succeed:
+    // then a user of the database creates a key on the command line.
     let _one_at_a_time = app.keys.revoking.lock().await;
     let rows = store.list_keys(caller.workspace).await?;
     let row = rows.iter().find(|row| row.id == key).ok_or_else(missing)?;
     let others = rows.iter().filter(|row| row.id != key);
     if is_admin(row, now) && !others.into_iter().any(|row| is_admin(row, now)) {
-        let detail = "this is the last key of an admin; without it nobody could make another";
+        let detail = "this is the last admin API key; without it, no other key could be created";
         let problem = Problem::new(StatusCode::CONFLICT, "LAST_ADMIN_KEY", detail);
-        return Err(problem.hint("make another first: POST /v1/keys with {\"name\": …, \"role\": \"admin\"}"));
+        return Err(problem.hint("create another first: POST /v1/keys with {\"name\": …, \"role\": \"admin\"}"));
     }
     let revoked = store.revoke_key(caller.workspace, key, now).await?.ok_or_else(missing)?;
     app.keys.forget(&revoked.hash);
     Ok(Json(Key::from_row(revoked)))
 }
 
-/// Whether a key is good, and an admin's.
+/// Whether a key is valid, and an admin's.
 fn is_admin(row: &KeyRow, now: Timestamp) -> bool {
     row.revoked_at.is_none()
         && row.expires_at.is_none_or(|end| end > now)
@@ -103,7 +103,7 @@ fn is_admin(row: &KeyRow, now: Timestamp) -> bool {
 
 fn read(new: NewKey, now: Timestamp) -> Result<auth::NewKey, Problem> {
     let expires_at = new.expires_at.map(|text| {
-        let unreadable = |error| Problem::invalid(format!("expiresAt cannot be read: {error}"));
+        let unreadable = |error| Problem::invalid(format!("expiresAt is not valid: {error}"));
         text.parse::<Timestamp>().map_err(unreadable)
     });
     let allows = Grant::from_request(new.role, new.permissions).map_err(|error| {

@@ -13,7 +13,7 @@ use crate::routes::Table;
 
 pub(crate) fn add(table: Table) -> Table {
     table
-        .path_parameter("keys", Parameter::id("id", "The key's id."))
+        .path_parameter("keys", Parameter::id("id", "The id of the API key."))
         .guarded(
             Access::Key,
             Method::GET,
@@ -28,7 +28,7 @@ pub(crate) fn add(table: Table) -> Table {
             Method::GET,
             "/v1/keys",
             doc("access", "List API keys")
-                .about("Oldest first, revoked ones too.")
+                .about("Oldest first, including revoked ones.")
                 .query(page::PAGE_PARAMETERS)
                 .answers::<Keys>(200),
             manage::list,
@@ -39,9 +39,9 @@ pub(crate) fn add(table: Table) -> Table {
             "/v1/keys",
             doc("access", "Create an API key")
                 .about(
-                    "With a role (`viewer`, `operator`, `publisher`, `admin`, `worker`) or permissions of its own. \
-                     The key itself is shown in this answer, and never again. \
-                     Asked again with the same `Idempotency-Key`, the answer is 200 without it.",
+                    "With a role (`viewer`, `operator`, `publisher`, `admin`, `worker`) or a list of permissions. \
+                     Only this response shows the key itself. If the request is repeated with the same \
+                     `Idempotency-Key`, the response is 200 without it.",
                 )
                 .keyed()
                 .takes::<NewKey>()
@@ -55,9 +55,9 @@ pub(crate) fn add(table: Table) -> Table {
             Method::DELETE,
             "/v1/keys/{id}",
             doc("access", "Revoke an API key")
-                .about("On this node it works no more from now on, on others after three seconds at the latest.")
+                .about("This node rejects the key at once, other nodes after three seconds at the latest.")
                 .answers::<Key>(200)
-                .refuses(409, "`LAST_ADMIN_KEY`: without it nobody could make another."),
+                .refuses(409, "`LAST_ADMIN_KEY`: without it, no other key could be created."),
             manage::revoke,
         )
 }

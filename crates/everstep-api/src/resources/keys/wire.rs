@@ -1,4 +1,4 @@
-//! Keys as clients see them.
+//! API keys in the API.
 
 use std::borrow::Cow;
 
@@ -13,17 +13,17 @@ use crate::auth::{Permission, Role};
 use crate::http::schema::{Id, Moment};
 use crate::http::time::Time;
 
-/// A key. The key itself is shown when it is made, and never again.
+/// An API key. The key itself is shown only when it is created.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Key {
     #[schemars(with = "Id")]
     id: Uuid,
     name: String,
-    /// None where the key has permissions of its own.
+    /// None if the key has a list of permissions.
     role: Option<String>,
     permissions: Vec<String>,
-    /// Requests per second, 0 for any number; none where the server's usual limit holds.
+    /// Requests per second, 0 for no limit; none if the server's default limit applies.
     rate_limit: Option<u32>,
     created_at: Time,
     expires_at: Option<Time>,
@@ -45,12 +45,12 @@ impl Key {
     }
 }
 
-/// A page of keys, oldest first.
+/// A page of API keys, oldest first.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Keys {
     pub(crate) keys: Vec<Key>,
-    /// What to ask the next page with; null on the last one.
+    /// The cursor of the next page; null on the last one.
     pub(crate) next_cursor: Option<String>,
 }
 
@@ -89,14 +89,14 @@ impl JsonSchema for NewKey {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[expect(dead_code, reason = "it is a schema: `NewKey` is what is read")]
 struct KeyWithRole {
-    /// What the key is for, so that people know it later.
+    /// The purpose of the key, for people.
     #[schemars(length(min = 1, max = 128))]
     name: String,
     role: Role,
-    /// It works no more from then on.
+    /// The key is rejected after this time.
     #[schemars(with = "Option<Moment>")]
     expires_at: Option<String>,
-    /// Requests per second, on each node; 0 for any number.
+    /// Requests per second, on each node; 0 for no limit.
     #[schemars(range(max = 1_000_000))]
     rate_limit: Option<u32>,
 }
@@ -119,15 +119,15 @@ struct KeyWithPermissions {
     rate_limit: Option<u32>,
 }
 
-/// A key that was made.
+/// A created key.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct MadeKey {
     pub(crate) key: Key,
-    /// The key itself, `es_…`, shown only now; null where it was made before, under the same `Idempotency-Key`.
+    /// The key itself, `es_…`, shown only once; null if it was created before, under the same `Idempotency-Key`.
     pub(crate) secret: Option<String>,
 }
 
-/// Who asks.
+/// The caller.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Me {

@@ -11,7 +11,7 @@ use crate::resources::workspaces;
 use crate::server::AppState;
 
 pub(crate) async fn list(State(app): State<AppState>, caller: Caller, _: Query) -> Result<Json<Nodes>, Problem> {
-    // What a node holds is of all workspaces.
+    // The runs of a node belong to all workspaces.
     workspaces::only_for_the_default(&caller, "nodes are listed")?;
     let engine = &app.engine;
     let mut nodes = Vec::new();

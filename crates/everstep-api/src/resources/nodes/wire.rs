@@ -1,4 +1,4 @@
-//! Nodes as clients see them.
+//! Nodes in the API.
 
 use everstep_core::ids::NodeId;
 use everstep_store::NodeRow;
@@ -20,17 +20,17 @@ pub(crate) struct Nodes {
 pub(crate) struct Node {
     #[schemars(with = "Id")]
     id: NodeId,
-    /// Where other nodes reach it.
+    /// The address at which other nodes reach it.
     address: Option<String>,
-    /// None where nobody else may use the database: such a node needs no lease.
+    /// None if no other node can use the database: such a node needs no lease.
     lease_until: Option<Time>,
-    /// Whether its lease is over by the database's clock.
+    /// Whether its lease has expired by the database's clock.
     is_expired: bool,
-    /// Whether it was shut out: it writes nothing any more, and others go on with its runs.
+    /// Whether it was fenced: it writes nothing, and other nodes continue its runs.
     is_fenced: bool,
-    /// Whether it is the one that answers.
+    /// Whether it is the node of this response.
     is_self: bool,
-    /// Runs that it holds.
+    /// The number of runs that it owns.
     runs: usize,
 }
 

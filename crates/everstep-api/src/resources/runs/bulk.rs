@@ -24,13 +24,13 @@ use crate::server::AppState;
 
 const RUNS_DEFAULT: u64 = 1_000;
 const RUNS_MAX: u64 = 10_000;
-/// Runs that are listed at once.
+/// The number of runs that are listed together.
 const LIST_BATCH_RUNS: usize = 200;
 /// Runs that receive the control at the same time, so that other callers are served in between.
 const CONCURRENT_RUNS: usize = 16;
-/// After this time the answer is sent, with a cursor for the rest.
+/// The time after which the response is sent, with a cursor for the rest.
 const ANSWER_AFTER: Duration = Duration::from_secs(20);
-/// Refusals that the answer lists.
+/// The maximum number of rejections in the response.
 const REFUSALS_MAX: usize = 20;
 
 /// Sends a control to all runs that a filter finds, page by page. The idempotency key applies to each run, so that a
@@ -45,14 +45,14 @@ pub(crate) async fn post(
     let filter = filter::from_body(filter)?;
     if filter == RunFilter::default() && !all {
         let hint = "name a workflow, a status or another field, or send \"all\": true";
-        return Err(Problem::invalid("the filter is empty, so that every run would be asked").hint(hint));
+        return Err(Problem::invalid("the filter is empty, so every run would be selected").hint(hint));
     }
     if reason.is_some() && action != Action::Cancel {
         return Err(Problem::invalid("only a cancellation has a reason"));
     }
     let limit = limit.unwrap_or(RUNS_DEFAULT);
     if !(1..=RUNS_MAX).contains(&limit) {
-        return Err(Problem::invalid(format!("limit is a whole number from 1 to {RUNS_MAX}, not {limit}")));
+        return Err(Problem::invalid(format!("limit must be a whole number from 1 to {RUNS_MAX}, not {limit}")));
     }
     let workspace = audit.caller().workspace;
     // Each run gets a copy; the runs share the audit row.

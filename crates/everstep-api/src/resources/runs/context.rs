@@ -11,8 +11,12 @@ use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::server::AppState;
 
-pub(crate) const AT: &[Parameter] =
-    &[Parameter::whole("at", 1, i64::MAX as u64, "As it was after this entry of the journal; the last one otherwise.")];
+pub(crate) const AT: &[Parameter] = &[Parameter::whole(
+    "at",
+    1,
+    i64::MAX as u64,
+    "The state after this entry of the journal; the last entry by default.",
+)];
 
 pub(crate) async fn get(
     State(app): State<AppState>,

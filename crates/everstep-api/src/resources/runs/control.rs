@@ -1,4 +1,4 @@
-//! What a run is told from outside: signals, and cancel, pause, resume, retry.
+//! Inputs of a run from clients: signals, and cancel, pause, resume, retry.
 
 use std::borrow::Cow;
 
@@ -26,12 +26,14 @@ const CONTROL_BODY_BYTES_MAX: usize = 16 * 1024;
 /// Characters of a signal's name.
 const SIGNAL_NAME_CHARS_MAX: usize = 256;
 
-pub(crate) const BUFFER: &[Parameter] =
-    &[Parameter::flag("buffer", "Whether a run of code keeps the signal, for a week, when nothing waits for it yet.")];
+pub(crate) const BUFFER: &[Parameter] = &[Parameter::flag(
+    "buffer",
+    "Whether a run of code buffers the signal, for a week, if no wait for it is open yet.",
+)];
 
 type Answer = Result<Json<Outcome>, Problem>;
 
-/// Gives a run a signal; the body is its payload.
+/// Sends a signal to a run; the body is its payload.
 pub(crate) async fn signal(
     State(app): State<AppState>,
     audit: AuditDraft,
@@ -42,7 +44,7 @@ pub(crate) async fn signal(
     body: Body<{ limits::PAYLOAD_BYTES }>,
 ) -> Answer {
     if event.chars().count() > SIGNAL_NAME_CHARS_MAX {
-        return Err(Problem::invalid(format!("the name of an event has at most {SIGNAL_NAME_CHARS_MAX} characters")));
+        return Err(Problem::invalid(format!("the name of a signal has at most {SIGNAL_NAME_CHARS_MAX} characters")));
     }
     let payload = body.payload()?;
     let input = match query.flag("buffer")? {
@@ -52,7 +54,7 @@ pub(crate) async fn signal(
     deliver(&app, &audit, &id, key, version.or(None)?, input).await
 }
 
-/// Gives a run of a workflow a signal.
+/// Sends a signal to a run of a workflow.
 pub(crate) async fn signal_of_workflow(
     State(app): State<AppState>,
     audit: AuditDraft,
@@ -114,7 +116,7 @@ pub(crate) async fn control(action: Action, request: ControlRequest) -> Answer {
 }
 
 impl Action {
-    /// The input of a run that it stands for; only a cancellation has a reason.
+    /// The input of a run for this action; only a cancellation has a reason.
     pub(super) fn input(self, reason: Option<String>) -> Input {
         match self {
             Self::Cancel => Input::Cancel { reason },
@@ -151,12 +153,13 @@ fn answer(reply: Reply) -> Answer {
     }
 }
 
-/// A run's refusal, by its code.
+/// The problem for a run's rejection, by its code.
 fn refuse(code: Cow<'static, str>, message: String) -> Problem {
     let status = match &*code {
         "PAYLOAD_TOO_LARGE" => return Problem::too_large(message),
         "PAYLOAD_TOO_DEEP" | "VALIDATION_ERROR" => StatusCode::UNPROCESSABLE_ENTITY,
-        // INVALID_TRANSITION, RUN_ENDED, NOTHING_TO_RETRY, CONCURRENCY_ERROR: the run is not as the caller thinks.
+        // INVALID_TRANSITION, RUN_ENDED, NOTHING_TO_RETRY, CONCURRENCY_ERROR: the run does not have the state that the
+        // caller expects.
         _ => StatusCode::CONFLICT,
     };
     Problem::new(status, code, message)

@@ -1,4 +1,4 @@
-//! Cursors: where a page of runs, or of a journal, begins.
+//! Cursors: the beginning of a page of runs, or of a journal.
 
 use everstep_core::ids::RunId;
 use everstep_core::time::Timestamp;
@@ -6,7 +6,7 @@ use everstep_core::time::Timestamp;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
 
-/// The seq that a page of a journal begins after.
+/// The seq after which a page of a journal begins.
 pub(crate) fn read_seq(query: &Query) -> Result<u64, Problem> {
     let Some(text) = query.text("cursor") else { return Ok(0) };
     let seq = text.parse().ok().filter(|seq| *seq <= i64::MAX as u64);
@@ -14,10 +14,10 @@ pub(crate) fn read_seq(query: &Query) -> Result<u64, Problem> {
 }
 
 fn unreadable_cursor() -> Problem {
-    Problem::invalid("the cursor cannot be read").hint("send nextCursor of the page before as it is")
+    Problem::invalid("the cursor is not valid").hint("send nextCursor of the previous page unchanged")
 }
 
-/// Where a page begins, in letters that mean nothing to a client.
+/// The beginning of a page, as an opaque text.
 pub(crate) fn write_cursor((at, run): (Timestamp, RunId)) -> String {
     format!("{:x}-{}", at.micros(), run.uuid().simple())
 }

@@ -1,4 +1,4 @@
-//! Which runs are meant: the same words in the query of a list and in the body of a bulk control.
+//! The selection of runs: the same names in the query of a list and in the body of a bulk control.
 
 use everstep_core::ids::RunId;
 use everstep_core::status::Status;
@@ -17,8 +17,11 @@ const FILTER_VALUES_MAX: usize = 10;
 
 pub(crate) const STATUSES: &[&str] = &["pending", "running", "waiting", "paused", "completed", "failed", "cancelled"];
 
-pub(crate) const STATUS: Parameter =
-    Parameter::choices("status", STATUSES, "Runs with this status; several are sent again and again, or with commas.");
+pub(crate) const STATUS: Parameter = Parameter::choices(
+    "status",
+    STATUSES,
+    "Runs with this status; for several, repeat the parameter or separate them with commas.",
+);
 pub(crate) const VERSION: Parameter =
     Parameter::whole("version", 1, u32::MAX as u64, "Runs of this version of their workflow.");
 pub(crate) const PARENT: Parameter = Parameter::id("parent", "Runs that this run has started.");
@@ -27,13 +30,14 @@ pub(crate) const SINCE: Parameter =
 pub(crate) const UNTIL: Parameter = Parameter::time("until", "Created before this time, or this day.");
 pub(crate) const INPUT: Parameter = Parameter::family(
     "input.",
-    "Runs whose input has this value at a path: `input.order.id=7`. It matches a text and what it says: 7, true, null.",
+    "Runs whose input has this value at a path: `input.order.id=7`. The value matches a string, and the number, \
+     boolean or null with the same text.",
 );
 pub(crate) const TAG_PARAMETER: Parameter =
     Parameter::family("tag.", "Runs with this value of a tag: `tag.team=blue`.");
-pub(crate) const CURSOR: Parameter = Parameter::text("cursor", "`nextCursor` of the page before, as it is.");
+pub(crate) const CURSOR: Parameter = Parameter::text("cursor", "`nextCursor` of the previous page, unchanged.");
 
-/// The filter of a query. `workflow` is asked for where the path does not name it.
+/// The filter of a query. `workflow` is read if the path does not contain it.
 pub(crate) fn from_query(query: &Query) -> Result<RunFilter, Problem> {
     let statuses = query.text("status").into_iter().flat_map(|words| words.split(','));
     let input = query.family("input.").map(|(path, value)| Ok((read_path("input.", path)?, value.to_owned())));
@@ -61,7 +65,7 @@ pub(crate) fn from_body(filter: Filter) -> Result<RunFilter, Problem> {
         let text = match value {
             Value::String(text) => text,
             Value::Array(_) | Value::Object(_) => {
-                return Err(Problem::invalid(format!("filter.input[{path:?}] is no single value")));
+                return Err(Problem::invalid(format!("filter.input[{path:?}] must be a single value")));
             }
             plain => plain.to_string(),
         };
@@ -84,14 +88,14 @@ fn check(filter: RunFilter) -> Result<RunFilter, Problem> {
     for (what, count) in [("of the input", filter.input.len()), ("of tags", filter.tags.len())] {
         if count > FILTER_VALUES_MAX {
             return Err(Problem::invalid(format!(
-                "a filter looks at {FILTER_VALUES_MAX} values {what} at most, not at {count}"
+                "a filter has at most {FILTER_VALUES_MAX} values {what}, not {count}"
             )));
         }
     }
     let texts = filter.input.iter().flat_map(|(path, value)| path.iter().chain([value]));
     let texts = texts.chain(filter.tags.iter().flat_map(|(name, value)| [name, value])).chain(&filter.workflow);
     if texts.into_iter().any(|text| text.contains('\0')) {
-        return Err(Problem::invalid("a filter holds a NUL character, which no database stores as text"));
+        return Err(Problem::invalid("a filter contains a NUL character, which no database stores as text"));
     }
     Ok(filter)
 }
@@ -105,14 +109,14 @@ fn read_time(what: &str, text: &str) -> Result<Timestamp, Problem> {
 }
 
 fn read<T: std::str::FromStr<Err: std::fmt::Display>>(what: &str, text: &str) -> Result<T, Problem> {
-    text.parse().map_err(|error| Problem::invalid(format!("{what} cannot be read: {error}")))
+    text.parse().map_err(|error| Problem::invalid(format!("{what} is not valid: {error}")))
 }
 
 fn read_path(before: &str, path: &str) -> Result<Vec<String>, Problem> {
     let parts: Vec<_> = path.split('.').map(str::to_owned).collect();
     if parts.iter().any(String::is_empty) {
         let hint = "names with dots between them, such as input.order.id";
-        return Err(Problem::invalid(format!("{before}{path} is no path")).hint(hint));
+        return Err(Problem::invalid(format!("{before}{path} is not a valid path")).hint(hint));
     }
     Ok(parts)
 }

@@ -1,4 +1,4 @@
-//! `/v1/runs/{id}/fork`: a new run that goes on from another.
+//! `/v1/runs/{id}/fork`: a new run that continues from another.
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -47,16 +47,16 @@ fn refuse(run: RunId, error: ForkError) -> Problem {
             Problem::invalid(format!("run {run} has no such entry")).hint(format!("its last entry is {last}"))
         }
         ForkError::Ended { usable: Some(usable) } => {
-            Problem::new(StatusCode::CONFLICT, "RUN_ENDED", format!("run {run} was over by then and cannot go on"))
-                .hint(format!("the last entry that it can be forked at is {usable}"))
+            Problem::new(StatusCode::CONFLICT, "RUN_ENDED", format!("run {run} had ended by then and cannot continue"))
+                .hint(format!("the last entry at which it can be forked is {usable}"))
         }
         ForkError::Ended { usable: None } => {
-            let detail = format!("run {run} began and ended in one moment: there is nothing to go on from");
+            let detail = format!("run {run} began and ended in one item: there is no entry to continue from");
             Problem::new(StatusCode::CONFLICT, "RUN_ENDED", detail).hint("start a new run with the same input")
         }
         ForkError::Unreadable { seq } => {
             let detail = format!("entry {seq} of run {run} was written by a newer release");
-            Problem::unavailable(detail).hint("ask a node of that release")
+            Problem::unavailable(detail).hint("send the request to a node of that release")
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `/v1/runs/{id}/journal`: what happened, in order.
+//! `/v1/runs/{id}/journal`: the entries of a run, in order.
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -13,12 +13,12 @@ use crate::server::AppState;
 
 const PAGE_SIZE_DEFAULT: u64 = 100;
 const PAGE_SIZE_MAX: u64 = 1_000;
-/// A page ends once it has this many bytes, whatever its limit: an entry may have a mebibyte.
+/// A page ends when it has this many bytes, whatever its limit: an entry may have a mebibyte.
 const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 pub(crate) const PAGE: &[Parameter] = &[
-    Parameter::whole("after", 0, i64::MAX as u64, "Entries after this one: `nextAfter` of the page before."),
-    Parameter::whole("limit", 1, PAGE_SIZE_MAX, "How many at most; 100 if it is left out."),
+    Parameter::whole("after", 0, i64::MAX as u64, "Entries after this one: `nextAfter` of the previous page."),
+    Parameter::whole("limit", 1, PAGE_SIZE_MAX, "The maximum number of results; 100 by default."),
 ];
 
 pub(crate) async fn get(

@@ -15,7 +15,7 @@ use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::server::AppState;
 
-/// What a list of all runs is asked with.
+/// The query parameters of the list of all runs.
 pub(crate) const FILTERS: &[Parameter] = &[
     Parameter::text("workflow", "Runs of this workflow."),
     filter::STATUS,
@@ -28,7 +28,7 @@ pub(crate) const FILTERS: &[Parameter] = &[
     filter::CURSOR,
     PAGE,
 ];
-/// What a list of one workflow's runs is asked with.
+/// The query parameters of the list of a workflow's runs.
 pub(crate) const FILTERS_OF_WORKFLOW: &[Parameter] = &[
     filter::STATUS,
     filter::VERSION,
@@ -40,7 +40,7 @@ pub(crate) const FILTERS_OF_WORKFLOW: &[Parameter] = &[
     filter::CURSOR,
     PAGE,
 ];
-const PAGE: Parameter = Parameter::whole("limit", 1, PAGE_SIZE_MAX, "How many at most; 50 if it is left out.");
+const PAGE: Parameter = Parameter::whole("limit", 1, PAGE_SIZE_MAX, "The maximum number of results; 50 by default.");
 const PAGE_SIZE_DEFAULT: u64 = 50;
 const PAGE_SIZE_MAX: u64 = 500;
 
@@ -58,7 +58,7 @@ pub(crate) async fn list_of_workflow(
 ) -> Result<Json<Runs>, Problem> {
     let filter = RunFilter { workflow: Some(name.clone()), ..filter::from_query(&query)? };
     let page = page(&app, caller.workspace, filter, &query).await?;
-    // A workflow that was deleted may have runs; a name without any run must be that of a workflow.
+    // A deleted workflow may have runs; a name without any run must be that of a workflow.
     let may_be_unknown = page.runs.is_empty() && page.next_cursor.is_none() && query.is_empty();
     if may_be_unknown && app.workflows.workflow(caller.workspace, &name, None).await?.is_none() {
         return Err(engine::Error::WorkflowNotFound { name, version: None }.into());

@@ -1,4 +1,4 @@
-//! `/v1/runs/{id}/logs`: what the steps of a run have logged, in order.
+//! `/v1/runs/{id}/logs`: the log lines of a run's steps, in order.
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -17,12 +17,12 @@ const PAGE_LINES_MAX: u64 = 5_000;
 
 pub(crate) const PARAMETERS: &[Parameter] = &[
     Parameter::text("step", "Lines of this step."),
-    Parameter::text("cursor", "`nextCursor` of the page before, as it is."),
+    Parameter::text("cursor", "`nextCursor` of the previous page, unchanged."),
     Parameter::whole(
         "limit",
         1,
         PAGE_LINES_MAX,
-        "How many at most, but for those of the last attempt; 500 if it is left out.",
+        "The maximum number of lines, not counting those of the last attempt; 500 by default.",
     ),
 ];
 

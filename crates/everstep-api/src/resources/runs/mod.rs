@@ -2,8 +2,8 @@
 //!
 //! * `routes` has the rows of the table.
 //! * `start`, `fork` and `test` create runs; `control` and `bulk` send inputs to them.
-//! * `list` is the list of runs, which `filter` selects and `cursor` pages; `show` is one run; `steps`, `context`, `logs`,
-//!   `view` and `journal` are its parts.
+//! * `list` is the list of runs, which `filter` selects and `cursor` pages; `show` is one run; `steps`, `context`,
+//!   `logs`, `view` and `journal` are its parts.
 //! * `wire` has the request and response types.
 
 mod bulk;

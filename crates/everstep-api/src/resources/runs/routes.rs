@@ -1,4 +1,4 @@
-//! The routes that speak about runs.
+//! The routes of runs.
 
 use axum::http::Method;
 use serde_json::json;
@@ -31,7 +31,7 @@ fn run_doc(summary: &'static str) -> Doc {
 
 fn signal_doc(summary: &'static str) -> Doc {
     doc("runs", summary)
-        .about("The body is the signal's payload: any JSON, or nothing.")
+        .about("The body is the payload of the signal: any JSON, or none.")
         .query(control::BUFFER)
         .keyed()
         .matched()
@@ -39,7 +39,7 @@ fn signal_doc(summary: &'static str) -> Doc {
         .answers::<Outcome>(200)
 }
 
-/// Runs by way of their workflow.
+/// Runs under the path of their workflow.
 fn of_workflows(table: Table) -> Table {
     table
         .path_parameter("runs", Parameter::id("id", "The run's id."))
@@ -50,7 +50,7 @@ fn of_workflows(table: Table) -> Table {
             Method::GET,
             "/v1/workflows/{name}/runs",
             doc("runs", "List the runs of a workflow")
-                .about("Newest first. What is added meanwhile moves nothing.")
+                .about("Newest first. Paging is by keyset: runs created while you page do not shift later pages.")
                 .query(list::FILTERS_OF_WORKFLOW)
                 .answers::<Runs>(200),
             list::list_of_workflow,
@@ -98,9 +98,9 @@ fn of_workflows(table: Table) -> Table {
                 .query(show::WAIT)
                 .may_take::<OfWorkflow>()
                 .answers::<Started>(201)
-                .with_header("Location", "Where the run is.")
+                .with_header("Location", "The path of the run.")
                 .answers::<Started>(200)
-                .with_header("Location", "Where the run is.")
+                .with_header("Location", "The path of the run.")
                 .refuses(404, start::NOT_FOUND),
             start::of_workflow,
         )
@@ -110,9 +110,9 @@ fn of_workflows(table: Table) -> Table {
             "/v1/workflows/{name}/runs/batch",
             doc("runs", "Start a batch of runs")
                 .about(
-                    "At most 1,000 at once; each is started or refused by itself, and answered in its place. 207 says \
-                     that not all were started. Each has its own `idempotencyKey`: the header `Idempotency-Key` is \
-                     refused.",
+                    "At most 1,000 starts; each is started or rejected separately, and the results have the same \
+                     order. 207 means that not all were started. Each has its own `idempotencyKey`: the header \
+                     `Idempotency-Key` is rejected.",
                 )
                 .takes::<Batch>()
                 .example(json!({"runs": [{"input": {"amount": 20}}, {"idempotencyKey": "order-17"}]}))
@@ -139,7 +139,7 @@ fn of_workflows(table: Table) -> Table {
             Method::GET,
             "/v1/runs",
             doc("runs", "List runs")
-                .about("Newest first. What is added meanwhile moves nothing.")
+                .about("Newest first. Paging is by keyset: runs created while you page do not shift later pages.")
                 .query(list::FILTERS)
                 .answers::<Runs>(200),
             list::list,
@@ -151,7 +151,7 @@ fn of_workflows(table: Table) -> Table {
             Method::GET,
             "/v1/runs/{id}/context",
             doc("runs", "Get the context of a run")
-                .about("The variables that its steps have left, as they were after an entry of the journal.")
+                .about("The variables of its steps, as they were after an entry of the journal.")
                 .query(context::AT)
                 .answers::<Context>(200),
             context::get,
@@ -161,7 +161,7 @@ fn of_workflows(table: Table) -> Table {
             Method::GET,
             "/v1/runs/{id}/logs",
             doc("runs", "List the log lines of a run")
-                .about("What its steps have written, in the order in which their attempts ended.")
+                .about("The log lines of its steps, in the order in which their attempts ended.")
                 .query(logs::PARAMETERS)
                 .answers::<Logs>(200),
             logs::get,
@@ -171,7 +171,7 @@ fn of_workflows(table: Table) -> Table {
             Method::POST,
             "/v1/runs/{id}/view",
             doc("runs", "Get a view of a run")
-                .about("The run, and the fields of its output that are asked for once it has completed.")
+                .about("The run, and the requested fields of its output when it has completed.")
                 .may_take::<wire::View>()
                 .answers::<Viewed>(200),
             view::post,
@@ -181,7 +181,7 @@ fn of_workflows(table: Table) -> Table {
             Method::GET,
             "/v1/runs/{id}/journal",
             doc("runs", "List the journal entries of a run")
-                .about("What happened, in order.")
+                .about("The entries of the journal, in order.")
                 .query(journal::PAGE)
                 .answers::<Entries>(200),
             journal::get,
@@ -199,7 +199,7 @@ fn of_workflows(table: Table) -> Table {
             Method::POST,
             "/v1/runs/{id}/pause",
             doc("runs", "Pause a run")
-                .about("Nothing more is dispatched until it is resumed.")
+                .about("Nothing more is dispatched until the run is resumed.")
                 .keyed()
                 .matched()
                 .may_take::<Control>()
@@ -218,7 +218,7 @@ fn of_workflows(table: Table) -> Table {
             Method::POST,
             "/v1/runs/{id}/retry",
             doc("runs", "Retry a run")
-                .about("Tries the failed steps of a failed run again.")
+                .about("Retries the failed steps of a failed run.")
                 .keyed()
                 .matched()
                 .may_take::<Control>()
@@ -227,7 +227,7 @@ fn of_workflows(table: Table) -> Table {
         )
 }
 
-/// What is done to runs as a whole.
+/// Operations on whole runs.
 fn steering(table: Table) -> Table {
     table
         .guarded(
@@ -236,16 +236,21 @@ fn steering(table: Table) -> Table {
             "/v1/runs/{id}/fork",
             doc("runs", "Fork a run")
                 .about(
-                    "A new run that goes on from what this one was after an entry. What was under way is performed \
-                     again, waits and delays end when they would have; what was done to the world stays done.",
+                    "A new run that continues from the state of this one after an entry. Steps in progress are \
+                     performed again; waits and delays end at their original times. External effects of the original \
+                     run are not undone.",
                 )
                 .keyed()
                 .may_take::<Fork>()
                 .answers::<Forked>(201)
-                .with_header("Location", "Where the new run is.")
+                .with_header("Location", "The path of the new run.")
                 .answers::<Forked>(200)
-                .with_header("Location", "Where the new run is.")
-                .refuses(409, "`RUN_ENDED`: the run was over by then; `hint` names the last entry to fork at."),
+                .with_header("Location", "The path of the new run.")
+                .refuses(
+                    409,
+                    "`RUN_ENDED`: the run had ended by then; `hint` contains the last entry at which it can be \
+                     forked.",
+                ),
             fork::post,
         )
         .guarded(
@@ -254,8 +259,8 @@ fn steering(table: Table) -> Table {
             "/v1/runs/bulk",
             doc("runs", "Control runs in bulk")
                 .about(
-                    "Cancels, pauses, resumes or retries every run that a filter finds, 10,000 at most per call. \
-                     A key counts for every run by itself.",
+                    "Cancels, pauses, resumes or retries every run that a filter selects, at most 10,000 per call. \
+                     The idempotency key applies to every run separately.",
                 )
                 .keyed()
                 .takes::<Bulk>()
@@ -271,8 +276,8 @@ fn steering(table: Table) -> Table {
             "/v1/test-runs",
             doc("runs", "Start a test run")
                 .about(
-                    "Runs a definition that is not saved. It is neither listed nor counted, and is deleted an hour \
-                     after its end.",
+                    "Runs a definition that is not saved. The run is neither listed nor counted, and is deleted an \
+                     hour after its end.",
                 )
                 .takes::<TestRun>()
                 .example(json!({
@@ -283,7 +288,7 @@ fn steering(table: Table) -> Table {
                     "input": {},
                 }))
                 .answers::<Started>(201)
-                .with_header("Location", "Where the run is."),
+                .with_header("Location", "The path of the run."),
             test::post,
         )
         .guarded(
@@ -291,9 +296,9 @@ fn steering(table: Table) -> Table {
             Method::DELETE,
             "/v1/test-runs/{id}",
             doc("runs", "Delete a test run")
-                .about("Stops it if it goes on, then deletes it with its journal.")
+                .about("Stops the run if it has not ended, then deletes it with its journal.")
                 .answers_nothing(204)
-                .refuses(409, "`NOT_A_TEST_RUN`: other runs are cancelled, and deleted when their retention is over."),
+                .refuses(409, "`NOT_A_TEST_RUN`: cancel other runs; they are deleted when their retention has passed."),
             test::delete,
         )
 }

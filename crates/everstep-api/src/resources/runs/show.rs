@@ -18,12 +18,16 @@ use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::server::AppState;
 
-pub(crate) const WAIT: &[Parameter] =
-    &[Parameter::whole("waitSeconds", 0, 30, "Answer when the run has ended or is paused, or after so many seconds.")];
+pub(crate) const WAIT: &[Parameter] = &[Parameter::whole(
+    "waitSeconds",
+    0,
+    30,
+    "Respond when the run has ended or is paused, or after this many seconds.",
+)];
 
 type Shown = Result<([(header::HeaderName, HeaderValue); 1], Json<Run>), Problem>;
 
-/// One run; with `waitSeconds` as soon as it has ended or is paused, or when the time is over.
+/// One run; with `waitSeconds` when it has ended or is paused, or after that time.
 pub(crate) async fn get(State(app): State<AppState>, caller: Caller, Path(id): Path<String>, query: Query) -> Shown {
     let row = row(&app, caller.workspace, read_id(&id)?).await?;
     show_when_ended(&app, row, &query).await
@@ -46,7 +50,7 @@ async fn show_when_ended(app: &AppState, mut row: RunRow, query: &Query) -> Show
         let halted = app.engine.wait_for_halt(row.workspace, row.id);
         row = match tokio::time::timeout(seconds, halted).await {
             Ok(Ok(row)) => row,
-            // The time is over, or this node stops: the run is shown as it is.
+            // The time has passed, or this node stops: the present state of the run is returned.
             Ok(Err(_)) | Err(_) => self::row(app, row.workspace, row.id).await?,
         };
     }
@@ -55,17 +59,17 @@ async fn show_when_ended(app: &AppState, mut row: RunRow, query: &Query) -> Show
     Ok(([(header::ETAG, version)], Json(run)))
 }
 
-/// How long a caller wants to wait until a run has ended or is paused.
+/// The time for which a caller waits until a run has ended or is paused.
 pub(crate) fn wait_seconds(query: &Query) -> Result<Duration, Problem> {
     Ok(Duration::from_secs(query.number("waitSeconds", 0..=30)?.unwrap_or(0)))
 }
 
 /// Reads the id of a run in a path.
 pub(crate) fn read_id(id: &str) -> Result<RunId, Problem> {
-    id.parse().map_err(|_| Problem::not_found(format!("run {id:?} was not found: it is no run's id")))
+    id.parse().map_err(|_| Problem::not_found(format!("run {id:?} was not found: this is not the id of a run")))
 }
 
-/// A run's row. Every route that names a run reads it first: a run of another workspace does not exist.
+/// A run's row. Every route with a run reads it first: a run of another workspace does not exist.
 pub(crate) async fn row(app: &AppState, workspace: WorkspaceId, run: RunId) -> Result<RunRow, Problem> {
     Ok(app.engine.runs().row(workspace, run).await?)
 }
@@ -79,13 +83,12 @@ pub(crate) async fn row_of(
 ) -> Result<RunRow, Problem> {
     let row = row(app, workspace, read_id(id)?).await?;
     if row.workflow != workflow {
-        return Err(Problem::not_found(format!("run {} is no run of workflow {workflow:?}", row.id)));
+        return Err(Problem::not_found(format!("run {} does not belong to workflow {workflow:?}", row.id)));
     }
     Ok(row)
 }
 
-/// A run as its journal describes it, from memory where this node holds it. The row of an open run may be a little
-/// behind.
+/// A run according to its journal, from memory if this node holds it. The row of an open run may be slightly behind.
 pub(crate) async fn show(app: &AppState, row: RunRow) -> Result<Run, Problem> {
     if row.ended_at.is_some() {
         let end = app.engine.runs().function_end(&row).await?;
@@ -97,7 +100,7 @@ pub(crate) async fn show(app: &AppState, row: RunRow) -> Result<Run, Problem> {
     Ok(show_loaded(app, &app.engine.runs().load(row.id).await?).await)
 }
 
-/// A run that was read from the database. If this build cannot read its journal, its row describes it.
+/// A run that was read from the database. If this build cannot read its journal, the row is used.
 pub(crate) async fn show_loaded(app: &AppState, loaded: &LoadedRun) -> Run {
     let run = Run::from_row(loaded.row.clone());
     let Some((workflow, snapshot)) = loaded.workflow.as_ref().zip(loaded.snapshot()) else { return run };
@@ -126,12 +129,12 @@ async fn show_snapshot(app: &AppState, row: RunRow, snapshot: RunSnapshot, place
     Run::from_row(row).with_snapshot(snapshot, for_worker)
 }
 
-/// Where a snapshot of a run was taken.
+/// The place where a snapshot of a run was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Where {
-    /// In the memory of this node, which knows whether a worker has the run.
+    /// In the memory of this node, which knows whether a worker holds the run.
     Here,
-    /// In the database, or at another node.
+    /// In the database, or on another node.
     Anywhere,
 }
 

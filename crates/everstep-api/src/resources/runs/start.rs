@@ -29,21 +29,21 @@ use crate::http::query::Query;
 use crate::resources::workflows;
 use crate::server::AppState;
 
-/// Bytes of a start: an input and what stands around it.
+/// The maximum size of a start: an input and its envelope.
 const START_BODY_BYTES_MAX: usize = limits::PAYLOAD_BYTES + 16 * 1024;
-/// Bytes of a batch of starts, and how many starts it has at most.
+/// The maximum size of a batch of starts, and its number of starts.
 const BATCH_BODY_BYTES_MAX: usize = 16 * limits::PAYLOAD_BYTES;
 const BATCH_STARTS_MAX: usize = 1_000;
 /// The refusal of a start of an unknown workflow.
 pub(crate) const NOT_FOUND: &str =
     "`WORKFLOW_NOT_FOUND`: no definition was saved under this name, and no worker has ever registered it.";
-/// Tags of a run, and characters of the name and the value of one.
+/// The maximum number of tags of a run, and the characters of a tag's name and value.
 const TAGS_MAX: usize = 50;
 const TAG_CHARS_MAX: usize = 256;
 
 type Answer = Result<(StatusCode, [(header::HeaderName, HeaderValue); 1], Json<Started>), Problem>;
 
-/// Starts a run of a workflow. Its key is the workflow's own: two workflows may use the same.
+/// Starts a run of a workflow. The scope of its idempotency key is the workflow: two workflows may use the same key.
 pub(crate) async fn of_workflow(
     State(app): State<AppState>,
     audit: AuditDraft,
@@ -59,7 +59,7 @@ pub(crate) async fn of_workflow(
     self::start(&app, &audit, start, &query).await
 }
 
-/// A start of a workflow, as it is asked for.
+/// A start of a workflow, from the request.
 fn prepare(workspace: WorkspaceId, name: &str, asked: OfWorkflow) -> Result<Start, Problem> {
     let OfWorkflow { input, version, idempotency_key, retention_days, tags, allow_unserved } = asked;
     check_version(version)?;
@@ -72,7 +72,7 @@ fn prepare(workspace: WorkspaceId, name: &str, asked: OfWorkflow) -> Result<Star
     Ok(Start { workspace, version, key, tags, retention_days, allow_unserved, ..Start::new(name, input) })
 }
 
-/// Starts many runs of a workflow. Each is started, or refused, by itself; they share what it costs to write them.
+/// Starts many runs of a workflow. Each is started, or rejected, separately; they share the cost of the commit.
 pub(crate) async fn batch(
     State(app): State<AppState>,
     audit: AuditDraft,
@@ -82,16 +82,16 @@ pub(crate) async fn batch(
 ) -> Result<(StatusCode, Json<StartedBatch>), Problem> {
     if header.into_inner().is_some() {
         let hint = "give each run its own field idempotencyKey";
-        return Err(Problem::invalid("the header Idempotency-Key cannot name many runs").hint(hint));
+        return Err(Problem::invalid("the header Idempotency-Key cannot apply to many runs").hint(hint));
     }
     let Batch { runs } = body.json()?;
     if runs.is_empty() || runs.len() > BATCH_STARTS_MAX {
-        return Err(Problem::invalid(format!("runs holds 1 to {BATCH_STARTS_MAX} starts, not {}", runs.len())));
+        return Err(Problem::invalid(format!("runs must contain 1 to {BATCH_STARTS_MAX} starts, not {}", runs.len())));
     }
     check_name(&name)?;
     let (workspace, row) = (audit.caller().workspace, audit.shared_row());
     let starts: Vec<_> = runs.into_iter().map(|asked| prepare(workspace, &name, asked)).collect();
-    // What is common to all is found out once.
+    // The common facts are read once.
     let mut versions: BTreeMap<_, Result<Arc<Version>, Problem>> = BTreeMap::new();
     for start in starts.iter().flatten() {
         if let Entry::Vacant(place) = versions.entry((start.version, start.allow_unserved)) {
@@ -113,7 +113,7 @@ pub(crate) async fn batch(
     {
         let elsewhere = &app.hub.elsewhere;
         let is_served = elsewhere.is_served(&app.engine, workspace, &name, workflow.version).await;
-        // What was started is told, whether or not this can be found out.
+        // The started runs are reported, whether or not this read succeeds.
         if is_served.is_ok_and(|is_so| !is_so) {
             warning = Some(wire::warning(&name, workflow.version));
         }
@@ -123,7 +123,7 @@ pub(crate) async fn batch(
     Ok((if is_whole { StatusCode::OK } else { StatusCode::MULTI_STATUS }, Json(StartedBatch { runs, warning })))
 }
 
-/// The version that starts take.
+/// The version that starts use.
 async fn find(app: &AppState, start: Start) -> Result<Arc<Version>, Problem> {
     settle(app, &start).await?;
     match app.engine.library().find_to_start(&start).await {
@@ -156,16 +156,16 @@ fn check_name(name: &str) -> Result<(), Problem> {
     if workflow::is_name(name) {
         return Ok(());
     }
-    let hint = "a name has 1 to 128 small letters, digits, - and _, and begins with a letter or a digit";
-    Err(Problem::invalid(format!("{name:?} is no name of a workflow")).hint(hint))
+    let hint = "a name has 1 to 128 lowercase letters, digits, - and _, and begins with a letter or a digit";
+    Err(Problem::invalid(format!("{name:?} is not a valid name of a workflow")).hint(hint))
 }
 
-/// Versions are counted from 1, as databases and workers count them.
+/// Versions are counted from 1, by databases and workers.
 fn check_version(version: Option<u32>) -> Result<(), Problem> {
     match version {
         Some(version) if version == 0 || i32::try_from(version).is_err() => {
-            let hint = "leave it out to start the active version";
-            let detail = format!("version: versions count from 1, to {}; {version} is none", i32::MAX);
+            let hint = "remove it to start the active version";
+            let detail = format!("version: {version} is not valid; versions are from 1 to {}", i32::MAX);
             Err(Problem::invalid(detail).with("path", "version").hint(hint))
         }
         Some(_) | None => Ok(()),
@@ -175,19 +175,19 @@ fn check_version(version: Option<u32>) -> Result<(), Problem> {
 /// The text of both paths to [`of_definition`].
 pub(crate) fn of_definition_doc(summary: &'static str) -> Doc {
     doc("runs", summary)
-        .about("`definitionId` is a workflow's name. The idempotency key belongs to the workspace.")
+        .about("`definitionId` is the name of a workflow. The scope of the idempotency key is the workspace.")
         .keyed()
         .query(show::WAIT)
         .takes::<OfDefinition>()
         .example(json!({"definitionId": "order", "input": {"amount": 20}, "idempotencyKey": "order-17"}))
         .answers::<Started>(201)
-        .with_header("Location", "Where the run is.")
+        .with_header("Location", "The path of the run.")
         .answers::<Started>(200)
-        .with_header("Location", "Where the run is.")
+        .with_header("Location", "The path of the run.")
         .refuses(404, NOT_FOUND)
 }
 
-/// Starts a run of a workflow that the body names. Its key is the workspace's.
+/// Starts a run of the workflow in the body. The scope of its idempotency key is the workspace.
 pub(crate) async fn of_definition(
     State(app): State<AppState>,
     audit: AuditDraft,
@@ -197,10 +197,10 @@ pub(crate) async fn of_definition(
 ) -> Answer {
     let OfDefinition { definition_id, input, idempotency_key } = body.json()?;
     if definition_id.is_empty() {
-        return Err(Problem::invalid("definitionId is empty").hint("it is the name of a workflow"));
+        return Err(Problem::invalid("definitionId is empty").hint("set it to the name of a workflow"));
     }
     if !input.json().trim_start().starts_with('{') {
-        return Err(Problem::invalid("the input is not an object"));
+        return Err(Problem::invalid("the input must be an object"));
     }
     let key = header.or(idempotency_key)?.map(|key| (String::new(), key));
     check_size(&input)?;
@@ -208,7 +208,7 @@ pub(crate) async fn of_definition(
     self::start(&app, &audit, start, &query).await
 }
 
-/// Refuses an input that is too large, as a body would be. The engine checks everything else.
+/// Rejects an input that is too large, as for a body. The engine checks everything else.
 pub(crate) fn check_size(input: &Payload) -> Result<(), Problem> {
     if input.size() > limits::PAYLOAD_BYTES {
         return Err(Problem::too_large(format!("the input has more than {} bytes", limits::PAYLOAD_BYTES)));
@@ -216,7 +216,7 @@ pub(crate) fn check_size(input: &Payload) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Tags are few and short: lists show them.
+/// Tags are few and short, because lists show them.
 fn check_tags(tags: &BTreeMap<String, String>) -> Result<Payload, Problem> {
     if tags.len() > TAGS_MAX {
         return Err(Problem::invalid(format!("a run has at most {TAGS_MAX} tags, not {}", tags.len())));
@@ -246,7 +246,7 @@ async fn start(app: &AppState, audit: &AuditDraft, start: Start, query: &Query) 
     if let Some(began) = started.began.take() {
         run = Some(show::show_begun(app, *began).await);
     }
-    // When the time is over, or this node stops, the run is shown as it is.
+    // If the time has passed, or this node stops, the present state of the run is returned.
     if let Some(end) = started.end.take()
         && let Ok(Ok(row)) = tokio::time::timeout(seconds, end.row()).await
     {

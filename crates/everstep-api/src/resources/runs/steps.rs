@@ -17,8 +17,8 @@ const PAGE_SIZE_DEFAULT: u64 = 100;
 const PAGE_SIZE_MAX: u64 = 500;
 
 pub(crate) const PAGE: &[Parameter] = &[
-    Parameter::text("cursor", "`nextCursor` of the page before, as it is."),
-    Parameter::whole("limit", 1, PAGE_SIZE_MAX, "How many at most; 100 if it is left out."),
+    Parameter::text("cursor", "`nextCursor` of the previous page, unchanged."),
+    Parameter::whole("limit", 1, PAGE_SIZE_MAX, "The maximum number of results; 100 by default."),
 ];
 
 pub(crate) async fn get(

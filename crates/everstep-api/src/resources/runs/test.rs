@@ -23,12 +23,13 @@ const BODY_BYTES_MAX: usize = 16 * 1024 * 1024 + limits::PAYLOAD_BYTES;
 
 type Answer = Result<(StatusCode, [(header::HeaderName, HeaderValue); 1], Json<Started>), Problem>;
 
-/// Starts a run of a definition, which is checked as it would be when saved.
+/// Starts a run of a definition, which is checked as for saving.
 pub(crate) async fn post(State(app): State<AppState>, audit: AuditDraft, body: Body<BODY_BYTES_MAX>) -> Answer {
     let TestRun { definition, input } = body.json()?;
     start::check_size(&input)?;
-    let StrictValue(definition) = serde_json::from_str(definition.json())
-        .map_err(|error| Problem::invalid(format!("the definition is not what this route expects: {error}")))?;
+    let StrictValue(definition) = serde_json::from_str(definition.json()).map_err(|error| {
+        Problem::invalid(format!("the definition does not have the form that this route expects: {error}"))
+    })?;
     let version = app.engine.library().compile_test(&definition).map_err(workflows::refuse)?;
     let (workspace, row) = (audit.caller().workspace, audit.row(StatusCode::CREATED));
     let start = Start { workspace, audit: Some(row), ..Start::of_version(&version, input) };
@@ -49,7 +50,7 @@ pub(crate) async fn delete(
     let row = show::row(&app, workspace, show::read_id(&id)?).await?;
     if !row.is_test {
         let detail = format!("run {} is not a test run", row.id);
-        let hint = "POST /v1/runs/{id}/cancel stops a run; it is deleted when its retention is over";
+        let hint = "stop a run with POST /v1/runs/{id}/cancel; it is deleted when its retention has passed";
         return Err(Problem::new(StatusCode::CONFLICT, "NOT_A_TEST_RUN", detail).hint(hint));
     }
     if row.ended_at.is_none() {

@@ -30,7 +30,7 @@ pub(crate) async fn post(
     Ok(Json(Viewed { run: show::show(&app, row).await?, data }))
 }
 
-/// The values at paths, by path. What is not there is null.
+/// The values at paths, by path. A missing value is null.
 fn select(fields: &[String], output: &Value) -> Value {
     let find = |path: &str| {
         path.split('.').try_fold(output, |value, part| match value {

@@ -1,4 +1,4 @@
-//! `/v1/secrets`: what steps may use and nobody may read.
+//! `/v1/secrets`: secrets that steps may use.
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -55,8 +55,8 @@ impl From<Error> for Problem {
             Error::NotFound(_) => Self::not_found(detail),
             Error::Invalid(_) => Self::invalid(detail),
             Error::NoKey => Self::new(StatusCode::CONFLICT, code, detail).hint(
-                "make a key and give it to all servers of the database: \
-                 export EVERSTEP_SECRETS_KEY=$(everstep secrets key)",
+                "create a key and give it to all servers of the database: export EVERSTEP_SECRETS_KEY=$(everstep \
+                 secrets key)",
             ),
             Error::OtherKey { .. } | Error::Broken(_) => Self::new(StatusCode::CONFLICT, code, detail),
             Error::Store(error) => error.into(),

@@ -35,12 +35,12 @@ pub(crate) fn add(table: Table) -> Table {
             Method::PUT,
             "/v1/secrets/{name}",
             doc("access", "Set a secret")
-                .about("Steps use it as `{\"$secret\": \"name\"}`. No answer ever shows it.")
+                .about("Steps use it as `{\"$secret\": \"name\"}`. No response ever contains its value.")
                 .takes::<NewSecret>()
                 .example(json!({"value": "sesame"}))
                 .answers::<Secret>(201)
                 .answers::<Secret>(200)
-                .refuses(409, "`SECRETS_KEY_MISSING`: this server has nothing to seal secrets with."),
+                .refuses(409, "`SECRETS_KEY_MISSING`: this server has no key to seal secrets with."),
             manage::set,
         )
         .guarded(

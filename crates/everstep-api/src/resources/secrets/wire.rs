@@ -1,4 +1,4 @@
-//! Secrets as clients see them: never their values.
+//! Secrets in the API: never their values.
 
 use everstep_vault::SecretInfo;
 use schemars::JsonSchema;
@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 
 use crate::http::time::Time;
 
-/// What may be known of a secret.
+/// The public facts about a secret.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Secret {
@@ -31,11 +31,11 @@ impl Secret {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Secrets {
     pub(crate) secrets: Vec<Secret>,
-    /// What to ask the next page with; null on the last one.
+    /// The cursor of the next page; null on the last one.
     pub(crate) next_cursor: Option<String>,
 }
 
-/// `PUT /v1/secrets/{name}`. It is never shown, not even to the log.
+/// `PUT /v1/secrets/{name}`. It is never shown, not even in the log.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "SetSecretRequest")]

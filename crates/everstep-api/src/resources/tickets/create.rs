@@ -1,4 +1,4 @@
-//! `/v1/tickets`: what a browser shows where it cannot send a key.
+//! `/v1/tickets`: credentials of browsers, which cannot send headers.
 
 use axum::Json;
 use axum::extract::State;
@@ -13,13 +13,13 @@ use crate::server::AppState;
 
 const BODY_BYTES_MAX: usize = 1_024;
 
-/// Makes a ticket that opens live routes in place of the caller's key, for a minute.
+/// Creates a ticket for live routes, valid for a minute, instead of the caller's API key.
 pub(crate) async fn make(
     State(app): State<AppState>,
     caller: Caller,
     body: Body<BODY_BYTES_MAX>,
 ) -> Result<(StatusCode, Json<Ticket>), Problem> {
-    // There is nothing to ask for.
+    // The request has no parameters.
     let Empty {} = body.json_or_default()?;
     let ticket = app.keys.make_ticket(&caller, app.engine.world().clock.now()).await?;
     let made = Ticket { ticket: ticket.reveal(), expires_at: Time::from_timestamp(ticket.ends_at) };

@@ -1,11 +1,11 @@
-//! Tickets as clients see them.
+//! Tickets in the API.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::http::time::Time;
 
-/// What opens a live route in place of a key.
+/// A credential for live routes, instead of an API key.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Ticket {
@@ -14,7 +14,7 @@ pub(crate) struct Ticket {
     pub(crate) expires_at: Time,
 }
 
-/// A body that says nothing.
+/// An empty body.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Empty {}

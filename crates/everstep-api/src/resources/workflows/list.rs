@@ -1,4 +1,4 @@
-//! Shows workflows.
+//! Reads workflows.
 
 use std::collections::BTreeMap;
 
@@ -16,15 +16,15 @@ use crate::http::query::Query;
 use crate::server::AppState;
 
 pub(crate) const PAGE_PARAMETERS: &[Parameter] = &[
-    Parameter::text("cursor", "Workflows after this name: as the header `Link` of the page before has it."),
-    Parameter::whole("limit", 1, PAGE_SIZE_MAX, "How many at most; 100 if it is left out."),
+    Parameter::text("cursor", "Workflows after this name, as in the header `Link` of the previous page."),
+    Parameter::whole("limit", 1, PAGE_SIZE_MAX, "The maximum number of results; 100 by default."),
 ];
 pub(crate) const VERSION_PARAMETERS: &[Parameter] =
-    &[Parameter::whole("version", 1, u32::MAX as u64, "This version; the active one if it is left out.")];
+    &[Parameter::whole("version", 1, u32::MAX as u64, "This version; the active one by default.")];
 const PAGE_SIZE_DEFAULT: u64 = 100;
 const PAGE_SIZE_MAX: u64 = 500;
 
-/// Workflows by name, with how many runs of each have each status.
+/// Workflows by name, with the number of runs of each in each status.
 pub(crate) async fn list(
     State(app): State<AppState>,
     caller: Caller,
@@ -33,7 +33,7 @@ pub(crate) async fn list(
     let limit = query.number("limit", 1..=PAGE_SIZE_MAX)?.unwrap_or(PAGE_SIZE_DEFAULT);
     let limit = usize::try_from(limit).expect("a page is small");
     let store = &app.workflows;
-    // One more than is shown tells whether there is another page.
+    // One row more than shown: it shows whether there is another page.
     let mut rows = store.list_workflows(caller.workspace, query.text("cursor"), limit + 1).await?;
     let has_more = rows.len() > limit;
     rows.truncate(limit);
@@ -54,7 +54,7 @@ pub(crate) async fn list(
     Ok((headers, Json(shown.collect())))
 }
 
-/// The active version of a workflow, or the one that is asked for.
+/// The active version of a workflow, or the requested one.
 pub(crate) async fn get(
     State(app): State<AppState>,
     caller: Caller,

@@ -1,6 +1,7 @@
 //! `/v1/workflows`: definitions and their versions.
 //!
-//! * `routes` lists the ways to them; `list` shows them, `save` writes them, `versions` chooses between them, `portable` carries them elsewhere.
+//! * `routes` has their rows of the table; `list` reads them, `save` writes them, `versions` activates and deletes
+//!   them, `portable` exports and imports them.
 
 mod list;
 mod portable;
@@ -29,7 +30,7 @@ use wire::Workflow;
 /// Bytes of a definition.
 const DEFINITION_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// A version of a workflow, with what is active: the one that is asked for, or the active one.
+/// A version of a workflow, and the active version: the requested one, or the active one.
 async fn find(
     app: &AppState,
     workspace: WorkspaceId,
@@ -52,7 +53,7 @@ async fn find(
     }
 }
 
-/// Whether a version may be shown and started. Those of a deleted workflow are kept for its runs alone.
+/// Whether a version may be shown and started. Versions of a deleted workflow are kept only for its runs.
 pub(crate) async fn is_listed(
     app: &AppState,
     workspace: WorkspaceId,
@@ -73,7 +74,7 @@ pub(crate) async fn missing(app: &AppState, workspace: WorkspaceId, name: &str, 
             Problem::not_found(detail).hint(format!("its newest version is {newest}"))
         }
         (Some(newest), None) => {
-            let hint = format!("activate one, or ask with ?version={newest}");
+            let hint = format!("activate one, or request ?version={newest}");
             Problem::not_found(format!("no version of workflow {name:?} is active")).hint(hint)
         }
         (None, _) => Problem::not_found(format!("workflow {name:?} was not found")),
@@ -111,7 +112,7 @@ pub(crate) async fn missing_to_start(
     }
 }
 
-/// The refusal of a definition, with everything that is wrong with it.
+/// The problem of a definition, with all its errors.
 pub(crate) fn refuse(problems: Vec<graph::Problem>) -> Problem {
     let count = problems.len();
     let detail = format!("the definition has {count} {}", if count == 1 { "problem" } else { "problems" });
@@ -119,17 +120,18 @@ pub(crate) fn refuse(problems: Vec<graph::Problem>) -> Problem {
     Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "VALIDATION_ERROR", detail).with("problems", problems)
 }
 
-/// The refusal of what only a workflow with a definition can be asked for.
+/// The problem of a request that only a workflow with a definition supports.
 fn is_code(name: &str) -> Problem {
-    let detail = format!("workflow {name:?} is written as code: its workers have it, and there is no definition here");
-    let hint = "a new version comes with a worker that serves it; a graph needs another name";
+    let detail =
+        format!("workflow {name:?} is written as code: its function is in its workers, and it has no definition");
+    let hint = "a worker registers new versions; choose another name for a graph";
     Problem::new(StatusCode::CONFLICT, "WORKFLOW_STYLE_CONFLICT", detail).hint(hint)
 }
 
 /// The active version that `If-Match` requires of a workflow; 0 for none.
 fn precondition(expected: IfMatch) -> Result<Precondition, Problem> {
     let version = expected.into_inner().map(u32::try_from).transpose();
-    let version = version.map_err(|_| Problem::invalid("the header If-Match names no version of a workflow"))?;
+    let version = version.map_err(|_| Problem::invalid("the header If-Match is not a version of a workflow"))?;
     Ok(version.map_or(Precondition::Anything, Precondition::Active))
 }
 

@@ -1,4 +1,4 @@
-//! Carries workflows from one name, workspace or server to another.
+//! Copies workflows to another name, workspace or server.
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -23,8 +23,8 @@ use crate::http::query::Query;
 use crate::server::AppState;
 
 pub(crate) const IMPORT_PARAMETERS: &[Parameter] = &[
-    Parameter::pattern("name", "^[a-z0-9][a-z0-9_-]{0,127}$", "Another name than the document has."),
-    Parameter::flag("activate", "Whether new runs take this version from now on; true if it is left out."),
+    Parameter::pattern("name", "^[a-z0-9][a-z0-9_-]{0,127}$", "Another name than that of the document."),
+    Parameter::flag("activate", "Whether new runs use this version from now on; true by default."),
 ];
 /// Bytes of a request to clone.
 const CLONE_BYTES_MAX: usize = 16 * 1024;
@@ -45,7 +45,7 @@ pub(crate) async fn export(
     Ok(([(header::CONTENT_DISPOSITION, file)], Json(Exported::from_workflow(workflow, definition))))
 }
 
-/// Saves what was exported: a new workflow, or another version of one.
+/// Saves an exported document: a new workflow, or another version of one.
 pub(crate) async fn import(
     State(app): State<AppState>,
     caller: Caller,
@@ -55,9 +55,8 @@ pub(crate) async fn import(
     let StrictValue(document): StrictValue = body.json()?;
     let Portable { name, definition, .. } = read(document)?;
     if !is_name(&name) {
-        return Err(
-            Problem::invalid(format!("the document's name {name:?} cannot be a workflow's name")).hint(EXPORT_HINT)
-        );
+        return Err(Problem::invalid(format!("the document's name {name:?} is not a valid name of a workflow"))
+            .hint(EXPORT_HINT));
     }
     let name = query.text("name").map_or(name, str::to_owned);
     let options =
@@ -79,7 +78,8 @@ pub(crate) async fn clone(
     make(&app, caller.workspace, &new, definition.value(), activate, key).await
 }
 
-/// Reads a portable document. Its format is looked at first, so that a newer one is told from a wrong one.
+/// Reads a portable document. Its format is checked first, so that a newer format is distinguished from an invalid
+/// document.
 fn read(document: Value) -> Result<Portable, Problem> {
     let refuse = |detail: String, hint: &str| {
         Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "VALIDATION_ERROR", detail).hint(hint))
@@ -87,24 +87,32 @@ fn read(document: Value) -> Result<Portable, Problem> {
     let format = match document.get("everstep") {
         Some(format) => whole::number::<_, u64>(format).ok(),
         None => {
-            return refuse("the body is no exported workflow: it has no field \"everstep\"".to_owned(), EXPORT_HINT);
+            return refuse(
+                "the body is not an exported workflow: it has no field \"everstep\"".to_owned(),
+                EXPORT_HINT,
+            );
         }
     };
     match format {
         Some(format) if format == u64::from(Exported::FORMAT) => {}
         Some(format) if format > u64::from(Exported::FORMAT) => {
             let ours = Exported::FORMAT;
-            let detail = format!("the document has format {format}; this server knows formats up to {ours}");
-            return refuse(detail, "upgrade this server, or export it from an older one");
+            let detail = format!("the document has format {format}; this server supports formats up to {ours}");
+            return refuse(detail, "upgrade this server, or export the workflow from an older one");
         }
-        _ => return refuse(format!("the field \"everstep\" is {}, not a format", document["everstep"]), EXPORT_HINT),
+        _ => {
+            return refuse(
+                format!("the field \"everstep\" is {}, which is not a format", document["everstep"]),
+                EXPORT_HINT,
+            );
+        }
     }
     if document["kind"] != "workflow" {
         return refuse(format!("the document's kind is {}, not \"workflow\"", document["kind"]), EXPORT_HINT);
     }
     serde_json::from_value(document).map_err(|error| {
-        Problem::invalid(format!("the body is not what this route expects: {error}")).hint(EXPORT_HINT)
+        Problem::invalid(format!("the body does not have the form that this route expects: {error}")).hint(EXPORT_HINT)
     })
 }
 
-const EXPORT_HINT: &str = "send what GET /v1/workflows/{name}/export answers";
+const EXPORT_HINT: &str = "send the response of GET /v1/workflows/{name}/export";

@@ -11,7 +11,7 @@ use crate::http::openapi::{Parameter, doc};
 use crate::http::schema::Json;
 use crate::routes::Table;
 
-/// What the header `ETag` of a workflow says.
+/// The meaning of the header `ETag` of a workflow.
 const STYLE_CONFLICT: &str = "`WORKFLOW_STYLE_CONFLICT`: the workflow is written as code, and has no definition.";
 const ACTIVE_VERSION_ETAG: &str = "The active version, for `If-Match`.";
 
@@ -27,10 +27,10 @@ pub(crate) fn add(table: Table) -> Table {
             Method::GET,
             "/v1/workflows",
             doc("workflows", "List workflows")
-                .about("By name, with how many runs of each have each status.")
+                .about("By name, with the number of runs of each in each status.")
                 .query(super::PAGE_PARAMETERS)
                 .answers::<Vec<WorkflowSummary>>(200)
-                .with_header("Link", "The next page, `rel=\"next\"`; it is missing on the last one."),
+                .with_header("Link", "The next page, `rel=\"next\"`; missing on the last one."),
             super::list,
         )
         .guarded(
@@ -39,19 +39,18 @@ pub(crate) fn add(table: Table) -> Table {
             "/v1/workflows",
             doc("workflows", "Create a workflow")
                 .about(
-                    "Saves the first version. There must be no workflow of that name, \
-                     but for one thing: with an `Idempotency-Key`, a workflow whose newest version has this very \
-                     definition is taken for the one that this request has made before, and answered 200. \
-                     The key itself is not kept.",
+                    "Saves the first version. No workflow with that name may exist, with one exception: with an \
+                     `Idempotency-Key`, a workflow whose newest version has the same definition counts as the result \
+                     of an earlier request, and the response is 200. The key itself is not stored.",
                 )
                 .keyed()
                 .takes::<NewWorkflow>()
                 .example(json!({"name": "order", "definition": super::example()}))
                 .answers::<Workflow>(201)
-                .with_header("Location", "Where the workflow is.")
+                .with_header("Location", "The path of the workflow.")
                 .with_header("ETag", ACTIVE_VERSION_ETAG)
                 .answers::<Workflow>(200)
-                .refuses(409, "`WORKFLOW_EXISTS`: there is a workflow of that name.")
+                .refuses(409, "`WORKFLOW_EXISTS`: a workflow with that name exists.")
                 .refuses(409, STYLE_CONFLICT),
             super::create,
         )
@@ -60,7 +59,7 @@ pub(crate) fn add(table: Table) -> Table {
             Method::POST,
             "/v1/workflows/validate",
             doc("workflows", "Validate a definition")
-                .about("Tells everything that is wrong with a definition, without saving it. Any JSON is looked at.")
+                .about("Reports all problems of a definition, without saving it. Any JSON is accepted.")
                 .takes::<Json>()
                 .example(super::example())
                 .answers::<Validation>(200),
@@ -72,8 +71,8 @@ pub(crate) fn add(table: Table) -> Table {
             "/v1/workflows/import",
             doc("workflows", "Import a workflow")
                 .about(
-                    "Saves what was exported: a new workflow, or another version of one. \
-                     The same definition as the newest version's is that version.",
+                    "Saves an exported document: a new workflow, or another version of one. A definition that equals \
+                     the newest version is that version.",
                 )
                 .query(super::IMPORT_PARAMETERS)
                 .takes::<Portable>()
@@ -81,7 +80,7 @@ pub(crate) fn add(table: Table) -> Table {
                     "everstep": 1, "kind": "workflow", "name": "order", "definition": super::example(),
                 }))
                 .answers::<Workflow>(201)
-                .with_header("Location", "Where the workflow is.")
+                .with_header("Location", "The path of the workflow.")
                 .with_header("ETag", ACTIVE_VERSION_ETAG)
                 .answers::<Workflow>(200)
                 .refuses(409, STYLE_CONFLICT),
@@ -93,15 +92,15 @@ pub(crate) fn add(table: Table) -> Table {
             "/v1/workflows/{name}",
             doc("workflows", "Save a workflow")
                 .about(
-                    "Saves a definition as a version; 201 when the workflow is new. \
-                     The same definition as the newest version's is that version.",
+                    "Saves a definition as a version; 201 if the workflow is new. A definition that equals the \
+                     newest version is that version.",
                 )
                 .query(super::ACTIVATE_PARAMETERS)
                 .matched()
                 .takes::<Definition>()
                 .example(super::example())
                 .answers::<Workflow>(201)
-                .with_header("Location", "Where the workflow is.")
+                .with_header("Location", "The path of the workflow.")
                 .with_header("ETag", ACTIVE_VERSION_ETAG)
                 .answers::<Workflow>(200)
                 .with_header("ETag", ACTIVE_VERSION_ETAG)
@@ -123,7 +122,7 @@ pub(crate) fn add(table: Table) -> Table {
             Method::DELETE,
             "/v1/workflows/{name}",
             doc("workflows", "Delete a workflow")
-                .about("With all its versions. A workflow of the same name goes on counting its versions.")
+                .about("With all its versions. A later workflow with the same name continues the version numbers.")
                 .answers_nothing(204)
                 .refuses(409, "`WORKFLOW_IN_USE`: `runs` of its runs have not ended."),
             super::delete,
@@ -143,7 +142,7 @@ pub(crate) fn add(table: Table) -> Table {
             Method::POST,
             "/v1/workflows/{name}/activate",
             doc("workflows", "Activate a version of a workflow")
-                .about("New runs take this version from now on, on every node at once.")
+                .about("New runs use this version from now on, on every node at once.")
                 .matched()
                 .takes::<Activate>()
                 .example(json!({"version": 1}))
@@ -159,7 +158,7 @@ pub(crate) fn add(table: Table) -> Table {
                 .about("A version as a document that any server can import.")
                 .query(super::VERSION_PARAMETERS)
                 .answers::<Exported>(200)
-                .with_header("Content-Disposition", "A name for the file.")
+                .with_header("Content-Disposition", "The file name.")
                 .refuses(409, STYLE_CONFLICT),
             super::export,
         )
@@ -169,17 +168,17 @@ pub(crate) fn add(table: Table) -> Table {
             "/v1/workflows/{name}/clone",
             doc("workflows", "Clone a workflow")
                 .about(
-                    "Saves a version as the first version of another workflow. \
-                     An `Idempotency-Key` means what it means for creating a workflow.",
+                    "Saves a version as the first version of another workflow. The `Idempotency-Key` has the same \
+                     effect as for creating a workflow.",
                 )
                 .keyed()
                 .takes::<Clone>()
                 .example(json!({"name": "order-copy"}))
                 .answers::<Workflow>(201)
-                .with_header("Location", "Where the workflow is.")
+                .with_header("Location", "The path of the workflow.")
                 .with_header("ETag", ACTIVE_VERSION_ETAG)
                 .answers::<Workflow>(200)
-                .refuses(409, "`WORKFLOW_EXISTS`: there is a workflow of that name.")
+                .refuses(409, "`WORKFLOW_EXISTS`: a workflow with that name exists.")
                 .refuses(409, STYLE_CONFLICT),
             super::clone,
         )

@@ -25,11 +25,11 @@ use crate::http::query::Query;
 use crate::server::AppState;
 
 pub(crate) const ACTIVATE_PARAMETERS: &[Parameter] =
-    &[Parameter::flag("activate", "Whether new runs take this version from now on; true if it is left out.")];
+    &[Parameter::flag("activate", "Whether new runs use this version from now on; true by default.")];
 
 pub(super) type Answer = Result<(StatusCode, [(HeaderName, HeaderValue); 2], Json<Workflow>), Problem>;
 
-/// Saves a definition as a version. The same definition as the newest version's is that version.
+/// Saves a definition as a version. A definition that equals the newest version is that version.
 pub(crate) async fn put(
     State(app): State<AppState>,
     caller: Caller,
@@ -44,7 +44,7 @@ pub(crate) async fn put(
     save(&app, caller.workspace, &name, &definition, SaveOptions { activate, precondition }).await
 }
 
-/// Saves the first version of a workflow. There must be none of that name.
+/// Saves the first version of a workflow. No workflow with that name may exist.
 pub(crate) async fn create(
     State(app): State<AppState>,
     caller: Caller,
@@ -58,7 +58,7 @@ pub(crate) async fn create(
     make(&app, caller.workspace, &name, &definition, activate, key).await
 }
 
-/// What is wrong with a definition, without saving it.
+/// The problems of a definition, without saving it.
 pub(crate) async fn validate(
     State(app): State<AppState>,
     caller: Caller,
@@ -83,8 +83,8 @@ async fn warn(app: &AppState, workspace: WorkspaceId, named: &[NamedSecret]) -> 
     Ok(missing.map(|secret| Fault::from_problem(secret.unknown())).collect())
 }
 
-/// Makes a workflow that must not be there yet. With a key, one whose newest version has the very same definition is
-/// taken for the one that this request has made before.
+/// Creates a workflow that must not exist yet. With an idempotency key, a workflow whose newest version has the same
+/// definition counts as the result of an earlier request.
 pub(super) async fn make(
     app: &AppState,
     workspace: WorkspaceId,
@@ -100,7 +100,7 @@ pub(super) async fn make(
     save(app, workspace, name, definition, SaveOptions { activate, precondition }).await
 }
 
-/// Saves a version, and shows it.
+/// Saves a version, and returns it.
 pub(super) async fn save(
     app: &AppState,
     workspace: WorkspaceId,
@@ -120,10 +120,10 @@ pub(super) async fn save(
     Ok((status, [place(name), etag(active)], Json(workflow)))
 }
 
-/// The refusal of a change to a workflow that is not as the caller thinks.
+/// The problem of a change to a workflow that does not have the state that the caller expects.
 pub(super) fn unexpected(name: &str, precondition: Precondition, active: u32) -> Problem {
     if let Precondition::Nothing | Precondition::NothingElse = precondition {
-        let detail = format!("there is a workflow {name:?} already");
+        let detail = format!("the workflow {name:?} already exists");
         let hint = format!("add a version to it with PUT /v1/workflows/{name}, or choose another name");
         return Problem::new(StatusCode::CONFLICT, "WORKFLOW_EXISTS", detail).hint(hint);
     }
@@ -131,16 +131,17 @@ pub(super) fn unexpected(name: &str, precondition: Precondition, active: u32) ->
         0 => format!("no version of workflow {name:?} is active; nothing was changed"),
         active => format!("the active version of workflow {name:?} is {active}; nothing was changed"),
     };
-    Problem::new(StatusCode::CONFLICT, "CONCURRENCY_ERROR", detail).hint("look at it again, and decide anew")
+    Problem::new(StatusCode::CONFLICT, "CONCURRENCY_ERROR", detail)
+        .hint("read the workflow again, and repeat the change if it still applies")
 }
 
-/// Puts a description into a definition that has none, or the same.
+/// Adds a description to a definition that has none, or the same.
 fn describe(definition: &mut Value, description: String) -> Result<(), Problem> {
-    // A definition that is no object is refused with all its problems later.
+    // A definition that is not an object is rejected later, with all its problems.
     let Some(fields) = definition.as_object_mut() else { return Ok(()) };
     match fields.get("description") {
         Some(there) if there != &description => {
-            Err(Problem::invalid("description and definition.description differ").hint("give one of them"))
+            Err(Problem::invalid("description and definition.description differ").hint("send one of them"))
         }
         _ => {
             fields.insert("description".to_owned(), description.into());

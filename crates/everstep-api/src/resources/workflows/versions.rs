@@ -1,4 +1,4 @@
-//! Versions of a workflow: which there are, and which new runs take.
+//! Versions of a workflow: the list, and the one that new runs use.
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -19,8 +19,8 @@ use crate::http::query::Query;
 use crate::server::AppState;
 
 pub(crate) const PAGE_PARAMETERS: &[Parameter] = &[
-    Parameter::whole("cursor", 1, u32::MAX as u64, "`nextCursor` of the page before."),
-    Parameter::whole("limit", 1, PAGE_SIZE_MAX, "How many at most; 50 if it is left out."),
+    Parameter::whole("cursor", 1, u32::MAX as u64, "`nextCursor` of the previous page."),
+    Parameter::whole("limit", 1, PAGE_SIZE_MAX, "The maximum number of results; 50 by default."),
 ];
 const PAGE_SIZE_DEFAULT: u64 = 50;
 const PAGE_SIZE_MAX: u64 = 500;
@@ -39,7 +39,7 @@ pub(crate) async fn list(
     let limit = usize::try_from(limit).expect("a page is small");
     let store = &app.workflows;
     let mut rows = store.list_versions(caller.workspace, &name, before, limit + 1).await?;
-    // Beyond the first version there is nothing; of a workflow that is not there, neither.
+    // The first version is the last of the list; a missing workflow has no versions either.
     if rows.is_empty() && (before.is_none() || store.list_versions(caller.workspace, &name, None, 1).await?.is_empty())
     {
         return Err(missing(&app, caller.workspace, &name, None).await);
@@ -50,7 +50,7 @@ pub(crate) async fn list(
     Ok(Json(Versions { versions: rows.into_iter().map(Version::from_row).collect(), next_cursor }))
 }
 
-/// Makes a version the one that new runs take, on every node at once: a start reads it from the database.
+/// Makes a version the one that new runs use, on every node at once: a start reads it from the database.
 pub(crate) async fn activate(
     State(app): State<AppState>,
     caller: Caller,
@@ -70,7 +70,7 @@ pub(crate) async fn activate(
     Ok(([etag(active)], Json(workflow)))
 }
 
-/// Deletes a workflow of which no run goes on.
+/// Deletes a workflow without unfinished runs.
 pub(crate) async fn delete(
     State(app): State<AppState>,
     caller: Caller,
@@ -85,7 +85,7 @@ pub(crate) async fn delete(
         Deletion::InUse(runs) => {
             let count = if runs == 1 { "1 run".to_owned() } else { format!("{runs} runs") };
             let detail = format!("{count} of workflow {name:?} have not ended");
-            let hint = "wait for them, or cancel them, and try again";
+            let hint = "wait for their end, or cancel them, and try again";
             Err(Problem::new(StatusCode::CONFLICT, "WORKFLOW_IN_USE", detail).hint(hint).with("runs", runs))
         }
     }

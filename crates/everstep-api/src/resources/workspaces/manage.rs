@@ -1,4 +1,4 @@
-//! `/v1/workspaces`: what is in one is not there for the keys of another.
+//! `/v1/workspaces`: an API key gives access to one workspace only.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ const BODY_BYTES_MAX: usize = 16 * 1024;
 const NAME_CHARS_MAX: usize = 64;
 /// Entries of a workspace's role map.
 const ROLES_MAX: usize = 200;
-/// Characters of a role, and of the permission that it stands for.
+/// Characters of a role, and of the permission that it maps to.
 const ROLE_CHARS_MAX: usize = 128;
 
 pub(crate) async fn list(
@@ -42,19 +42,19 @@ pub(crate) async fn list(
     Ok(Json(Workspaces { workspaces: rows.into_iter().map(Workspace::from_row).collect(), next_cursor }))
 }
 
-/// Makes a workspace, with an admin's key that is shown in this answer and never again.
+/// Creates a workspace, with an admin API key that only this response shows.
 pub(crate) async fn make(
     State(app): State<AppState>,
     caller: Caller,
     body: Body<BODY_BYTES_MAX>,
 ) -> Result<(StatusCode, Json<MadeWorkspace>), Problem> {
-    only_for_the_default(&caller, "workspaces are made")?;
+    only_for_the_default(&caller, "workspaces are created")?;
     let NewWorkspace { name, options } = body.json()?;
     check_workspace_name(&name).map_err(Problem::invalid)?;
     check_roles(options.roles.as_ref())?;
     let (store, now) = (&app.access, app.engine.world().clock.now());
     let taken = || {
-        let detail = format!("there is a workspace {name:?} already");
+        let detail = format!("the workspace {name:?} already exists");
         Problem::new(StatusCode::CONFLICT, "WORKSPACE_EXISTS", detail)
     };
     if store.workspaces().await?.iter().any(|row| row.name == name) {
@@ -62,8 +62,7 @@ pub(crate) async fn make(
     }
     let workspace = WorkspaceId::from_uuid(id::new_id(now));
     let row = WorkspaceRow { id: workspace, name: name.clone(), options: change(None, options), created_at: now };
-    // The key comes first: whoever asks again after trouble finds the name free, and a key that nobody knows harms
-    // nobody.
+    // The key is created first: after an error the name is free for another request, and an unknown key does no harm.
     let (secret, key) = first_key(&row, now);
     store.add_key(&key).await?;
     if !store.add_workspace(&row).await? {
@@ -77,7 +76,7 @@ pub(crate) async fn make(
     ))
 }
 
-/// Changes the options of a workspace: its own admins may, and those of the default workspace.
+/// Changes the options of a workspace: for its own admins, and those of the default workspace.
 pub(crate) async fn change_options(
     State(app): State<AppState>,
     caller: Caller,
@@ -97,7 +96,7 @@ pub(crate) async fn change_options(
     Ok(Json(Workspace::from_row(row)))
 }
 
-/// An admin's key for a workspace that is being made.
+/// An admin API key for a workspace that is being created.
 pub fn first_key(row: &WorkspaceRow, now: everstep_core::time::Timestamp) -> (ApiKey, everstep_store::KeyRow) {
     let secret = ApiKey::generate();
     let name = format!("first admin of {}", row.name);
@@ -106,15 +105,15 @@ pub fn first_key(row: &WorkspaceRow, now: everstep_core::time::Timestamp) -> (Ap
     (secret, key)
 }
 
-/// What is wrong with the name of a workspace.
+/// The error in the name of a workspace.
 pub fn check_workspace_name(name: &str) -> Result<(), String> {
     let is_plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte));
     let begins_well = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
     if is_plain && begins_well && name.len() <= NAME_CHARS_MAX {
         return Ok(());
     }
-    let rule = format!("1 to {NAME_CHARS_MAX} letters, digits, `_`, `.` or `-`, and begins with a letter or digit");
-    Err(format!("{name:?} is no name of a workspace: it has {rule}"))
+    let rule = format!("1 to {NAME_CHARS_MAX} letters, digits, `_`, `.` or `-`, beginning with a letter or digit");
+    Err(format!("{name:?} is not a valid name of a workspace: use {rule}"))
 }
 
 /// Refuses a role map that is too long, or has an entry without a word.
@@ -144,12 +143,12 @@ fn change(before: Option<&Payload>, change: ChangedOptions) -> Payload {
     Payload::from(options)
 }
 
-/// Refuses admins of other workspaces than the default one; `what` is not for them.
+/// Rejects admins of workspaces other than the default one; `what` is only for the latter.
 pub(crate) fn only_for_the_default(caller: &Caller, what: &str) -> Result<(), Problem> {
     if caller.workspace == WorkspaceId::DEFAULT {
         return Ok(());
     }
-    let detail = format!("{what} by admins of the default workspace alone");
-    let hint = "GET /v1/me shows the workspace of this key";
+    let detail = format!("{what} only by admins of the default workspace");
+    let hint = "GET /v1/me shows the workspace of this API key";
     Err(Problem::new(StatusCode::FORBIDDEN, "PERMISSION_DENIED", detail).hint(hint))
 }

@@ -29,13 +29,13 @@ pub(crate) fn add(table: Table) -> Table {
             "/v1/workspaces",
             doc("access", "Create a workspace")
                 .about(
-                    "With an admin's key for it, which is shown in this answer and never again. \
-                     For admins of the default workspace.",
+                    "With an admin API key for it, which only this response shows. For admins of the default \
+                     workspace.",
                 )
                 .takes::<NewWorkspace>()
                 .example(json!({"name": "shop", "options": {"fetch": true}}))
                 .answers::<MadeWorkspace>(201)
-                .refuses(409, "`WORKSPACE_EXISTS`: the name is taken."),
+                .refuses(409, "`WORKSPACE_EXISTS`: a workspace with that name exists."),
             manage::make,
         )
         .guarded(

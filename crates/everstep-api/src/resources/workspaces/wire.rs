@@ -1,4 +1,4 @@
-//! Workspaces as clients see them.
+//! Workspaces in the API.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::http::schema::Id;
 use crate::http::time::Time;
 use crate::resources::keys::wire::Key;
 
-/// A workspace: what is in one is not there for the keys of another.
+/// A workspace: an API key gives access to one workspace only.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Workspace {
@@ -55,11 +55,11 @@ impl WorkspaceOptions {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Workspaces {
     pub(crate) workspaces: Vec<Workspace>,
-    /// What to ask the next page with; null on the last one.
+    /// The cursor of the next page; null on the last one.
     pub(crate) next_cursor: Option<String>,
 }
 
-/// Options that are to be set; those that are not named stay as they are.
+/// Options to set; missing ones do not change.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ChangedOptions {
@@ -88,11 +88,11 @@ pub(crate) struct ChangedWorkspace {
     pub(crate) options: ChangedOptions,
 }
 
-/// A workspace that was made, with an admin's key.
+/// A created workspace, with an admin API key.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct MadeWorkspace {
     pub(crate) workspace: Workspace,
     pub(crate) key: Key,
-    /// The key itself, `es_…`, shown only now.
+    /// The API key itself, `es_…`, shown only once.
     pub(crate) secret: String,
 }

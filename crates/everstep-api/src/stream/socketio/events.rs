@@ -1,15 +1,15 @@
-//! The Socket.IO events of a run, with the names of the graph engines that we replace.
+//! The Socket.IO events of a run, with the names of the graph engines that Everstep replaces.
 //!
 //! | update of a step | `status` of `workflow_node_update` |
 //! |---|---|
 //! | an attempt begins: a task, an instant, a body | `running` |
 //! | an attempt begins: a sleep, a wait, a child run | `waiting` |
 //! | completed | `success` |
-//! | failed, also when it will be tried again | `error` |
+//! | failed, also if it will be retried | `error` |
 //! | skipped | `skipped` |
 //!
-//! Statuses of runs are in capitals: `RUNNING`, `WAITING`, `PAUSED`, `COMPLETED`, `FAILED`, `CANCELLED`.
-//! A node in a loop keeps its id in every iteration; `stepKey` tells them apart.
+//! Statuses of runs are in capitals: `RUNNING`, `WAITING`, `PAUSED`, `COMPLETED`, `FAILED`, `CANCELLED`. A node in a
+//! loop keeps its id in every iteration; `stepKey` distinguishes them.
 
 use everstep_core::ids::{RunId, StepKey};
 use everstep_core::payload::Payload;
@@ -25,7 +25,7 @@ pub(super) const JOIN: &str = "workflow_run_join";
 pub(super) const LEAVE: &str = "workflow_run_leave";
 const NODE_UPDATE: &str = "workflow_node_update";
 const STATUS_UPDATE: &str = "workflow_status_update";
-/// A request without an acknowledgement was refused.
+/// A request without an acknowledgement was rejected.
 pub(super) const ERROR: &str = "workflow_error";
 
 #[derive(Serialize)]
@@ -37,7 +37,7 @@ struct NodeUpdate<'a> {
     node: &'a str,
     status: &'static str,
     output: Option<&'a Payload>,
-    /// What went wrong, in a sentence.
+    /// The error, in a sentence.
     error: Option<&'a str>,
     error_code: Option<&'a str>,
     step_key: &'a StepKey,

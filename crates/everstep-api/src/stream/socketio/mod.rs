@@ -1,7 +1,7 @@
 //! `/socket.io/`: a run as Socket.IO events, for the stock `socket.io-client`.
 //!
-//! Socket.IO 5 over Engine.IO 4, written here because two things are asked for that the servers at
-//! hand do not give: a refusal that carries a code, and senders that wait while their client does not read.
+//! Socket.IO 5 over Engine.IO 4, implemented here because two requirements are not met by the available servers: a
+//! rejection with a code, and senders that wait while their client does not read.
 //!
 //! * `packet` reads and writes the protocol; `session` is one connection, by a WebSocket or by `poll`.
 //! * `room` is one run that a connection has joined; `events` are the Socket.IO events that it sends.
@@ -25,7 +25,7 @@ use crate::http::body;
 use crate::http::problem::Problem;
 use crate::server::AppState;
 
-/// What a client may send at once. It asks; it has nothing to tell.
+/// The maximum size of a request. Clients only send requests.
 const REQUEST_BYTES_MAX: usize = 64 * 1024;
 
 /// Opens a connection, or answers a poll.
@@ -40,7 +40,7 @@ pub(crate) async fn open(
         return poll::get(&app, sid).await;
     }
     let slot = app.hub.slots.take_slot(None)?;
-    // A key that is wrong is told of in the protocol's own words, which a client can read.
+    // A wrong key is reported in the protocol's own form, which a client can read.
     let shown = match auth::sent_key(&headers) {
         Ok(Some(text)) => auth::authenticate_header(&app, text).await.map(Some),
         Ok(None) => Ok(None),
@@ -49,21 +49,21 @@ pub(crate) async fn open(
     if let Asked::Poll { .. } = asked {
         return poll::open(app, shown, slot).await;
     }
-    let upgrade =
-        upgrade.map_err(|error| Problem::invalid(format!("this is no WebSocket: {error}")).hint(TRANSPORT))?;
+    let upgrade = upgrade
+        .map_err(|error| Problem::invalid(format!("this is not a WebSocket upgrade: {error}")).hint(TRANSPORT))?;
     let upgrade = upgrade.max_message_size(REQUEST_BYTES_MAX).max_frame_size(REQUEST_BYTES_MAX);
     Ok(upgrade.on_upgrade(|socket| session::run(app, socket, shown, slot)).into_response())
 }
 
-/// Hears what a client that polls sends.
+/// Handles the packets of a polling client.
 pub(crate) async fn hear(State(app): State<AppState>, uri: Uri, request: Request) -> Result<Response, Problem> {
     let Asked::Poll { sid: Some(sid) } = Asked::read(&app, &uri)? else {
-        return Err(Problem::invalid("packets are sent to a connection that is polled").hint(TRANSPORT));
+        return Err(Problem::invalid("send packets to an open polling connection").hint(TRANSPORT));
     };
     match body::read(request.into_body(), REQUEST_BYTES_MAX, body::READ_TIMEOUT).await {
         Ok(body) => poll::post(&app, &sid, &body).await,
         Err(error) if error.is::<LengthLimitError>() => {
-            Err(Problem::too_large(format!("a client sends at most {REQUEST_BYTES_MAX} bytes at once")))
+            Err(Problem::too_large(format!("a client sends at most {REQUEST_BYTES_MAX} bytes in one request")))
         }
         Err(error) => {
             poll::close(&app, &sid);
@@ -74,11 +74,11 @@ pub(crate) async fn hear(State(app): State<AppState>, uri: Uri, request: Request
 
 const TRANSPORT: &str = "connect with io(url, { transports: [\"websocket\"] })";
 
-/// By which transport a client comes.
+/// The transport of a client.
 #[derive(Debug)]
 enum Asked {
     WebSocket,
-    /// The connection that it has already, if it has one.
+    /// Its present connection, if it has one.
     Poll {
         sid: Option<String>,
     },
@@ -90,7 +90,8 @@ impl Asked {
         auth::reject_keys_in_query(query)?;
         let asked = Self::parse(query)?;
         if matches!(asked, Self::Poll { .. }) && app.engine.is_shared() {
-            let detail = "with several nodes polling is not served: a poll may reach another node than the one before";
+            let detail =
+                "with several nodes polling is not supported: a poll may reach another node than the previous one";
             return Err(Problem::new(StatusCode::BAD_REQUEST, "TRANSPORT_REFUSED", detail).hint(TRANSPORT));
         }
         Ok(asked)
@@ -103,7 +104,7 @@ impl Asked {
                 "EIO" => version = Some(value.into_owned()),
                 "transport" => transport = Some(value.into_owned()),
                 "sid" => sid = Some(value.into_owned()),
-                // What clients add against caches.
+                // A parameter that clients add to avoid caches.
                 "t" | "b64" => {}
                 _ => {
                     let hint = "a Socket.IO client sends EIO and transport";
@@ -113,12 +114,14 @@ impl Asked {
         }
         if version.as_deref() != Some("4") {
             let hint = "use socket.io-client 3 or 4, which sends EIO=4";
-            return Err(Problem::invalid("this server speaks Engine.IO 4").hint(hint));
+            return Err(Problem::invalid("this server supports Engine.IO 4").hint(hint));
         }
         match (transport.as_deref(), sid) {
             (Some("polling"), sid) => Ok(Self::Poll { sid }),
             (Some("websocket"), None) => Ok(Self::WebSocket),
-            (Some("websocket"), Some(_)) => Err(Problem::invalid("a connection keeps its transport").hint(TRANSPORT)),
+            (Some("websocket"), Some(_)) => {
+                Err(Problem::invalid("a connection cannot change its transport").hint(TRANSPORT))
+            }
             (_, _) => {
                 let detail = "the transports are websocket and polling";
                 Err(Problem::new(StatusCode::BAD_REQUEST, "TRANSPORT_REFUSED", detail).hint(TRANSPORT))
@@ -132,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_client_says_how_it_comes() {
+    fn a_client_names_its_transport() {
         assert!(matches!(Asked::parse("EIO=4&transport=websocket&t=abc"), Ok(Asked::WebSocket)));
         assert!(matches!(Asked::parse("EIO=4&transport=polling"), Ok(Asked::Poll { sid: None })));
         assert!(matches!(Asked::parse("EIO=4&transport=polling&sid=1"), Ok(Asked::Poll { sid: Some(_) })));

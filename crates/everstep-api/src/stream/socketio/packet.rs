@@ -3,32 +3,32 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// What a client sends.
+/// A packet of a client.
 #[derive(Debug, PartialEq)]
 pub(super) enum Packet {
     /// It closes the connection.
     Close,
-    /// It is there.
+    /// It is alive.
     Pong,
-    /// It shows who it is.
+    /// It sends its credentials.
     Connect {
         auth: Value,
     },
     Disconnect,
-    /// It asks for something, and for an answer if there is an id.
+    /// It sends a request, and expects a response if there is an id.
     Event {
         id: Option<u64>,
         name: String,
         arguments: Vec<Value>,
     },
-    /// It is elsewhere than in the namespace `/`.
+    /// It uses another namespace than `/`.
     Elsewhere {
         namespace: String,
     },
 }
 
 impl Packet {
-    /// Reads a packet; `None` is one that no client of this server sends.
+    /// Reads a packet; `None` for one that no client of this server sends.
     pub(super) fn read(text: &str) -> Option<Self> {
         let mut letters = text.chars();
         match letters.next()? {
@@ -90,7 +90,7 @@ pub(super) fn connected(sid: &str) -> String {
     format!("40{}", json!({"sid": sid}))
 }
 
-/// The refusal of a connection, or of another namespace. `data` is what a client finds in `error.data`.
+/// The rejection of a connection, or of another namespace. `data` is `error.data` of a client.
 pub(super) fn refused(namespace: &str, message: &str, data: &Value) -> String {
     let namespace = if namespace == "/" { String::new() } else { format!("{namespace},") };
     format!("44{namespace}{}", json!({"message": message, "data": data}))

@@ -1,7 +1,7 @@
-//! The transport polling, which the stock client tries first: what is said waits until the client asks for it.
+//! The transport polling, which the stock client tries first: packets wait until the client requests them.
 //!
-//! A poll finds its connection in the memory of the node that opened it. So it is served only where there can be no
-//! other node.
+//! A poll finds its connection in the memory of the node that opened it. So it is supported only if no other node can
+//! exist.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -23,11 +23,11 @@ use crate::stream::slots::Slot;
 
 /// Packets of a client that wait for the connection.
 const QUEUED_PACKETS_MAX: usize = 16;
-/// An answer to a poll ends once it holds this many bytes.
+/// A response to a poll ends when it has this many bytes.
 const RESPONSE_BYTES_TARGET: usize = 1024 * 1024;
-/// How long the last packets of a connection are kept.
+/// The time for which the last packets of a connection are kept.
 const LINGER_DURATION: Duration = Duration::from_secs(5);
-/// Separates the packets of one answer or request.
+/// Separates the packets of one response or request.
 const PACKET_SEPARATOR: char = '\x1e';
 
 /// The connections of this node that are polled.
@@ -36,7 +36,7 @@ pub(crate) struct Polls(Mutex<HashMap<String, Arc<Poll>>>);
 
 struct Poll {
     incoming: mpsc::Sender<String>,
-    /// Held while the client asks.
+    /// Held while a poll is in progress.
     outgoing: tokio::sync::Mutex<mpsc::Receiver<String>>,
     asked_at: Mutex<Instant>,
     /// Whether the client has broken the rules of the protocol, which ends the connection.
@@ -45,7 +45,7 @@ struct Poll {
 
 impl Polls {
     fn find(&self, sid: &str) -> Result<Arc<Poll>, Problem> {
-        let unknown = || Problem::invalid("there is no such connection, or it has ended").hint("connect anew");
+        let unknown = || Problem::invalid("this connection does not exist, or has ended").hint("connect again");
         self.all().get(sid).cloned().ok_or_else(unknown)
     }
 
@@ -54,7 +54,7 @@ impl Polls {
     }
 }
 
-/// Opens a connection. The answer is its first packet.
+/// Opens a connection. The response is its first packet.
 pub(super) async fn open(
     app: AppState,
     shown: Result<Option<Caller>, Problem>,
@@ -86,7 +86,7 @@ pub(super) async fn open(
         }
         hub.polls.all().remove(&name);
     });
-    Ok(poll.next_response().await.expect("nobody else knows the connection yet"))
+    Ok(poll.next_response().await.expect("no other request knows the connection yet"))
 }
 
 /// Answers a poll as soon as there is something to say. A client has one poll at a time: a second one closes the
@@ -121,7 +121,7 @@ pub(super) async fn post(app: &AppState, sid: &str, body: &Bytes) -> Result<Resp
     };
     for packet in packets {
         let sent = poll.incoming.send(packet.to_owned()).await;
-        sent.map_err(|_| Problem::invalid("the connection has ended").hint("connect anew"))?;
+        sent.map_err(|_| Problem::invalid("the connection has ended").hint("connect again"))?;
     }
     Ok(plain("ok".to_owned()))
 }
@@ -131,7 +131,7 @@ impl Poll {
     /// of them, or for the end of the connection.
     async fn next_response(&self) -> Option<Response> {
         let mut outgoing = self.outgoing.try_lock().ok()?;
-        // A ping comes now and then, so that this never takes long.
+        // A ping is sent periodically, so this never takes long.
         let text = tokio::select! {
             text = outgoing.recv() => text,
             () = self.wait_until_broken() => None,
@@ -154,7 +154,7 @@ impl Poll {
         let _ = is_broken.wait_for(|is_broken| *is_broken).await;
     }
 
-    /// Waits until the client has not asked for long.
+    /// Waits until the client has not polled for a long time.
     async fn wait_until_forgotten(&self) {
         loop {
             sleep(LINGER_DURATION).await;

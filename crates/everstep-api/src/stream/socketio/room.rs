@@ -1,8 +1,8 @@
-//! A run that a connection has joined: what happened so far, the run's status, and what happens from then on.
+//! A run that a connection has joined: its past updates, its status, and its later updates.
 //!
 //! 1. Every update of a step is sent once, in order, whenever the run was joined.
-//! 2. The status of the run is sent at the seq N at which it was joined, after the steps up to N, and then whenever it
-//!    has changed. So the last message about a run is always its end.
+//! 2. The status of the run is sent at the seq N at which it was joined, after the steps up to N, and then at each
+//!    change. So the last message about a run is always its end.
 //! 3. Then the room is left.
 
 use everstep_core::ids::RunId;
@@ -35,7 +35,7 @@ impl Room {
 
     /// Sends everything until the run has ended. It waits while the client does not read.
     pub(super) async fn run(mut self) {
-        // A connection that is closed needs no message.
+        // A closed connection needs no message.
         let _ = self.send_all().await;
     }
 

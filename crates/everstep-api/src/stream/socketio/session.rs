@@ -1,4 +1,4 @@
-//! One connection: who it is, and the runs that it has joined.
+//! One connection: its caller, and the runs that it has joined.
 
 use std::collections::{BTreeMap, HashMap};
 use std::pin::pin;
@@ -29,16 +29,16 @@ use crate::stream::feed::JoinedRun;
 use crate::stream::pass::{self, KEY_CHECK_INTERVAL};
 use crate::stream::slots::Slot;
 
-/// How long a client may take to authenticate.
+/// The time within which a client must authenticate.
 const AUTHENTICATION_TIMEOUT: Duration = Duration::from_secs(10);
 /// A client that reads nothing for this long is disconnected.
 pub(super) const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long the last message may take.
+/// The time limit for the last message.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Messages that wait for the connection, about all of its runs.
 pub(super) const QUEUED_MESSAGES_MAX: usize = 4;
 
-/// Serves a WebSocket until one of both ends it.
+/// Serves a WebSocket until one side ends it.
 pub(super) async fn run(app: AppState, socket: WebSocket, shown: Result<Option<Caller>, Problem>, slot: Slot) {
     let (sink, stream) = socket.split();
     let (out, outgoing) = mpsc::channel(QUEUED_MESSAGES_MAX);
@@ -59,7 +59,7 @@ pub(super) async fn run(app: AppState, socket: WebSocket, shown: Result<Option<C
     }
 }
 
-/// Serves one connection, by whichever transport, until its packets end or this node stops.
+/// Serves one connection, with either transport, until its packets end or this node stops.
 pub(super) async fn serve(
     app: AppState,
     sid: String,
@@ -85,7 +85,7 @@ pub(super) enum SessionEnd {
     TimedOut,
 }
 
-/// Writes what is to be said, as fast as the client takes it.
+/// Writes the queued messages, as fast as the client reads.
 async fn write(mut sink: SplitSink<WebSocket, Message>, mut outgoing: mpsc::Receiver<String>) {
     while let Some(text) = outgoing.recv().await {
         if !matches!(timeout(WRITE_TIMEOUT, sink.send(Message::from(text))).await, Ok(Ok(()))) {
@@ -99,19 +99,19 @@ struct Session {
     app: AppState,
     sid: String,
     out: mpsc::Sender<String>,
-    /// What the headers have shown.
+    /// The credentials in the headers.
     shown: Result<Option<Caller>, Problem>,
     member: Option<Caller>,
     rooms: HashMap<RunId, JoinHandle<()>>,
     slot: Slot,
 }
 
-/// What a request to join says.
+/// A request to join.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Join {
     run_id: String,
-    /// Entries up to this seq are known already.
+    /// Entries up to this seq are already known.
     #[serde(default)]
     after: u64,
 }
@@ -166,18 +166,18 @@ impl Session {
         }
     }
 
-    /// Looks whether the client is there, and may be.
+    /// Checks that the client is alive, and still has the permission.
     async fn look(&mut self, began: Instant, heard_at: Instant) -> Result<(), SessionEnd> {
         match &self.member {
             Some(caller) if !pass::holds(&self.app, caller).await => {
-                // The client is told not to come again by itself.
+                // The client is notified not to reconnect.
                 self.say(packet::DISCONNECT.to_owned()).await?;
                 return Err(SessionEnd::Closed);
             }
             None if began.elapsed() > AUTHENTICATION_TIMEOUT => return Err(SessionEnd::TimedOut),
             Some(_) | None => {}
         }
-        // What the client is slow to read may hold the ping up: then whoever writes loses patience.
+        // A client that reads slowly may delay the ping: then the writer times out.
         let patience = self.app.hub.ping_interval + self.app.hub.pong_timeout;
         if heard_at.elapsed() > patience && self.out.capacity() == QUEUED_MESSAGES_MAX {
             Err(SessionEnd::TimedOut)
@@ -194,7 +194,7 @@ impl Session {
                 self.ask(id, &name, arguments).await
             }
             Some(Packet::Elsewhere { namespace }) => {
-                let problem = Problem::not_found(format!("there is no namespace {namespace:?}"));
+                let problem = Problem::not_found(format!("the namespace {namespace:?} does not exist"));
                 self.say(packet::refused(&namespace, "Invalid namespace", &json!(problem.document()))).await
             }
             Some(Packet::Close | Packet::Disconnect | Packet::Connect { .. } | Packet::Event { .. }) | None => {
@@ -203,7 +203,7 @@ impl Session {
         }
     }
 
-    /// Lets the client in, or says why not.
+    /// Authenticates the client, or sends the reason of the rejection.
     async fn introduce(&mut self, auth: Value) -> Result<(), SessionEnd> {
         match self.admit(auth).await {
             Ok(caller) => {
@@ -222,8 +222,9 @@ impl Session {
     async fn admit(&mut self, auth: Value) -> Result<Caller, Problem> {
         let shown = std::mem::replace(&mut self.shown, Ok(None))?;
         let auth = if auth.is_null() { json!({}) } else { auth };
-        let Credentials { key, ticket, unknown } = read_object(auth)
-            .map_err(|error| auth::reject(&format!("auth is {{key: \"es_…\"}} or {{ticket: \"est_…\"}}: {error}")))?;
+        let Credentials { key, ticket, unknown } = read_object(auth).map_err(|error| {
+            auth::reject(&format!("auth must be {{key: \"es_…\"}} or {{ticket: \"est_…\"}}: {error}"))
+        })?;
         if !unknown.is_empty() {
             tracing::info!(fields = %list_names(unknown.keys()), "a Socket.IO client sent unknown fields in auth; they are ignored");
         }
@@ -232,24 +233,24 @@ impl Session {
             (None, Some(key), None) => auth::authenticate_api_key(&self.app, &key).await?,
             (None, None, Some(ticket)) => auth::authenticate_ticket(&self.app, &ticket).await?,
             (None, None, None) => {
-                return Err(auth::reject("this connection needs a key: io(url, { auth: { key: \"es_…\" } })"));
+                return Err(auth::reject("this connection needs an API key: io(url, { auth: { key: \"es_…\" } })"));
             }
-            _ => return Err(auth::reject("send one key, or one ticket, in one place")),
+            _ => return Err(auth::reject("send one API key, or one ticket, in one place")),
         };
         self.slot.name(caller.number())?;
         Ok(caller)
     }
 
-    /// Answers a request.
+    /// Handles a request.
     async fn ask(&mut self, id: Option<u64>, name: &str, arguments: Vec<Value>) -> Result<(), SessionEnd> {
-        let caller = self.member.as_ref().expect("whoever asks is a member");
+        let caller = self.member.as_ref().expect("requests are accepted only from members");
         let answer = match (auth::count_request(&self.app, caller), name) {
             (Err(problem), _) => Err(problem),
             (Ok(()), events::JOIN) => self.join(id, arguments).await,
             (Ok(()), events::LEAVE) => self.leave(arguments).await.map(Some),
             (Ok(()), _) => {
-                let hint = format!("there are {} and {}", events::JOIN, events::LEAVE);
-                Err(Problem::invalid(format!("there is no event {name:?}")).hint(hint))
+                let hint = format!("the events are {} and {}", events::JOIN, events::LEAVE);
+                Err(Problem::invalid(format!("the event {name:?} does not exist")).hint(hint))
             }
         };
         match (answer, id) {
@@ -263,10 +264,10 @@ impl Session {
         }
     }
 
-    /// Joins a run. The answer goes out before everything about the run does.
+    /// Joins a run. The response is sent before all messages about the run.
     async fn join(&mut self, id: Option<u64>, arguments: Vec<Value>) -> Result<Option<Value>, Problem> {
         let Join { run_id, after } = read(arguments)?;
-        let caller = self.member.clone().expect("whoever asks is a member");
+        let caller = self.member.clone().expect("requests are accepted only from members");
         if !caller.may(Permission::View) {
             return Err(auth::lacks_permission(&caller, Permission::View));
         }
@@ -283,7 +284,7 @@ impl Session {
         if let Some(id) = id
             && self.say(packet::answer(id, &answer)).await.is_err()
         {
-            // The loop that serves the connection finds out by itself.
+            // The loop of the connection detects it.
             return Ok(None);
         }
         let (_, follower) = joined.follow(&self.app, caller.workspace, after);
@@ -296,13 +297,13 @@ impl Session {
         Ok(None)
     }
 
-    /// Leaves a run. Nothing about it follows the answer.
+    /// Leaves a run. No message about it follows the response.
     async fn leave(&mut self, arguments: Vec<Value>) -> Result<Value, Problem> {
         let Leave { run_id } = read(arguments)?;
         let run = runs::read_id(&run_id)?;
         if let Some(room) = self.rooms.remove(&run) {
             room.abort();
-            // It ended by itself, or just now.
+            // It has ended before, or just now.
             let _ = room.await;
         }
         Ok(json!({"ok": true}))
@@ -322,12 +323,12 @@ impl Drop for Session {
     }
 }
 
-/// Sends a ping, after what waits already. A stock client counts pings alone, however much else it is told: one that is
-/// left out because the connection is busy ends it.
+/// Sends a ping, after the queued messages. A stock client counts only pings, whatever else it receives: it disconnects
+/// if a ping is omitted because the connection is busy.
 fn ask_whether_there(out: &mpsc::Sender<String>) {
     if let Err(TrySendError::Full(ping)) = out.try_send(packet::PING.to_owned()) {
         let out = out.clone();
-        // Nobody else is to wait for it. Whoever writes loses patience with a client that takes nothing.
+        // No other task waits for it. The writer times out if a client does not read.
         tokio::spawn(async move { out.send(ping).await });
     }
 }
@@ -341,23 +342,23 @@ fn list_names<'a>(names: impl Iterator<Item = &'a String>) -> String {
 /// Reads the one argument of a request.
 fn read<T: serde::de::DeserializeOwned>(arguments: Vec<Value>) -> Result<T, Problem> {
     let [argument] = <[Value; 1]>::try_from(arguments)
-        .map_err(|arguments| Problem::invalid(format!("{} arguments are given, where one is read", arguments.len())))?;
+        .map_err(|arguments| Problem::invalid(format!("{} arguments are given; one is expected", arguments.len())))?;
     let hint = "send {runId: \"…\"}";
-    read_object(argument).map_err(|error| Problem::invalid(format!("the argument cannot be read: {error}")).hint(hint))
+    read_object(argument).map_err(|error| Problem::invalid(format!("the argument is not valid: {error}")).hint(hint))
 }
 
-/// Reads an object: a list of its values in order is none.
+/// Reads an object: a list of its values in order is rejected.
 fn read_object<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, String> {
     if !value.is_object() {
-        return Err("it is no object".to_owned());
+        return Err("it is not an object".to_owned());
     }
     serde_json::from_value(value).map_err(|error| error.to_string())
 }
 
-/// A name for the connection that says nothing and that nobody can guess.
+/// A random, opaque id of the connection.
 pub(super) fn new_sid() -> String {
     let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
+    getrandom::fill(&mut bytes).expect("the operating system provides random bytes");
     Uuid::from_bytes(bytes).simple().to_string()
 }
 

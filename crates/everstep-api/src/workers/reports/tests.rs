@@ -84,7 +84,7 @@ fn what_is_wrong_with_a_report_is_said_of_it_alone() {
         (r#""kind":"wait","step":"a","match":[1]"#, "match is not an object"),
         (r#""kind":"wait","step":"a","event":"""#, "event has 1 to"),
         (r#""kind":"wait","step":"a","timeoutMs":9007199254740991"#, "36525 days"),
-        (r#""kind":"call","step":"a","workflow":"No""#, "not the name"),
+        (r#""kind":"call","step":"a","workflow":"No""#, "not a valid name"),
         (r#""kind":"call","step":"a","workflow":"a","version":0"#, "count from 1"),
         (r#""kind":"failed","step":"a","attempt":1"#, "error is missing"),
         (r#""kind":"failed","step":"a","attempt":1,"error":{}"#, "missing field `message`"),
@@ -118,7 +118,7 @@ fn half_an_emoji_in_an_error_or_a_log_line_is_replaced() {
     for kind in ["threw", "diverged", "declined"] {
         read(&format!(r#""kind":"{kind}","error":{{"message":"\ud83d"}}"#)).unwrap();
     }
-    // What is a name stays whole.
+    // A name is not truncated.
     for name in [r#""step":"\ud83d","#, r#""step":"a","event":"\ud83d","#] {
         read(&format!(r#"{name}"kind":"wait""#)).unwrap_err();
     }

@@ -23,7 +23,7 @@ use crate::workers::hello::Welcome;
 use crate::workers::limits::REQUEST_BYTES_MAX;
 use crate::workers::messages;
 
-/// How long the last frames and the close may take.
+/// The time limit for the last frames and the close.
 pub(super) const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Frames besides messages that wait for the writer.
 const OUTGOING_FRAMES_MAX: usize = 4;

@@ -19,7 +19,7 @@ use crate::server::AppState;
 use crate::workers::hello::{self, Hello};
 use crate::workers::sessions;
 
-/// How long the first frame may take, and how long opening the session may take.
+/// The time limit for the first frame, and for opening the session.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Deserialize)]
@@ -46,7 +46,7 @@ pub(super) async fn handshake(
 ) -> Result<Arc<Session>, SocketEnd> {
     let silent = Problem::invalid(format!("no frame was received within {} s", HANDSHAKE_TIMEOUT.as_secs()));
     let text = in_time(first_text(stream), silent).await?;
-    // A worker without an answer reconnects after this time: a session that is opened later would have no worker.
+    // A worker without a response reconnects after this time: a session that is opened later would have no worker.
     let slow = Problem::unavailable("the session could not be opened in time");
     in_time(open_session(app, caller, &text), slow).await
 }

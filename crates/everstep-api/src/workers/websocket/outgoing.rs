@@ -19,7 +19,7 @@ pub(super) mod close_code {
     pub(in super::super) const STOPPING: u16 = 1001;
     /// A frame is not valid.
     pub(in super::super) const PROBLEM: u16 = 4400;
-    /// The key was revoked, has expired or lacks the permission.
+    /// The API key was revoked, has expired or lacks the permission.
     pub(in super::super) const KEY: u16 = 4401;
     /// Another socket has taken over the session.
     pub(in super::super) const REPLACED: u16 = 4409;
@@ -67,7 +67,7 @@ impl SocketEnd {
 
     /// The key is no longer valid.
     pub(super) fn key(problem: &Problem) -> Self {
-        Self::with_document("problem", problem, close_code::KEY, "the key is no longer valid")
+        Self::with_document("problem", problem, close_code::KEY, "the API key is no longer valid")
     }
 
     fn with_document(name: &'static str, problem: &Problem, code: u16, reason: &'static str) -> Self {

@@ -130,14 +130,14 @@ impl Reader {
         Ok(())
     }
 
-    /// Checks that the key is still valid. While the database does not answer, the key stays valid.
+    /// Checks that the API key is still valid. While the database does not reply, the key stays valid.
     async fn check_key(&self) -> Result<(), SocketEnd> {
         let now = self.app.engine.world().clock.now();
         match self.app.keys.find_again(&self.caller, now).await {
             Ok(Some(caller)) if caller.may(Permission::Serve) => Ok(()),
             Err(_) => Ok(()),
             Ok(Some(caller)) => Err(SocketEnd::key(&auth::lacks_permission(&caller, Permission::Serve))),
-            Ok(None) => Err(SocketEnd::key(&auth::reject("the key has expired or was revoked"))),
+            Ok(None) => Err(SocketEnd::key(&auth::reject("the API key has expired or was revoked"))),
         }
     }
 }
@@ -146,7 +146,7 @@ pub(super) fn binary_frame() -> Problem {
     Problem::invalid("a frame is binary; send text frames")
 }
 
-/// Decodes an object. An array with the values of its members in order is refused.
+/// Decodes an object. An array with the values of its members in order is rejected.
 pub(super) fn decode<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Problem> {
     if !text.trim_ascii_start().starts_with('{') {
         return Err(Problem::invalid("a frame is not an object"));

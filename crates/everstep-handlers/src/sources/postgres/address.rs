@@ -1,4 +1,4 @@
-//! Where a database is, and how it is spoken to.
+//! The address of a database, and how to connect to it.
 
 use everstep_core::failure::Failure;
 use everstep_core::ids::WorkspaceId;
@@ -11,7 +11,7 @@ use crate::ports::Secrets;
 use crate::sources::QUERY_ERROR;
 use crate::sources::source::{PostgresSource, SslMode};
 
-/// A database, with what it takes to get in.
+/// A database, with the credentials for it.
 pub(super) struct Address {
     pub(super) host: String,
     pub(super) port: u16,
@@ -20,7 +20,7 @@ pub(super) struct Address {
 }
 
 impl Address {
-    /// Reveals what the source names.
+    /// Reveals the secrets that the source names.
     pub(super) async fn from_source(
         source: &PostgresSource,
         workspace: WorkspaceId,
@@ -31,7 +31,7 @@ impl Address {
             Some(secret) => {
                 let url = secrets.reveal(workspace, &secret.name).await?;
                 let named = Named::parse(&url).map_err(|reason| {
-                    unusable(format!("the secret {:?} is not the URL of a database: {reason}", secret.name))
+                    unusable(format!("the secret {:?} is not a valid URL of a database: {reason}", secret.name))
                 })?;
                 mode = mode.or(named.mode);
                 (named.host, named.port, named.config)
@@ -54,7 +54,7 @@ impl Address {
     }
 }
 
-/// What to ask of the server, and whom to trust.
+/// The TLS mode and the trusted certificates.
 fn choose_tls(mode: SslMode, pem: Option<&str>) -> Result<(Wanted, Trust), Failure> {
     let given = pem.map(|pem| tls::roots(pem.as_bytes())).transpose();
     let given = given.map_err(|error| unusable(format!("the certificates cannot be used: {error}")))?;
@@ -64,12 +64,12 @@ fn choose_tls(mode: SslMode, pem: Option<&str>) -> Result<(Wanted, Trust), Failu
         (SslMode::Require, _) => (Wanted::Require, Trust::Anyone),
         (SslMode::VerifyCa, Some(roots)) => (Wanted::Require, Trust::SignedBy(roots)),
         (SslMode::VerifyFull, Some(roots)) => (Wanted::Require, Trust::NamedAndSignedBy(roots)),
-        // Anybody may have a certificate of the web for some name: only the name says whose it is.
+        // Any certificate of the web may be valid for some name: only the name identifies the owner.
         (SslMode::VerifyCa | SslMode::VerifyFull, None) => (Wanted::Require, Trust::NamedAndSignedBy(tls::web_roots())),
     })
 }
 
-/// What a URL says.
+/// The contents of a URL.
 struct Named {
     host: String,
     port: u16,
@@ -78,14 +78,14 @@ struct Named {
 }
 
 impl Named {
-    /// Reads a URL. The reason of a refusal holds nothing of it.
+    /// Parses a URL. An error contains no part of it.
     fn parse(url: &str) -> Result<Self, String> {
         let url = url.trim();
         if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
             return Err("it must begin with postgres://".to_owned());
         }
         let (place, parameters) = url.split_once('?').unwrap_or((url, ""));
-        let parsed: Config = place.parse().map_err(|_| "it cannot be read".to_owned())?;
+        let parsed: Config = place.parse().map_err(|_| "it cannot be parsed".to_owned())?;
         let [Host::Tcp(host)] = parsed.get_hosts() else {
             return Err("it must name one host".to_owned());
         };
@@ -109,7 +109,7 @@ impl Named {
                     config.channel_binding(ChannelBinding::Require);
                 }
                 Some(("channel_binding", "prefer" | "disable")) => {}
-                _ => return Err("behind the `?` it may only say sslmode and channel_binding".to_owned()),
+                _ => return Err("after the `?` only sslmode and channel_binding are allowed".to_owned()),
             }
         }
         let port = parsed.get_ports().first().copied().unwrap_or(5432);

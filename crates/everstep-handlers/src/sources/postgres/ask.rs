@@ -1,4 +1,4 @@
-//! Sends one statement in a transaction of its own.
+//! Sends one statement in a separate transaction.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use crate::sources::statement::Statement;
 
 /// Rows of the first batch: few, because they may be wide.
 const FIRST_BATCH_ROWS: usize = 8;
-/// Rows of a later batch at most.
+/// The maximum number of rows in a later batch.
 const BATCH_ROWS_MAX: usize = 1_000;
 
 /// A query of a PostgreSQL source, with its values.
@@ -40,7 +40,7 @@ pub(in crate::sources) struct DatabaseQuery<'a> {
     pub(in crate::sources) timeout: Duration,
 }
 
-/// Asks. Dropping the future cancels the statement, and so does its timeout.
+/// Queries the database. Dropping the future cancels the statement, and so does its timeout.
 pub(in crate::sources) async fn ask(
     pool: &Arc<Pool>,
     secrets: &dyn Secrets,
@@ -52,7 +52,7 @@ pub(in crate::sources) async fn ask(
             let mut lease = pool.lend(query.workspace, secrets, guard).await?;
             let was_used = lease.connection().rested.is_some();
             match attempt(&mut lease, query).await {
-                // Nothing was done yet: somebody has closed it while it rested.
+                // Nothing was executed yet: the server has closed the idle connection.
                 Err(Fault::NotBegun(_)) if was_used => {}
                 Err(Fault::NotBegun(error)) => return Err(errors::refused(&error)),
                 Err(Fault::Failed(failure)) => {
@@ -67,12 +67,12 @@ pub(in crate::sources) async fn ask(
         }
     };
     tokio::time::timeout(query.timeout, work).await.unwrap_or_else(|_| {
-        let message = format!("no answer within {} s: the statement was cancelled", query.timeout.as_secs_f64());
+        let message = format!("no response within {} s: the statement was cancelled", query.timeout.as_secs_f64());
         Err(Failure::transient(code::STEP_TIMEOUT, message))
     })
 }
 
-/// Whether a source lets us in. Answers with the server's version.
+/// Whether a source accepts the connection. Returns the server's version.
 pub(in crate::sources) async fn test(
     source: &PostgresSource,
     workspace: WorkspaceId,
@@ -103,14 +103,14 @@ async fn attempt(lease: &mut Lease, query: &DatabaseQuery<'_>) -> Result<QueryRe
 }
 
 /// 1. A transaction begins, read-only unless both the source and the query allow writing.
-/// 2. The server reads the statement, which is one, and says what types its parameters have.
+/// 2. The server parses the statement, which is one, and returns the types of its parameters.
 /// 3. The arguments are bound, and rows are fetched until there are enough.
-/// 4. What was written is committed; everything else is rolled back.
+/// 4. Writes are committed; otherwise the transaction is rolled back.
 async fn perform(connection: &mut Connection, query: &DatabaseQuery<'_>) -> Result<QueryResult, Fault> {
     let statement_failure = |error: Error| Fault::Failed(errors::failed(&error, query.statement, query.sql));
     let builder = connection.client.build_transaction();
     let transaction = builder.read_only(!query.writes).start().await.map_err(Fault::NotBegun)?;
-    // Longer than our own patience, for the case that nobody is there to cancel.
+    // Longer than our own time limit, for the case that no client is left to cancel.
     let limit = query.timeout.as_millis() + 1_000;
     let settings = format!(
         "set local statement_timeout = {limit}; set local idle_in_transaction_session_timeout = {limit}; \
@@ -126,7 +126,7 @@ async fn perform(connection: &mut Connection, query: &DatabaseQuery<'_>) -> Resu
     rows::check_names(&fields).map_err(Fault::Failed)?;
     if let Some(column) = prepared.columns().iter().find(|column| !decode::knows(column.type_())) {
         let message = format!(
-            "the column {:?} has the type {}, which has no form in JSON: select it as text, {}::text",
+            "the column {:?} has the type {}, which JSON cannot represent: select it as text, {}::text",
             column.name(),
             column.type_().name(),
             column.name()
@@ -140,7 +140,7 @@ async fn perform(connection: &mut Connection, query: &DatabaseQuery<'_>) -> Resu
     let mut gathered = Rows::new(query.limits, query.max_rows, fields.clone());
     let (mut fetch, mut bytes, mut count) = (FIRST_BATCH_ROWS, 0_usize, 0_usize);
     let changed = loop {
-        // One more than there may be tells whether there are more.
+        // One more than allowed: it shows whether there are more.
         fetch = fetch.min(gathered.rows_left() + 1);
         let stream = transaction.query_portal_raw(&portal, fetch as i32).await.map_err(statement_failure)?;
         let mut stream = std::pin::pin!(stream);

@@ -22,18 +22,18 @@ use crate::sources::net_failure;
 
 /// The timeout of opening a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Bytes that may arrive for one query. A larger row could not be passed on anyway.
+/// Bytes that may arrive for one query. A larger row could not be passed on in any case.
 const RESPONSE_BYTES_MAX: i64 = 16 * 1024 * 1024;
 
 /// A connection. Dropping it closes it.
 pub(super) struct Connection {
     pub(super) client: Client,
-    /// How many bytes may still arrive.
+    /// The number of bytes that may still arrive.
     left: Arc<AtomicI64>,
     address: SocketAddr,
     host: String,
     tls: MakeRustlsConnect,
-    /// When it was last given back; none for a new one.
+    /// When it was last returned to the pool; none for a new one.
     pub(super) rested: Option<Instant>,
 }
 
@@ -63,17 +63,17 @@ impl Connection {
         Ok(Self { client, left, address, host, tls, rested: None })
     }
 
-    /// Lets so many bytes arrive from now on.
+    /// Resets the number of bytes that may arrive.
     pub(super) fn begin(&self) {
         self.left.store(RESPONSE_BYTES_MAX, Ordering::Relaxed);
     }
 
-    /// Whether it was closed because too much arrived.
+    /// Whether it was closed because too many bytes arrived.
     pub(super) fn is_overrun(&self) -> bool {
         self.left.load(Ordering::Relaxed) < 0
     }
 
-    /// Closes it and asks the server to stop what it does for it.
+    /// Closes it and asks the server to cancel its statement.
     pub(super) fn cancel(self) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move {
@@ -101,7 +101,7 @@ fn secure(tls: &MakeRustlsConnect, host: &str) -> Result<Secured, Failure> {
     made.map_err(|error| Failure::fatal(crate::sources::QUERY_ERROR, format!("TLS cannot be used: {error}")))
 }
 
-/// A stream from which only so much is read: a row of a gigabyte must not fill our memory.
+/// A stream with a limit of bytes: a row of a gigabyte must not fill our memory.
 struct Metered {
     stream: TcpStream,
     left: Arc<AtomicI64>,
@@ -113,7 +113,7 @@ impl AsyncRead for Metered {
         let polled = Pin::new(&mut self.stream).poll_read(cx, buffer);
         let came = (buffer.filled().len() - before) as i64;
         if self.left.fetch_sub(came, Ordering::Relaxed) < came {
-            return Poll::Ready(Err(io::Error::other("too much arrived")));
+            return Poll::Ready(Err(io::Error::other("too many bytes arrived")));
         }
         polled
     }

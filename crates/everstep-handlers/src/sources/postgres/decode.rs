@@ -1,7 +1,7 @@
-//! Columns as JSON, from the form in which the server sends them.
+//! Columns as JSON, from the binary format of the server.
 //!
-//! Whole numbers are numbers, exact in all their digits. A `numeric` is a text: it may hold more digits than a
-//! number of JSON keeps. Times are RFC 3339, bytes are base64, JSON is itself, arrays are arrays.
+//! Integers are numbers, exact in all their digits. A `numeric` is a string: it may have more digits than a JSON number
+//! keeps. Times are RFC 3339, bytes are base64, JSON is itself, arrays are arrays.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -15,10 +15,10 @@ use tokio_postgres::types::{FromSql, Kind, Type};
 use super::times;
 use crate::sources::rows::write_text;
 
-/// Elements of one array, and how deep types may be nested: more is not read.
+/// The maximum number of elements of one array, and the nesting depth of types: more is not decoded.
 const NESTING_DEPTH_MAX: usize = 16;
 
-/// A value as it came.
+/// A value in the binary format.
 pub(super) struct Raw<'a> {
     kind: Type,
     bytes: &'a [u8],
@@ -35,13 +35,13 @@ impl<'a> FromSql<'a> for Raw<'a> {
 }
 
 impl Raw<'_> {
-    /// Writes it as JSON; none if it is not what its type says.
+    /// Writes it as JSON; none if the bytes do not fit its type.
     pub(super) fn write(&self, out: &mut String) -> Option<()> {
         write(out, &self.kind, self.bytes, NESTING_DEPTH_MAX)
     }
 }
 
-/// Whether values of a type have a form in JSON.
+/// Whether JSON can represent values of a type.
 pub(super) fn knows(kind: &Type) -> bool {
     match kind.kind() {
         Kind::Enum(_) => true,
@@ -138,14 +138,14 @@ fn write(out: &mut String, kind: &Type, bytes: &[u8], depth: usize) -> Option<()
     Some(())
 }
 
-/// JSON is read and written anew: what our own reader does not accept must not get into a run.
+/// JSON is parsed and written again: a run must not contain text that our own parser rejects.
 fn write_json(out: &mut String, bytes: &[u8]) -> Option<()> {
     let value: Value = serde_json::from_slice(bytes).ok()?;
     out.push_str(&value.to_string());
     Some(())
 }
 
-/// What is no number in JSON is a text.
+/// A float that is not a JSON number becomes a string.
 fn write_float(out: &mut String, number: f64, is_short: bool) {
     if !number.is_finite() {
         let name = if number.is_nan() {
@@ -158,7 +158,7 @@ fn write_float(out: &mut String, number: f64, is_short: bool) {
         write_text(out, name);
         return;
     }
-    // The shortest digits that mean this number among those of its own size.
+    // The shortest digits that identify this number among those of its own size.
     let number = if is_short { (number as f32).to_string().parse().unwrap_or(number) } else { number };
     out.push_str(&Value::from(number).to_string());
 }
@@ -233,7 +233,7 @@ fn write_part(out: &mut String, kind: &Type, reader: &mut Reader<'_>, depth: usi
     }
 }
 
-/// Groups of four digits, a place for the point, a sign and how many digits follow the point.
+/// Groups of four digits, the position of the point, a sign and the number of digits after the point.
 fn numeric(reader: &mut Reader<'_>) -> Option<String> {
     let count = reader.i16()?;
     let weight = i32::from(reader.i16()?);

@@ -1,4 +1,4 @@
-//! JSON as parameters. They are sent as texts, which the server reads as values of their types; never as SQL.
+//! JSON as parameters. They are sent as texts, which the server parses as values of their types; never as SQL.
 
 use std::error::Error;
 
@@ -25,14 +25,15 @@ pub(super) fn bind(names: &[String], values: &Values<'_>, types: &[Type]) -> Res
         let text = if value.is_null() {
             Ok(None)
         } else if *declared == ArgumentType::Json && !is_json(kind) {
-            // Declared as JSON: wherever it goes, it goes there as JSON.
+            // Declared as JSON: it is sent as JSON in every place.
             if is_text(kind) { Ok(Some(value.to_string())) } else { Err("JSON".to_owned()) }
         } else {
             text(value, kind).map(Some)
         };
         text.map(Bound).map_err(|given| {
             let message = format!(
-                "the argument {name:?} is {given}; the statement takes {} there; write :{name}::type for another",
+                "the argument {name:?} is {given}; the statement needs {} there; write :{name}::type to use another \
+                 type",
                 kind.name()
             );
             Failure::fatal(code::INVALID_CONFIG, message)
@@ -41,7 +42,7 @@ pub(super) fn bind(names: &[String], values: &Values<'_>, types: &[Type]) -> Res
     bound.collect()
 }
 
-/// A value as the server reads one of its type; or what it is instead.
+/// A value in the text format of its type, or a description of what it is instead.
 fn text(value: &Value, kind: &Type) -> Result<String, String> {
     let other = || Err(describe(value).to_owned());
     match kind.kind() {
@@ -70,7 +71,7 @@ fn text(value: &Value, kind: &Type) -> Result<String, String> {
             Some(Err(_)) => Err("not base64".to_owned()),
             None => other(),
         },
-        // Texts, times, UUIDs, enums and whatever else: the server knows their texts.
+        // Strings, times, UUIDs, enums and other types: the server parses their texts.
         _ => value.as_str().map_or_else(other, |text| Ok(text.to_owned())),
     }
 }
@@ -94,7 +95,7 @@ fn whole(number: &serde_json::Number) -> Option<String> {
     if number.is_i64() || number.is_u64() {
         return Some(number.to_string());
     }
-    // 3.0 is a whole number, however it was computed.
+    // 3.0 is an integer, however it was computed.
     number.as_f64().filter(|number| number.fract() == 0.0 && number.abs() < 9.0e15).map(|number| format!("{number:.0}"))
 }
 

@@ -1,4 +1,4 @@
-//! What an error of PostgreSQL means for a step.
+//! The failure of a step after an error of PostgreSQL.
 
 use std::error::Error as _;
 use std::io;
@@ -18,7 +18,7 @@ pub(super) fn refused(error: &Error) -> Failure {
     }
 }
 
-/// Why a statement failed, with its place in what was saved.
+/// Why a statement failed, with its position in the saved query.
 pub(super) fn failed(error: &Error, statement: &Statement, sql: &str) -> Failure {
     let Some(answer) = error.as_db_error() else { return from_transport(error) };
     let place = match answer.position() {
@@ -31,7 +31,7 @@ pub(super) fn failed(error: &Error, statement: &Statement, sql: &str) -> Failure
     from_server(answer, &place)
 }
 
-/// What the server said. Details are left out: they may quote data.
+/// The message of the server. Details are left out: they may contain data.
 fn from_server(answer: &DbError, place: &str) -> Failure {
     let state = answer.code().code();
     let hint = answer.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
@@ -42,15 +42,15 @@ fn from_server(answer: &DbError, place: &str) -> Failure {
             let help = "to write, set `readOnly` to false on the source and on the query";
             Failure::fatal(QUERY_ERROR, format!("{message}; {help}"))
         }
-        // A parameter whose type the server cannot tell, or tells in two ways.
+        // A parameter whose type the server cannot infer, or infers in two ways.
         "42P08" | "42P18" => {
             let help = "write the argument with its type, such as :name::text";
             Failure::fatal(QUERY_ERROR, format!("{message}; {help}"))
         }
-        // Serialization, deadlock, a lock that was not free.
+        // Serialization, deadlock, a lock that was not available.
         "40001" | "40P01" | "55P03" => Failure::transient(QUERY_ERROR, message),
         _ => match &state[..2.min(state.len())] {
-            // The connection, resources, an operator.
+            // The connection, resources, or an operator's action.
             "08" | "53" | "57" | "58" => Failure::transient(QUERY_ERROR, message),
             _ => Failure::fatal(QUERY_ERROR, message),
         },
@@ -67,7 +67,7 @@ fn from_transport(error: &Error) -> Failure {
     }
 }
 
-/// An error with its causes: the outer ones alone say little.
+/// An error with its causes: the outer ones alone are not informative.
 pub(super) fn describe(error: &Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

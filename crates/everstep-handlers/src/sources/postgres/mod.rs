@@ -1,9 +1,9 @@
 //! PostgreSQL as a data source.
 //!
-//! * `address` is where a database is; `connection` and `pool` hold the way to it open.
-//! * `ask` sends one statement in a transaction of its own.
-//! * `encode` and `decode` turn JSON into parameters and columns into JSON; `times` writes dates and times.
-//! * `errors` says what a failure means.
+//! * `address` is the location of a database; `connection` and `pool` hold its connections.
+//! * `ask` sends one statement in a separate transaction.
+//! * `encode` and `decode` turn JSON into parameters and columns into JSON; `times` formats dates and times.
+//! * `errors` maps errors of the server to failures.
 
 mod address;
 mod ask;

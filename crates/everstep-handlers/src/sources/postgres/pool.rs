@@ -16,7 +16,7 @@ use crate::sources::source::PostgresSource;
 
 /// An idle connection is closed after this time.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
-/// Undoes what a statement may have left behind: settings, another role, locks of the session.
+/// Resets the state that a statement may have changed: settings, another role, locks of the session.
 const RESET_SQL: &str = "rollback; reset all; set session authorization default; select pg_advisory_unlock_all()";
 
 /// A bounded pool of connections to one source.
@@ -34,7 +34,7 @@ impl Pool {
         pool
     }
 
-    /// Whether it leads where a source does. A source that has changed has a pool of its own.
+    /// Whether it belongs to a source with this configuration. A changed source has another pool.
     pub(in crate::sources) fn is_of(&self, source: &PostgresSource) -> bool {
         self.source == *source
     }
@@ -43,7 +43,7 @@ impl Pool {
         !self.idle.lock().expect("no holder of the lock panics").is_empty()
     }
 
-    /// Lends a connection: one that rests, or a new one.
+    /// Lends a connection: an idle one, or a new one.
     pub(super) async fn lend(
         self: &Arc<Self>,
         workspace: WorkspaceId,
@@ -64,7 +64,7 @@ impl Pool {
     }
 }
 
-/// A connection that is lent. Unless it is given back, what it does is cancelled and it is closed.
+/// A lent connection. Unless it is returned, its statement is cancelled and it is closed.
 pub(super) struct Lease {
     connection: Option<Connection>,
     pool: Arc<Pool>,
@@ -73,10 +73,10 @@ pub(super) struct Lease {
 
 impl Lease {
     pub(super) fn connection(&mut self) -> &mut Connection {
-        self.connection.as_mut().expect("a lease has its connection until it is given back")
+        self.connection.as_mut().expect("a lease has its connection until it is returned")
     }
 
-    /// Gives the connection back, cleaned first. The giver does not wait for that.
+    /// Returns the connection, after a reset. The caller does not wait for the reset.
     pub(super) fn give_back(mut self) {
         let (connection, permit) = (self.connection.take(), self.permit.take());
         let pool = Arc::clone(&self.pool);
@@ -102,7 +102,7 @@ impl Drop for Lease {
     }
 }
 
-/// Closes connections that have rested for long, as long as there is the pool.
+/// Closes connections that have been idle for long, as long as the pool exists.
 async fn sweep(pool: Weak<Pool>) {
     loop {
         tokio::time::sleep(IDLE_TIMEOUT / 2).await;

@@ -7,7 +7,7 @@ const MICROS_PER_DAY: i64 = 86_400 * MICROS_PER_SECOND;
 /// Days from the first of March of the year 0 to the first of January 2000.
 const DAYS_TO_2000: i64 = 730_425;
 
-/// Microseconds as RFC 3339, with this behind it.
+/// Microseconds as RFC 3339, followed by `zone`.
 pub(super) fn timestamp(micros: i64, zone: &str) -> String {
     match micros {
         i64::MAX => "infinity".to_owned(),
@@ -33,7 +33,7 @@ pub(super) fn time(micros: i64) -> String {
     text
 }
 
-/// The zone is counted in seconds to the west.
+/// The zone is counted in seconds west of Greenwich.
 pub(super) fn time_with_zone(micros: i64, west: i32) -> String {
     let sign = if west > 0 { '-' } else { '+' };
     let away = west.unsigned_abs();
@@ -73,7 +73,7 @@ pub(super) fn interval(micros: i64, days: i32, months: i32) -> String {
     if text == "P" { "PT0S".to_owned() } else { text }
 }
 
-/// The day so many days after the first of the year 2000. Years are counted from March: the leap day comes last.
+/// The date this many days after the first day of the year 2000. Years are counted from March: the leap day comes last.
 fn day(days: i64) -> String {
     let days = days + DAYS_TO_2000;
     let era = days.div_euclid(146_097);

@@ -7,7 +7,7 @@ use crate::bench::figure::Figure;
 use crate::bench::process;
 use crate::bench::shapes::{self, Shape};
 
-/// How many samples a figure with a budget is the median of.
+/// The number of samples whose median is a figure with a budget.
 pub(super) const SAMPLES: usize = 3;
 
 #[derive(Clone, Copy, Debug)]
@@ -23,11 +23,11 @@ pub(in crate::bench) enum Case {
     Guards,
     /// On a database that nodes can share.
     TwoNodes,
-    /// One of the nodes of [`Self::TwoNodes`], in its own process: alone, or one of two.
+    /// One of the nodes of [`Self::TwoNodes`], in a separate process: alone, or one of two.
     OneNode,
     HalfNode,
     Shape(Shape),
-    /// A part of `code`, which needs more than this program, and so is measured only when it is named.
+    /// A part of `code`, which needs more than this program, and so is measured only if it is named.
     Code(Part),
 }
 
@@ -77,11 +77,11 @@ impl Case {
         let public = || Self::all().chain([Self::Guards]).chain(Self::code());
         let names = || public().map(Self::name).collect::<Vec<_>>().join(", ");
         let found = public().chain([Self::OneNode, Self::HalfNode]).find(|case| case.name() == name);
-        found.ok_or_else(|| anyhow::anyhow!("there is no case {name:?}; there are shapes, code, {}", names()))
+        found
+            .ok_or_else(|| anyhow::anyhow!("the case {name:?} does not exist; the cases are shapes, code, {}", names()))
     }
 
-    /// The cases that were named, or all that need nothing but this program. `shapes` is every shape, `code` is every
-    /// part of that case.
+    /// The named cases, or all that need only this program. `shapes` is every shape, `code` is every part of that case.
     pub(in crate::bench) fn find_all(names: &[String], site: &Site) -> anyhow::Result<Vec<Self>> {
         let is_shared = matches!(site, Site::Postgres(_));
         if names.is_empty() {
@@ -106,7 +106,7 @@ impl Case {
         }
     }
 
-    /// Measures in this process, whatever else it has done before.
+    /// Measures in this process, whatever it has done before.
     pub(in crate::bench) async fn measure_here(self, plan: &Plan) -> anyhow::Result<Vec<Figure>> {
         match self {
             Self::Throughput => throughput::measure(plan).await,

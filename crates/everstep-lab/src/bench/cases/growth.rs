@@ -16,10 +16,10 @@ const WORKFLOW: &str = "growing-chain";
 const NODES: usize = 2_600;
 const EARLY: u64 = 50;
 const LATE: u64 = 5_000;
-/// Nodes this many entries before and behind are measured too.
+/// Nodes up to this many entries before and after are measured too.
 const REACH: u64 = 45;
 
-/// What a node costs around two places of the journal.
+/// The cost of a node around two positions of the journal.
 struct Costs {
     /// Milliseconds.
     early: f64,
@@ -49,7 +49,7 @@ pub(super) async fn measure(plan: &Plan) -> anyhow::Result<Vec<Figure>> {
     Ok(figures.list())
 }
 
-/// One long run after the other, for as long as a sample takes.
+/// One long run after the other, for the length of a sample.
 async fn measure_costs(stores: Stores, length: Duration) -> anyhow::Result<Costs> {
     let engine = ground::start_engine(stores, WORKFLOW, &shapes::growing_chain(NODES)).await?;
     let (mut runs, mut early_work, mut late_work) = (Vec::new(), Vec::new(), Vec::new());
@@ -71,7 +71,7 @@ async fn measure_costs(stores: Stores, length: Duration) -> anyhow::Result<Costs
     })
 }
 
-/// Follows a run to its end. Returns the processor time per node around both places, in microseconds.
+/// Follows a run to its end. Returns the processor time per node around both positions, in microseconds.
 async fn watch_work(engine: &Engine, run: RunId) -> anyhow::Result<[f64; 2]> {
     let mut watch = engine.watch(run);
     let mut marks = Vec::new();

@@ -1,4 +1,4 @@
-//! What a program gets over HTTP, of what the engine gives in its own process.
+//! The rate of a client over HTTP, compared with that of the engine in its own process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,10 +22,10 @@ use crate::bench::figure::{Figure, Figures, median};
 use crate::bench::shapes::{self, CHAIN};
 use crate::bench::{connection, ground, report};
 
-/// Programs that start a run, wait for its end, and start the next.
+/// The number of clients that start a run, wait for its end, and start the next.
 const CLIENTS: usize = 64;
 
-/// Both take turns: clients of the engine in this process, and clients with a connection each.
+/// Alternates between clients of the engine in this process, and clients with a connection each.
 pub(super) async fn measure(plan: &Plan) -> anyhow::Result<Vec<Figure>> {
     let (mut direct, mut remote) = (Vec::new(), Vec::new());
     for sample in 1..=SAMPLES {
@@ -95,13 +95,13 @@ async fn measure_remote(site: &Site, length: Duration) -> anyhow::Result<Pace> {
     .await
 }
 
-/// Starts a run and asks for the answer at its end, as one request.
+/// Starts a run and waits for its end, in one request.
 fn request(address: &str, key: &str) -> Vec<u8> {
     let path = format!("/v1/workflows/{}/runs?waitSeconds=30", CHAIN.name);
     connection::post(address, key, &path, &json!({"input": shapes::input()}).to_string())
 }
 
-/// Sends a request again and again on one connection until it is aborted.
+/// Sends a request repeatedly on one connection until it is aborted.
 async fn keep_asking(address: String, request: Vec<u8>, ended: Arc<AtomicU64>) -> anyhow::Result<()> {
     let mut connection = Connection::open(&address).await?;
     loop {

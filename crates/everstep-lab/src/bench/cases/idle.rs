@@ -1,4 +1,4 @@
-//! What an engine takes when there is nothing to do.
+//! The resources of an idle engine.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use crate::bench::args::Plan;
 use crate::bench::figure::{Figure, Figures};
 use crate::bench::{ground, process, report, shapes};
 
-/// Sleeping runs: an engine that looks at them again and again would be seen.
+/// Sleeping runs: an engine that polls them would show in the figures.
 const SLEEPING_RUNS: usize = 1_000;
 const SETTLE_DURATION: Duration = Duration::from_secs(1);
 

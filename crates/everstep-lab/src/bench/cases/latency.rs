@@ -1,4 +1,4 @@
-//! How long one acting node takes with one run in flight, against one durable commit.
+//! The duration of one task with one run in flight, compared with one durable commit.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::bench::journals::Journals;
 use crate::bench::shapes::{self, CHAIN};
 use crate::bench::{ground, report};
 
-/// Store and engine take turns, so that both see the same moods of the disk.
+/// Alternates between store and engine, so that both have the same conditions of the disk.
 pub(super) async fn measure(plan: &Plan) -> anyhow::Result<Vec<Figure>> {
     let (mut commits, mut nodes) = (Vec::new(), Vec::new());
     for sample in 1..=SAMPLES {

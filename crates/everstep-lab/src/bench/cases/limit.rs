@@ -1,4 +1,4 @@
-//! The store's own limit: what its group commit writes when no engine is in the way.
+//! The store's own limit: the rate of its group commit without an engine.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,12 +13,12 @@ const LEASE: Duration = Duration::from_secs(10);
 
 pub(super) struct Limit {
     pub(super) entries: Pace,
-    /// How long each commit took.
+    /// The duration of each commit.
     pub(super) commits: Vec<Duration>,
 }
 
-/// What a store does with two batches of half the size at a time, where it takes them. The engine's committer does
-/// that only while more than a batch waits; it shows what a shared store has left.
+/// The rate of a store with two batches of half the size at a time, if it supports that. The engine's committer does
+/// that only while more than a batch waits; it shows the reserve of a shared store.
 pub(super) async fn measure_two(store: Arc<dyn RunStore>, in_flight: usize, length: Duration) -> anyhow::Result<f64> {
     let other = tokio::spawn(measure(Arc::clone(&store), in_flight / 2, length));
     let one = measure(store, in_flight / 2, length).await?;
@@ -27,9 +27,8 @@ pub(super) async fn measure_two(store: Arc<dyn RunStore>, in_flight: usize, leng
 
 /// Commits steps of `in_flight` runs, in batches as large as that allows, for `length` after a quarter of it.
 ///
-/// One batch after the other, as the engine's committer does it at that load.
-/// The next batch is made while one is written, and the time of commits that start runs is not counted:
-/// what is left is the store alone.
+/// One batch after the other, as the engine's committer does it at that load. The next batch is made while one is
+/// written, and the time of commits that start runs is not counted: the rest is the store alone.
 pub(super) async fn measure(store: Arc<dyn RunStore>, in_flight: usize, length: Duration) -> anyhow::Result<Limit> {
     let mut steps = Steps::new(in_flight);
     store.join(steps.node, LEASE, None).await?;
@@ -53,7 +52,7 @@ pub(super) async fn measure(store: Arc<dyn RunStore>, in_flight: usize, length: 
         batch = next;
     }
     let work = process::scheduled_time()?.saturating_sub(work);
-    // Work cannot be told apart by commits, so it is shared out among all entries.
+    // The processor time of single commits is not known, so it is distributed over all entries.
     let entries = Pace {
         work: Pace::from_totals(entries + uncounted, spent, work).work,
         ..Pace::from_totals(entries, spent, work)
@@ -61,12 +60,12 @@ pub(super) async fn measure(store: Arc<dyn RunStore>, in_flight: usize, length: 
     Ok(Limit { entries, commits })
 }
 
-/// Commits a batch. Returns the next one, and how long the store took.
+/// Commits a batch. Returns the next one, and the duration of the commit.
 async fn commit(store: &dyn RunStore, steps: &mut Steps, batch: &[Item]) -> anyhow::Result<(Vec<Item>, Duration)> {
     let (node, began) = (steps.node, Instant::now());
     let commit = async { (store.commit(node, batch).await, began.elapsed()) };
     let ((outcomes, time), next) = tokio::join!(commit, async { steps.next_batch() });
     let is_applied = outcomes?.iter().all(|outcome| matches!(outcome, CommitOutcome::Applied(_)));
-    anyhow::ensure!(is_applied, "the store refused an item of the benchmark");
+    anyhow::ensure!(is_applied, "the store rejected an item of the benchmark");
     Ok((next, time))
 }

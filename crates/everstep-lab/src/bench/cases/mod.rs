@@ -1,4 +1,4 @@
-//! What is measured. Each case is a file; `case` finds them by name.
+//! The measurements. Each case is a file; `case` finds them by name.
 
 mod case;
 mod code;

@@ -1,4 +1,4 @@
-//! A shape with more and more runs in flight.
+//! A shape with an increasing number of runs in flight.
 
 use everstep_store::Stores;
 
@@ -20,7 +20,7 @@ pub(super) async fn measure(shape: Shape, plan: &Plan) -> anyhow::Result<Vec<Fig
     Ok(figures)
 }
 
-/// What was committed is counted exactly; steps and runs follow from what one run of the shape writes.
+/// Committed entries are counted exactly; steps and runs are computed from the entries of one run of the shape.
 async fn measure_one(ground: Stores, shape: Shape, load: Load, store: &'static str) -> anyhow::Result<Vec<Figure>> {
     let engine = ground::start_engine(ground, shape.name, &(shape.graph)()).await?;
     let driven = drive::drive(&engine, &load).await?;

@@ -1,4 +1,4 @@
-//! What a hundred thousand sleeping runs take of memory.
+//! The memory of a hundred thousand sleeping runs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ use crate::bench::{ground, process, report, shapes};
 const WORKFLOW: &str = "sleep";
 const RUNS: usize = 100_000;
 const CALLERS: usize = 256;
-/// What was needed only to start them is given back by then.
+/// Memory that was needed only to start them is released by then.
 const SETTLE_DURATION: Duration = Duration::from_secs(2);
 
 /// Measured in the process that started them, which is the worse case: a restarted one would not load them.

@@ -1,4 +1,4 @@
-//! How many runs are started per second, each answered after its commit.
+//! The number of starts per second, each answered after its commit.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ pub(super) async fn measure(plan: &Plan) -> anyhow::Result<Vec<Figure>> {
     Ok(figures.list())
 }
 
-/// The runs end in the item that starts them, so nothing but starts is done.
+/// The runs end in the item that starts them, so only starts are measured.
 async fn measure_rate(site: &Site, length: Duration) -> anyhow::Result<f64> {
     ground::sample(site, move |stores| async move {
         let engine = ground::start_engine(stores, WORKFLOW, &shapes::nothing()).await?;

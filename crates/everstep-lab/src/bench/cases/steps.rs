@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 
 use crate::bench::shapes;
 
-/// As many items as the engine's committer takes at once.
+/// The maximum number of items in a batch of the engine's committer.
 const BATCH_ITEMS_MAX: usize = 512;
-/// Steps of a run, as in the chain that the engine is measured with.
+/// Steps of a run, as in the chain with which the engine is measured.
 const STEPS_PER_RUN: u64 = 10;
 
 /// Runs in flight, in groups that are committed together and start together.
@@ -28,7 +28,7 @@ pub(super) struct Steps {
 
 struct Group {
     runs: Vec<RunId>,
-    /// Steps that its runs have completed; `STEPS_PER_RUN` when they are to be replaced.
+    /// Steps that its runs have completed; `STEPS_PER_RUN` if they must be replaced.
     done: u64,
 }
 

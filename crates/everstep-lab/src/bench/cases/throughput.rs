@@ -1,4 +1,4 @@
-//! How many entries the engine writes, of those that the store could.
+//! The number of entries that the engine writes, compared with the store's limit.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::bench::{ground, report};
 
 const IN_FLIGHT: usize = 256;
 
-/// Store and engine take turns, so that both see the same moods of the disk.
+/// Alternates between store and engine, so that both have the same conditions of the disk.
 pub(super) async fn measure(plan: &Plan) -> anyhow::Result<Vec<Figure>> {
     let (mut stores, mut engines) = (Vec::new(), Vec::new());
     for sample in 1..=SAMPLES {

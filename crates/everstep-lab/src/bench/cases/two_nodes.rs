@@ -1,4 +1,4 @@
-//! What two nodes on one database write together, against one alone.
+//! The rate of two nodes on one database, compared with one alone.
 
 use anyhow::Context;
 
@@ -12,11 +12,11 @@ use crate::bench::{process, report};
 
 /// Runs in flight, on all nodes together.
 const IN_FLIGHT: usize = 256;
-/// How the case of one node in a process of its own is called, with its share of the runs.
+/// The name of the case of one node in a separate process, with its share of the runs.
 pub(super) const ONE: &str = "one-node";
 pub(super) const HALF: &str = "half-node";
 
-/// One node and two take turns. Each is a process of its own, as nodes are; here they share one machine.
+/// Alternates between one node and two. Each is a separate process, as in production; here they share one machine.
 pub(super) async fn measure(plan: &Plan) -> anyhow::Result<Vec<Figure>> {
     let (mut ones, mut twos, mut conflicts) = (Vec::new(), Vec::new(), 0.0);
     for sample in 1..=SAMPLES {
@@ -42,11 +42,11 @@ pub(super) async fn measure(plan: &Plan) -> anyhow::Result<Vec<Figure>> {
 
 fn sum(figures: &[Figure], metric: &str) -> anyhow::Result<f64> {
     let values: Vec<f64> = figures.iter().filter(|figure| figure.metric == metric).map(|figure| figure.value).collect();
-    anyhow::ensure!(!values.is_empty(), "a node told no {metric}");
+    anyhow::ensure!(!values.is_empty(), "a node reported no {metric}");
     Ok(values.iter().sum())
 }
 
-/// One node on a database that is there, and whose other users are not ours to know.
+/// One node on an existing database, which may have other users.
 pub(super) async fn measure_node(case: &str, plan: &Plan) -> anyhow::Result<Vec<Figure>> {
     let in_flight = if case == ONE { IN_FLIGHT } else { IN_FLIGHT / 2 };
     let load = Load { workflow: CHAIN.name, input: shapes::input(), in_flight, length: plan.length };

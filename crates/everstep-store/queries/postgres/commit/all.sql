@@ -1,10 +1,10 @@
--- Writes the items of many runs in one transaction: each whole, or not at all when its gate is shut.
+-- Writes the items of many runs in one transaction: each completely, or not at all if its gate rejects it.
 -- Served by the primary keys of nodes, runs, inbox and waits, runs_keyed, journal_by_seq and journal_by_attempt.
--- All parts see the snapshot of the statement's beginning; a part passes its results on by returning them.
+-- All parts see the snapshot at the beginning of the statement; a part passes its results on by returning them.
 -- The arrays are in the order of their locks. "(… in (…)) is true" is looked up in a hash table, for any plan;
 -- a bare "in" would be a join, whose plan depends on guesses about arrays.
 with
--- 1. The node may write until this transaction ends: a fence must wait for the lock, a renewal need not.
+-- 1. The node may write until this transaction ends: a fence waits for the lock, a renewal does not.
 member as materialized (
     select id
     from nodes

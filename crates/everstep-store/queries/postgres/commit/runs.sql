@@ -1,5 +1,5 @@
--- Writes the items of many runs of the node that start, go on, park and end, and neither open waits nor send or answer
--- anything: the part of all.sql that these need. Setting up the rest of it would cost more than most of their rows.
+-- Writes the items of many runs of the node that start, continue, park and end, and neither open waits nor send or answer
+-- inputs: the part of all.sql that these need. Setting up the rest of it would cost more than most of their rows.
 -- Served by the primary keys of nodes, runs and waits, runs_keyed, journal_by_seq and journal_by_attempt.
 with
 member as materialized (
@@ -50,7 +50,7 @@ head as (
     on conflict do nothing
     returning run_id
 ),
--- An owner that is compared with "=" is looked up among all runs of the node.
+-- With "=", PostgreSQL would search the owner among all runs of the node.
 projected as (
     update runs
     set

@@ -1,5 +1,5 @@
--- Writes the items of many runs that are nothing but entries of runs that the node owns: the part of all.sql that
--- most commits need. Setting up the rest of it costs a commit of one step more than all else that is done for it.
+-- Writes the items of many runs that contain only entries of runs that the node owns: the part of all.sql that
+-- most commits need. Setting up the rest of it would cost a commit of one step more than the commit itself.
 -- Served by the primary keys of nodes and runs, journal_by_seq and journal_by_attempt.
 with
 member as materialized (

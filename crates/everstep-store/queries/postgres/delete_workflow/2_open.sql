@@ -1,5 +1,5 @@
--- How many runs of a workflow have not ended.
--- Reads all runs that have not ended, by runs_owned (owner) and runs_claimable (lane, wake_at, id): it is rarely asked.
+-- The number of runs of a workflow that have not ended.
+-- Reads all runs that have not ended, by runs_owned (owner) and runs_claimable (lane, wake_at, id): it is rarely executed.
 select
     (
         select count(*)

@@ -1,4 +1,4 @@
--- Leaves a workflow without an active version.
+-- Removes the active version of a workflow.
 -- Served by the primary key of workflow_heads (workspace, name).
 delete from workflow_heads
 where workspace = :workspace

@@ -1,4 +1,4 @@
--- Fences a node that leaves, once nothing of it is in flight.
+-- Fences a node that leaves, when no commit of it is in flight.
 -- Served by the primary key of nodes.
 -- The lock is stronger than the update's own, and waits for commits.
 with leaving as materialized (

@@ -1,6 +1,6 @@
 -- At most :limit runs of one parent between two positions, newest first, with the values at some paths
 -- of their inputs; inputs with characters that PostgreSQL cannot process are returned completely. Test runs are left out.
--- Served by runs_by_parent (parent, created_at, id) where parent is not null; "is true" keeps other indexes out.
+-- Served by runs_by_parent (parent, created_at, id) where parent is not null; "is true" prevents the use of other indexes.
 select
     id, workflow, version, status, wake_at, error, tags::text, created_at, ended_at, parent, origin,
     case

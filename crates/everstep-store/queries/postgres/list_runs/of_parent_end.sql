@@ -1,5 +1,5 @@
--- The place of the last of :look runs of one parent before a place, if there are so many.
--- Served by runs_by_parent (parent, created_at, id) where parent is not null; "is true" keeps other indexes out.
+-- The position of the last of :look runs of one parent before a position, if so many exist.
+-- Served by runs_by_parent (parent, created_at, id) where parent is not null; "is true" prevents the use of other indexes.
 select created_at, id
 from runs
 where (workspace = :workspace) is true

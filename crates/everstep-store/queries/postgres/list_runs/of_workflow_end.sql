@@ -1,4 +1,4 @@
--- The place of the last of :look runs of one workflow before a place, if there are so many.
+-- The position of the last of :look runs of one workflow before a position, if so many exist.
 -- Served by runs_listed_by_workflow (workspace, workflow, created_at, id) where not is_test.
 select created_at, id
 from runs

@@ -1,5 +1,5 @@
 -- The tables that are or were partitions of the journal: their names, whether they are attached,
--- whether they are about to be detached, and what is noted on them.
+-- whether they are about to be detached, and their comments.
 -- Reads the catalogue: it has one row per table.
 select
     tables.relname::text,

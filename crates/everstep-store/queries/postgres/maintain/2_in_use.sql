@@ -1,4 +1,4 @@
--- Whether there is a run in a range of ids.
+-- Whether a run in a range of ids exists.
 -- Served by the primary key of runs.
 select exists (
     select

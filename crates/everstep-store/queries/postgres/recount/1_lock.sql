@@ -1,3 +1,3 @@
--- Keeps others from adding to the counts until the end of the transaction. They may still be read.
+-- Prevents other transactions from adding to the counts until the end of this one. Counts can still be read.
 -- Needs no index.
 lock table workflow_counts in share row exclusive mode

@@ -1,4 +1,4 @@
--- What the database knows about versions before they are registered, in their order: the newest version of the
+-- The stored state of versions before they are registered, in their order: the newest version of the
 -- workflow that has a definition, the style of its newest version, the retention and the digest of this version,
 -- if it exists, and the newest version that was deleted. Deleted versions do not exist here.
 -- Served by the primary keys of workflows (workspace, name, version) and deleted_workflows.

@@ -1,4 +1,4 @@
--- Says that only the versions before :version were deleted.
+-- Records that only the versions before :version were deleted.
 -- Served by the primary key of deleted_workflows (workspace, name).
 update deleted_workflows
 set version = :version - 1

@@ -1,4 +1,4 @@
--- Whose the tables are that we would have to change, when they are not ours.
+-- The owner of the tables that a migration would change, if it is another user.
 -- Reads the catalogue.
 select pg_get_userbyid(relowner)::text
 from pg_class

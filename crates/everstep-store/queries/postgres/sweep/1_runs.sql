@@ -1,8 +1,8 @@
--- Deletes at most :limit ended runs whose retention is over with what belongs to them, as many inbox rows,
+-- Deletes at most :limit ended runs whose retention has passed with their rows, as many inbox rows,
 -- written before :hour_ago, of runs that have ended or are missing, and fenced nodes whose lease ended a day ago
--- and that own nothing. Subtracts the runs from the counts.
+-- and that own no runs. Subtracts the runs from the counts.
 -- Journals are deleted with their partitions; an entry without its run is never read.
--- Served by runs_expiring (expires_at), the primary keys and inbox_by_run; reads the inbox and the nodes whole.
+-- Served by runs_expiring (expires_at), the primary keys and inbox_by_run; reads all rows of inbox and nodes.
 with
 expired as materialized (
     select id

@@ -1,5 +1,5 @@
--- Deletes the entries of at most :limit runs, in a range of ids, that are gone. Returns how many runs.
--- Served by journal_by_seq (run_id, seq), of which it looks at one entry per run, and the primary key of runs.
+-- Deletes the entries of at most :limit deleted runs in a range of ids. Returns the number of runs.
+-- Served by journal_by_seq (run_id, seq), of which it reads one entry per run, and the primary key of runs.
 with recursive
 stored (run_id) as (
     (

@@ -2,7 +2,7 @@
 -- the others are checked again at :later.
 -- Served by runs_listed_by_workflow (workspace, workflow, created_at, id) where not is_test, of which it reads
 -- a workflow's runs up to the first that refers to one, runs_of_tests (workspace, workflow, version) and
--- the primary keys of workflows and workflow_heads; reads deleted_workflows whole, which has a row per workflow that was deleted.
+-- the primary keys of workflows and workflow_heads; reads all rows of deleted_workflows: one per deleted workflow.
 with
 due as materialized (
     select workspace, name, version
@@ -31,7 +31,7 @@ free as materialized (
                 and runs.is_test
                 and runs.version <= due.version
         )
-        -- A node of the release before may have made one active again.
+        -- A node of the previous release may have activated one again.
         and not exists (
             select
             from workflow_heads

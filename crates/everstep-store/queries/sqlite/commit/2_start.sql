@@ -1,4 +1,4 @@
--- Inserts a new run, unless its id or its idempotency key is taken.
+-- Inserts a new run, unless its id or its idempotency key exists.
 -- Served by the primary key of runs and runs_keyed (workspace, idempotency_scope, idempotency_key).
 insert into runs (
     id, owner, wake_at, ended_at, status, format, workspace, workflow, version, lane,

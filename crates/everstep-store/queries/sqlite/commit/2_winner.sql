@@ -1,4 +1,4 @@
--- The run that holds an idempotency key.
+-- The run that has an idempotency key.
 -- Served by runs_keyed (workspace, idempotency_scope, idempotency_key) where idempotency_key is not null.
 select id
 from runs

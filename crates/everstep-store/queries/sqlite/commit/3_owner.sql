@@ -1,4 +1,4 @@
--- A run's owner; no row when there is no run.
+-- A run's owner; no row if the run does not exist.
 -- Served by the primary key of runs.
 select owner
 from runs

@@ -1,4 +1,4 @@
--- The last entry of the item that holds an entry. An item's first entry names its proposal.
+-- The last entry of the item that contains an entry. An item's first entry names its proposal.
 -- Served by the primary key of runs and journal_by_seq (run_id, seq).
 select coalesce(
     (

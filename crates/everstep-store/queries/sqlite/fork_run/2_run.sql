@@ -1,4 +1,4 @@
--- Inserts a run like another, as it was before its first step: unowned, running and due.
+-- Inserts a copy of a run, as it was before its first step: unowned, running and due.
 -- Served by the primary key of runs.
 insert into runs (
     id, wake_at, status, format, workspace, workflow, version, lane,

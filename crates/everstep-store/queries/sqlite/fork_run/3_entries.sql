@@ -1,4 +1,4 @@
--- Copies the entries of a run up to one of them.
+-- Copies the entries of a run up to a seq.
 -- Served by journal_by_seq (run_id, seq).
 insert into journal (run_id, seq, writer, commit_id, at, kind, step, attempt, codec, payload)
 select :run, seq, writer, commit_id, at, kind, step, attempt, codec, payload

@@ -1,4 +1,4 @@
--- Gives the runs of one node back.
+-- Releases the runs of one node.
 -- Served by runs_owned (owner) where owner is not null.
 update runs
 set owner = null, wake_at = :now

@@ -1,4 +1,4 @@
--- Makes a version the one that new runs take, unless a later one is.
+-- Makes a version the one that new runs use, unless a later one is active.
 -- Served by the primary key of workflow_heads (workspace, name).
 insert into workflow_heads (workspace, name, version)
 values (:workspace, :name, :version)

@@ -1,5 +1,5 @@
 -- Counts the runs of each workflow in each status. Test runs are left out.
--- Reads all runs: it is rarely asked.
+-- Reads all runs: it is rarely executed.
 insert into workflow_counts (workspace, workflow, status, n)
 select workspace, workflow, status, count(*)
 from runs

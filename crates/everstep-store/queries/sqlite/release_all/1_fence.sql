@@ -1,4 +1,4 @@
--- Fences every node: the process that opens a data folder is alone in it.
+-- Fences every node: the process that opens a data folder is its only user.
 -- Reads the whole table: it has one row per node.
 update nodes
 set fenced = 1

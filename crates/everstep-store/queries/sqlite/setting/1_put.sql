@@ -1,4 +1,4 @@
--- Stores a setting that is not there yet.
+-- Stores a setting that does not exist yet.
 -- Served by the primary key of settings.
 insert into settings (name, value)
 values (:name, :value)

@@ -1,4 +1,4 @@
--- The runs whose rows are gone and of whose journals something is left.
--- Reads the whole table: it has a row per journal that a sweep stopped in, which is one at most.
+-- The deleted runs whose journals still have entries.
+-- Reads the whole table: it has a row per journal that a sweep deleted partly, at most one.
 select run_id
 from graves

@@ -1,4 +1,4 @@
--- Finds at most :limit ended runs whose retention is over.
+-- Finds at most :limit ended runs whose retention has passed.
 -- Served by runs_expiring (expires_at) where ended_at is not null.
 select id, workspace, workflow, status, is_test
 from runs

@@ -1,3 +1,3 @@
--- Remembers that something is left of the journal of a run whose row is gone.
+-- Records that the journal of a deleted run still has entries.
 insert into graves (run_id)
 values (:run)

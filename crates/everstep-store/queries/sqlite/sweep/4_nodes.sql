@@ -1,4 +1,4 @@
--- Deletes fenced nodes whose lease ended before :before and that own nothing.
+-- Deletes fenced nodes whose lease ended before :before and that own no runs.
 -- Reads the whole table: it has one row per node. Their runs by runs_owned (owner).
 delete from nodes
 where fenced = 1

@@ -1,5 +1,5 @@
 -- Deletes at most :limit rows of the audit with ids before :before.
--- Served by the primary key of audit (workspace, id), which is looked at once per workspace.
+-- Served by the primary key of audit (workspace, id), which is searched once per workspace.
 delete from audit
 where (workspace, id) in (
     select audit.workspace, audit.id

@@ -1,4 +1,4 @@
--- At most :limit deleted workflows whose versions may be free to go by now.
+-- At most :limit deleted workflows whose versions may be deleted now.
 -- Reads the whole table: it has a row per workflow that was deleted.
 select workspace, name, version
 from deleted_workflows

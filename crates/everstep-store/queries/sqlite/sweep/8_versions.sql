@@ -1,4 +1,4 @@
--- Deletes the versions of a workflow up to one of them.
+-- Deletes the versions of a workflow up to a number.
 -- Served by the primary key of workflows (workspace, name, version).
 delete from workflows
 where workspace = :workspace

@@ -1,4 +1,4 @@
--- Sets when a deleted workflow is looked at again; never, when its versions are gone.
+-- Sets when a deleted workflow is checked again; null if its versions are deleted.
 -- Served by the primary key of deleted_workflows (workspace, name).
 update deleted_workflows
 set look_at = :look_at

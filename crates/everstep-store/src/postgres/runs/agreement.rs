@@ -15,14 +15,15 @@ const STEPS: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/queries/p
 
 const SIDE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/queries/postgres/commit/side.sql"));
 
-/// A difference: these lines of a part of the longer statement are others in the shorter one.
+/// A difference: these lines of a part of the longer statement are replaced in the shorter one.
 struct Difference {
     part: &'static str,
     longer: &'static str,
     shorter: &'static str,
 }
 
-/// What `runs.sql` leaves out: unowned runs, answered inbox rows, items without rows, open waits and inbox inputs.
+/// The parts that `runs.sql` leaves out: unowned runs, answered inbox rows, items without rows, open waits and inbox
+/// inputs.
 const RUNS_DIFFERENCES: &[Difference] = &[
     Difference {
         part: "started",
@@ -89,7 +90,7 @@ const RUNS_DIFFERENCES: &[Difference] = &[
     },
 ];
 
-/// What `steps.sql` leaves out in addition: the rows of runs. The only gate is the head.
+/// The parts that `steps.sql` leaves out in addition: the rows of runs. The only gate is the head.
 const STEPS_DIFFERENCES: &[Difference] = &[
     Difference {
         part: "appended",
@@ -157,7 +158,11 @@ fn assert_agree(longer: &str, shorter: &str, differences: &[Difference], omitted
     }
     let mut order = names(longer);
     order.retain(|name| !omitted.contains(name));
-    assert_eq!(order, names(shorter), "the shorter statement has all parts but those it may omit, in the same order");
+    assert_eq!(
+        order,
+        names(shorter),
+        "the shorter statement has all parts except those it may omit, in the same order"
+    );
 }
 
 #[test]

@@ -149,7 +149,7 @@ impl<'a> Entries<'a> {
 }
 
 arrays! {
-    /// The rows of runs as their items leave them.
+    /// The rows of runs after their items.
     Projections {
         runs: "next_runs", Uuid;
         has_head: "next_has_head", bool;
@@ -178,7 +178,7 @@ impl<'a> Projections<'a> {
 }
 
 arrays! {
-    /// Items that are gated by their run's row and do not change it.
+    /// Items whose gate is the row of their run, and which do not change it.
     Bare {
         runs: "bare_runs", Uuid;
         is_unowned: "bare_is_unowned", bool;

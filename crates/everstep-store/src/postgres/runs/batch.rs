@@ -37,7 +37,7 @@ pub(super) struct Batch<'a> {
     needs: Needs,
 }
 
-/// Which statement can write an item. Each does everything that those before it do.
+/// Which statement can write an item. Each does everything that the earlier ones do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Needs {
     /// `commit/steps.sql`: entries of runs that the node owns.
@@ -50,8 +50,8 @@ enum Needs {
 }
 
 impl<'a> Batch<'a> {
-    /// Gathers the items at some indexes, in the order of their locks: starts by their unique key,
-    /// the others by run. So two batches never wait for each other.
+    /// Collects the items at some indexes, in the order of their locks: starts by their unique key, the others by run.
+    /// So two batches never deadlock.
     pub(super) fn gather(node: NodeId, items: &'a [Packed<'_>], indexes: impl Iterator<Item = usize>) -> Result<Self> {
         let mut batch = Self { node: node.uuid(), format: numbers::checked_integer(FORMAT)?, ..Self::default() };
         let mut indexes: Vec<_> = indexes.collect();
@@ -103,7 +103,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Adds the entries and the row of a run that exists.
+    /// Adds the entries and the row of an existing run.
     fn push_gated(&mut self, packed: &'a Packed<'_>, is_unowned: bool) -> Result<()> {
         let item = &*packed.item;
         if !item.entries.is_empty() {
@@ -197,7 +197,7 @@ fn needs(item: &Item) -> Needs {
     if is_start || item.projection.is_some() || !item.waits.is_empty() { Needs::Runs } else { Needs::Steps }
 }
 
-/// The position of an item in the order of locks. Starts with one key keep their order: the first wins.
+/// The position of an item in the order of locks. Starts with the same key keep their order: the first one succeeds.
 fn lock_order(item: &Item) -> (Uuid, Option<(String, String)>, Uuid) {
     let key = match &item.gate {
         Gate::Start(run) => run.key.clone(),

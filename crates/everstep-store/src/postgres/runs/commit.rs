@@ -17,12 +17,12 @@ use crate::postgres::partitions::Week;
 use crate::postgres::queries::{params, query};
 use crate::postgres::store::PostgresStore;
 
-/// How often a batch is sent again after a conflict with another transaction.
+/// The number of times that a batch is sent again after a conflict with another transaction.
 const RETRIES_MAX: usize = 20;
 
 impl PostgresStore {
-    /// Writes a batch. An item that clashes with a stored row after its head was written fails the whole statement;
-    /// the batch is then sent again without it. This is rare, and spares every other item a savepoint.
+    /// Writes a batch. An item that clashes with a stored row after its head was written fails the whole statement; the
+    /// batch is then sent again without it. This is rare, and saves every other item a savepoint.
     pub(super) async fn commit_items(&self, node: NodeId, items: &[Item]) -> Result<Vec<CommitOutcome>> {
         let packed: Vec<_> = items.iter().map(Packed::borrow).collect();
         let mut clashed = BTreeSet::new();
@@ -83,7 +83,7 @@ impl PostgresStore {
         Ok(outcomes.collect())
     }
 
-    /// Why items were refused, by their indexes.
+    /// Why items were rejected, by their indexes.
     async fn read_refusals(
         &self,
         node: NodeId,
@@ -123,7 +123,7 @@ impl PostgresStore {
     }
 }
 
-/// The item whose run the database names as the one that clashes. A single item is not named.
+/// The item whose run the database names as the clashing one. A single item is not named.
 fn find_clashing(failure: &StatementError, items: &[Item], clashed: &BTreeSet<usize>) -> Option<usize> {
     let mut left = (0..items.len()).filter(|index| !clashed.contains(index));
     if items.len() - clashed.len() == 1 {
@@ -134,7 +134,7 @@ fn find_clashing(failure: &StatementError, items: &[Item], clashed: &BTreeSet<us
     left.find(|index| key.starts_with(&items[*index].run.to_string()))
 }
 
-/// What happened to the inbox inputs of a batch, in their order there.
+/// The outcomes of the inbox inputs of a batch, in their order there.
 fn read_sent(
     items: &[Item],
     batch: &Batch<'_>,
@@ -152,7 +152,7 @@ fn read_sent(
     if sent.is_empty() {
         return Ok(sent);
     }
-    // The statement does not see the rows of the runs that start with it.
+    // The statement does not see the rows of the runs that it starts.
     let started: BTreeMap<RunId, &Item> = (0..items.len())
         .filter(|index| matches!(items[*index].gate, Gate::Start(_)) && is_applied(*index))
         .map(|index| (items[index].run, &items[index]))
@@ -168,7 +168,7 @@ fn read_sent(
     Ok(sent)
 }
 
-/// Why an item was refused, from its row of `refusals.sql`.
+/// Why an item was rejected, from its row of `refusals.sql`.
 fn refusal_from_row(node: NodeId, item: &Item, row: &Row) -> Result<CommitOutcome> {
     let winner: Option<Uuid> = columns::get(row, 0)?;
     let is_seq_taken: bool = columns::get(row, 1)?;
@@ -187,7 +187,7 @@ fn refusal_from_row(node: NodeId, item: &Item, row: &Row) -> Result<CommitOutcom
         Gate::Owned => exists && owner == Some(node.uuid()),
         Gate::Unowned => exists && owner.is_none(),
     };
-    // If its seq is free and the run has the expected owner, the step's attempt is journaled under another seq,
-    // or an inbox row that the item answers is missing.
+    // If its seq is free and the run has the expected owner, the step's attempt is journaled under another seq, or an
+    // inbox row that the item answers is missing.
     Ok(if is_open { CommitOutcome::Conflict } else { CommitOutcome::Lost })
 }

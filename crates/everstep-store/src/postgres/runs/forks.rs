@@ -14,7 +14,7 @@ use crate::postgres::partitions::Week;
 use crate::postgres::queries::{params, query};
 use crate::postgres::store::PostgresStore;
 
-/// How often a fork is sent again after a conflict with another transaction.
+/// The number of times that a fork is sent again after a conflict with another transaction.
 const RETRIES_MAX: usize = 20;
 
 impl PostgresStore {

@@ -22,8 +22,8 @@ const BATCH_RUNS: usize = 200;
 type PageKey = (i64, Uuid);
 
 impl PostgresStore {
-    /// Finds the last run that may be examined first. Up to there the database applies the conditions on columns;
-    /// runs whose documents must be examined are read in batches.
+    /// First finds the last run that may be examined. Up to there the database applies the conditions on columns; runs
+    /// whose documents must be examined are read in batches.
     pub(super) async fn read_page(
         &self,
         workspace: WorkspaceId,
@@ -41,7 +41,7 @@ impl PostgresStore {
             false => None,
         };
         let last = end.map_or((filter.end(), Uuid::nil()), |(time, run)| (time.micros(), run.uuid()));
-        // One more than asked for: it shows whether there is another page.
+        // One more than requested: it shows whether there is another page.
         let batch = if filter.examines_documents() { BATCH_RUNS } else { limit + 1 };
         let mut page = PageBuilder::new(limit);
         loop {
@@ -58,7 +58,7 @@ impl PostgresStore {
         }
     }
 
-    /// The position of the last run that may be examined, if there are so many.
+    /// The position of the last run that may be examined, if so many exist.
     async fn read_end(
         &self,
         workspace: WorkspaceId,
@@ -143,7 +143,7 @@ fn is_wanted(filter: &RunFilter, row: &Row) -> Result<bool> {
     Ok(filter.has_found(&columns::list(row, 12)?))
 }
 
-/// Whether PostgreSQL may read a name as an index of an array where the filter does not, or cannot take the name.
+/// Whether PostgreSQL would interpret a name as an index of an array where the filter does not, or rejects the name.
 fn is_odd(name: &str) -> bool {
     let begins_like_a_number = name.trim_start().starts_with(|c: char| c.is_ascii_digit() || c == '+' || c == '-');
     texts::has_nul(name)

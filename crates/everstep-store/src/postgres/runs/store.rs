@@ -23,7 +23,7 @@ use crate::{numbers, pack, texts};
 
 /// Begins a transaction whose reads see one snapshot.
 const BEGIN_SNAPSHOT: &str = "begin isolation level repeatable read read only";
-/// How long counting all runs may take.
+/// The time limit for counting all runs.
 const RECOUNT_TIMEOUT: Duration = Duration::from_secs(300);
 
 #[async_trait]

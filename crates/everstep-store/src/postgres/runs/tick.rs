@@ -1,4 +1,4 @@
-//! The tick: what a node asks of the database once a second.
+//! The tick: the periodic work of a node on the database, once a second.
 
 use std::time::Duration;
 

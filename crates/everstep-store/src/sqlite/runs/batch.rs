@@ -26,7 +26,7 @@ type Id = [u8; 16];
 /// Why a batch was rolled back.
 #[derive(Debug)]
 pub(super) enum Stop {
-    /// A row of the item at this index, written after its head, exists already.
+    /// A row of the item at this index, written after its head, already exists.
     Clash(usize),
     Error(Error),
 }
@@ -36,7 +36,7 @@ pub(super) struct Batch<'tx> {
     tx: &'tx Connection,
     database: &'tx Database,
     node: Id,
-    // The two statements that every step needs are looked up once per batch.
+    // The two statements that every step needs are prepared once per batch.
     head: CachedStatement<'tx>,
     entry: CachedStatement<'tx>,
     /// Ids of deleted runs whose journals are not deleted completely; read when the first run starts.
@@ -58,7 +58,7 @@ impl<'tx> Batch<'tx> {
         })
     }
 
-    /// Inserts the row of a new run. Returns the outcome if it was refused.
+    /// Inserts the row of a new run. Returns the outcome if it was rejected.
     pub(super) fn start(&self, item: &Item, run: &NewRun) -> Result<Option<CommitOutcome>, Stop> {
         if self.is_grave(item)? {
             return Ok(Some(CommitOutcome::Conflict));
@@ -108,7 +108,7 @@ impl<'tx> Batch<'tx> {
         Ok(Some(if is_ours { CommitOutcome::Duplicate } else { CommitOutcome::Conflict }))
     }
 
-    /// Whether a deleted run with this id still has entries. The ids are read once per batch: there is rarely one.
+    /// Whether a deleted run with this id still has entries. The ids are read once per batch: such runs are rare.
     fn is_grave(&self, item: &Item) -> Result<bool, Stop> {
         if self.graves.get().is_none() {
             let _ = self.graves.set(sweep::graves(self.tx)?);
@@ -116,7 +116,7 @@ impl<'tx> Batch<'tx> {
         Ok(self.graves.get().is_some_and(|graves| graves.contains(&id(item))))
     }
 
-    /// Writes an item whose run exists or has just started: its head, and the rest if the head was not refused.
+    /// Writes an item whose run exists or has just started: its head, and the rest if the head was not rejected.
     pub(super) fn write(&mut self, packed: &Packed<'_>) -> Result<CommitOutcome, Stop> {
         if let Some(refusal) = self.gate(packed)? {
             if planted::is_planted(Bug::ItemWithoutHeadGate) {
@@ -127,7 +127,7 @@ impl<'tx> Batch<'tx> {
         self.write_rest(packed)
     }
 
-    /// Writes the row that decides whether an item is written. Returns the outcome if it was refused.
+    /// Writes the row that decides whether an item is written. Returns the outcome if it was rejected.
     fn gate(&mut self, packed: &Packed<'_>) -> Result<Option<CommitOutcome>, Stop> {
         let item = &*packed.item;
         let expected = match item.gate {
@@ -162,7 +162,7 @@ impl<'tx> Batch<'tx> {
         Ok(Some(refusal))
     }
 
-    /// Writes everything but the head.
+    /// Writes everything except the head.
     fn write_rest(&mut self, packed: &Packed<'_>) -> Result<CommitOutcome, Stop> {
         let item = &*packed.item;
         for index in 1..item.entries.len() {
@@ -182,7 +182,7 @@ impl<'tx> Batch<'tx> {
         self.write_rows(item)
     }
 
-    /// The planted bug: the rest of an item is written although its head was refused, whichever node owns the run.
+    /// The planted bug: the rest of an item is written although its head was rejected, whichever node owns the run.
     #[cold]
     fn write_without_head(&mut self, packed: &Packed<'_>) -> Result<CommitOutcome, Stop> {
         let item = &*packed.item;
@@ -314,7 +314,7 @@ impl<'tx> Batch<'tx> {
         })
     }
 
-    /// A run's owner; `None` if there is no run.
+    /// A run's owner; `None` if the run does not exist.
     fn owner(&self, item: &Item) -> Result<Option<Option<Id>>, Stop> {
         let mut statement = self.tx.prepare_cached(query!("commit/3_owner"))?;
         Ok(statement.query_row(named_params! { ":run": id(item) }, |row| row.get(0)).optional()?)
@@ -367,7 +367,7 @@ fn error_json(projection: &Projection) -> Option<String> {
 }
 
 impl Stop {
-    /// The same, for the item at `index`.
+    /// The same error, for the item at `index`.
     pub(super) fn at_index(self, index: usize) -> Self {
         match self {
             Self::Clash(_) => Self::Clash(index),

@@ -17,10 +17,10 @@ impl Database {
         self.commit_packed(node, &packed)
     }
 
-    /// Writes a batch. If an item clashes with a stored row after its head was written, the whole transaction is
-    /// rolled back, and the batch is written again without that item.
+    /// Writes a batch. If an item clashes with a stored row after its head was written, the whole transaction is rolled
+    /// back, and the batch is written again without that item.
     ///
-    /// This is rare, and spares every other item a savepoint.
+    /// This is rare, and saves every other item a savepoint.
     pub(super) fn commit_packed(&mut self, node: NodeId, items: &[Packed<'_>]) -> Result<Vec<CommitOutcome>> {
         items.iter().try_for_each(|packed| texts::check_item(&packed.item))?;
         let mut clashed = vec![false; items.len()];
@@ -35,7 +35,7 @@ impl Database {
 
     /// 1. If the node is not a member, nothing is written.
     /// 2. The rows of new runs are inserted.
-    /// 3. Each item's head is written, or the item is refused.
+    /// 3. Each item's head is written, or the item is rejected.
     /// 4. The rest of an item follows its head.
     fn write_all(
         &self,

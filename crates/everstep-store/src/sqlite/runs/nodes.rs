@@ -57,14 +57,14 @@ impl Database {
 
     /// Fences every node and makes all their runs claimable at `now`. Returns the number of runs.
     ///
-    /// For a process that has just opened the database and is alone in it: no owner of a run is alive.
+    /// For a process that has just opened the database and is its only user: no owner of a run is alive.
     pub fn release_all(&mut self, now: Timestamp) -> Result<usize> {
         let tx = self.begin()?;
         let fenced = tx.prepare_cached(query!("release_all/1_fence"))?.execute([])?;
         let released =
             tx.prepare_cached(query!("release_all/2_release"))?.execute(named_params! { ":now": now.micros() })?;
         tx.commit()?;
-        // A node that shut down in order is fenced already. Any other node has not added all its counts.
+        // A node that shut down in order is already fenced. Any other node has not added all its counts.
         if fenced > 0 {
             self.recount()?;
         }
@@ -79,7 +79,7 @@ pub(super) fn read_nodes(connection: &Connection, clock: Timestamp) -> Result<Ve
     Ok(nodes.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Extends a lease. Returns false when the node is fenced or unknown.
+/// Extends a lease. Returns false if the node is fenced or unknown.
 pub(super) fn renew(connection: &Connection, node: NodeId, lease_until: Timestamp) -> Result<bool> {
     let mut statement = connection.prepare_cached(query!("tick/1_renew"))?;
     let renewed = statement.execute(named_params! {

@@ -111,7 +111,7 @@ pub(super) fn claim(tx: &Connection, node: NodeId, lane: &str, now: Timestamp, l
             |row| Ok((columns::time(row, 1)?, RunId::from_uuid(columns::uuid(row, 0)?))),
         )?
         .collect::<rusqlite::Result<_>>()?;
-    // An update returns its rows in no useful order.
+    // An update returns its rows in no defined order.
     claimed.sort_unstable();
     Ok(claimed.into_iter().map(|(_, run)| run).collect())
 }

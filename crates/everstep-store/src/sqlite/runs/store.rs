@@ -1,6 +1,6 @@
-//! The port: chooses between the thread that writes and those that read.
+//! The port: selects the thread that writes or one of those that read.
 //!
-//! The simulator calls [`Database`] directly, so the verbs are synchronous methods of it, in the files beside this one.
+//! The simulator calls [`Database`] directly, so the verbs are its synchronous methods, in the files beside this one.
 
 use std::time::Duration;
 

@@ -14,9 +14,9 @@ use crate::sqlite::database::Database;
 use crate::sqlite::queries::query;
 use crate::{access, numbers};
 
-/// How long fenced nodes are kept after the end of their lease.
+/// The retention of fenced nodes after the end of their lease.
 const FENCED_NODE_RETENTION: Duration = Duration::from_secs(86_400);
-/// How many entries one transaction deletes at most, so that commits do not wait long for it.
+/// The maximum number of entries that one transaction deletes, so that commits do not wait long for it.
 const ENTRIES_PER_TRANSACTION_MAX: usize = 20_000;
 /// Frees at most 1,024 pages of the file: 8 MiB.
 const VACUUM: &str = "pragma incremental_vacuum(1024)";
@@ -24,7 +24,7 @@ const VACUUM: &str = "pragma incremental_vacuum(1024)";
 /// The result of one transaction of a sweep.
 pub struct SweepResult {
     pub runs: usize,
-    /// Whether it stopped within a journal. Its run is deleted already; the next sweep deletes the rest of it.
+    /// Whether it stopped within a journal. Its run is already deleted; the next sweep deletes the rest of it.
     pub is_cut: bool,
 }
 
@@ -69,7 +69,7 @@ impl Database {
     }
 }
 
-/// A run whose retention is over.
+/// A run whose retention has passed.
 struct Expired {
     run: [u8; 16],
     workspace: [u8; 16],
@@ -112,7 +112,8 @@ impl Expired {
     }
 }
 
-/// Deletes the rest of journals that a sweep stopped in. Returns how many entries may still be deleted.
+/// Deletes the rest of journals that a sweep deleted only partly. Returns the number of entries that may still be
+/// deleted.
 fn sweep_graves(tx: &Connection) -> Result<usize> {
     let mut room = ENTRIES_PER_TRANSACTION_MAX;
     for run in graves(tx)? {

@@ -1,4 +1,4 @@
-//! The tick: what a node asks of the database once a second.
+//! The tick: the periodic work of a node on the database, once a second.
 
 use std::time::Duration;
 
@@ -18,7 +18,8 @@ impl Database {
         if !nodes::renew(&tx, node, clock.plus(lease))? {
             return Err(Error::Fenced(node));
         }
-        // All parts see the database as it was when the tick began: the next tick claims the runs that this one releases.
+        // All parts see the database as it was when the tick began: the next tick claims the runs that this one
+        // releases.
         let arrivals = reads::read_inbox(&tx, node, None, request.inbox)?;
         let mut claimed = Vec::new();
         for (lane, room) in &request.lanes {

@@ -1,4 +1,4 @@
-//! The audit: who did what, newest first.
+//! The audit: actions and their actors, newest first.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::contract::fixtures::*;
 
 const DAY: i64 = 86_400;
 
-/// Something done at a time, with an id of that time.
+/// An action at a time, with an id of that time.
 fn done(seconds: i64, actor: &str, action: &str) -> AuditRow {
     AuditRow {
         id: RunId::new(at(seconds), new_run().uuid().as_u128()).uuid(),
@@ -78,7 +78,7 @@ pub async fn the_audit_is_filtered(store: Arc<dyn AccessStore>) {
 pub async fn a_row_that_is_sent_again_is_there_once(store: Arc<dyn AccessStore>) {
     let (first, second) = (done(1, "key:1", "start"), done(2, "key:1", "start"));
     store.add_audit(std::slice::from_ref(&first)).await.unwrap();
-    let changed = AuditRow { actor: "somebody else".to_owned(), ..first.clone() };
+    let changed = AuditRow { actor: "another actor".to_owned(), ..first.clone() };
     store.add_audit(&[changed, second.clone()]).await.unwrap();
     assert_eq!(list(&*store, AuditFilter::default()).await, [second, first]);
 }

@@ -6,7 +6,7 @@ use everstep_store::{AccessStore, Error, KeyRow};
 
 use crate::contract::fixtures::*;
 
-/// A key whose hash is made of one byte.
+/// A key whose hash consists of one byte.
 fn key(byte: u8) -> KeyRow {
     KeyRow {
         id: new_run().uuid(),
@@ -103,12 +103,12 @@ pub async fn a_revoked_key_is_not_found_but_listed(store: Arc<dyn AccessStore>) 
     let (workspace, id) = (revoked.workspace, revoked.id);
     let expected = KeyRow { revoked_at: Some(at(100)), ..revoked };
     assert_eq!(store.revoke_key(workspace, id, at(100)).await.unwrap(), Some(expected.clone()));
-    // Twice is as good as once, and the first time is kept.
+    // A second revocation changes nothing: the first time is kept.
     assert_eq!(store.revoke_key(workspace, id, at(200)).await.unwrap(), Some(expected.clone()));
     assert_eq!(store.find_key(&[1; 32]).await.unwrap(), None);
     assert_eq!(store.list_keys(workspace).await.unwrap(), [expected]);
     assert_eq!(store.find_key(&[2; 32]).await.unwrap(), Some(kept));
-    // A hash that was revoked is not free again, and the first key was added.
+    // The hash of a revoked key cannot be used again, and the first key was added.
     assert!(matches!(store.add_key(&key(1)).await, Err(Error::Refused(_))));
     assert!(!store.add_first_key(&key(3)).await.unwrap());
 }

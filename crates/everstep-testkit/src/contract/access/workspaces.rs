@@ -1,4 +1,4 @@
-//! Workspaces: tenants with a name each.
+//! Workspaces: tenants, each with a name.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub async fn workspaces_are_listed_by_name(store: Arc<dyn AccessStore>) {
     for row in [&one, &two, &three] {
         assert!(store.add_workspace(row).await.unwrap());
     }
-    // By their bytes, whatever the language of the database.
+    // By their bytes, independent of the locale of the database.
     assert_eq!(names(&*store).await, ["Zebra", "default", "zoo", "ähre"]);
     assert_eq!(store.workspaces().await.unwrap()[2], one);
 }

@@ -37,7 +37,7 @@ pub async fn a_resource_is_replaced_and_keeps_its_beginning(store: Arc<dyn Resou
     assert!(!store.put_resource(&second).await.unwrap());
     let expected = ResourceRow { created_at: at(1), ..second };
     assert_eq!(store.resource(HERE, ResourceKind::Query, "orders").await.unwrap(), Some(expected));
-    // The same name of another kind or workspace is another resource.
+    // The same name with another kind or workspace is another resource.
     assert!(store.put_resource(&resource(ResourceKind::Source, "orders")).await.unwrap());
     assert!(store.put_resource(&ResourceRow { workspace: new_workspace(), ..first }).await.unwrap());
 }

@@ -1,4 +1,4 @@
-//! Claims: the only way to own a run that exists.
+//! Claims: the only way to own an existing run.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub async fn a_node_finds_the_runs_that_it_owns(store: Arc<dyn RunStore>) {
     apply(&*store, node, &park(parked, at(60))).await;
     apply(&*store, node, &end(ended, 2, at(1))).await;
     assert_eq!(store.owned_runs(node).await.unwrap(), [started]);
-    // A claim whose answer was lost is found here.
+    // A claim whose reply was lost is found here.
     store.claim_runs(node, "", at(60), 10).await.unwrap();
     assert_eq!(store.owned_runs(node).await.unwrap(), [started, parked]);
     assert_eq!(store.owned_runs(new_node()).await.unwrap(), []);

@@ -1,4 +1,4 @@
-//! Items: all or nothing, gated by their heads, and answered the same when they are sent again.
+//! Items: all or nothing, gated by their heads, with the same outcome when they are sent again.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub async fn a_refused_head_writes_nothing_of_its_item((store, tables): (Arc<dyn
     let news = apply(&*store, node, &sending).await;
     let before = load(&*store, run).await;
 
-    // Everything that an item can write; refused as lost for another node, as a conflict for the owner.
+    // Everything that an item can write; rejected as lost for another node, as a conflict for the owner.
     let full = |seq| Item {
         projection: Some(ended(Status::Completed, at(9))),
         waits: vec![WaitChange::Open(wait("s1", "paid"))],
@@ -42,7 +42,7 @@ pub async fn a_clash_behind_the_head_writes_nothing_of_its_item(store: Arc<dyn R
     apply(&*store, node, &step(run, 2)).await;
     let before = load(&*store, run).await;
 
-    // Its head's seq is free, but the attempt that follows it was dispatched before.
+    // The seq of its head is free, but the attempt that follows was dispatched before.
     let mut clashing = step(run, 4);
     clashing.entries[1].row.step = Some("s4".into());
     let outcomes = store.commit(node, &[step(neighbour, 2), clashing]).await.unwrap();
@@ -115,7 +115,7 @@ pub async fn an_attempt_is_journaled_once_per_kind(store: Arc<dyn RunStore>) {
     for kind in once {
         assert_eq!(commit(&*store, node, &journal(5, kind)).await, CommitOutcome::Conflict);
     }
-    // Another attempt is another matter, and so is a kind that may come again.
+    // Another attempt is allowed, and so is a kind that may be repeated.
     let mut again = journal(5, Kind::StepDispatched);
     again.entries[0].row.attempt = 2;
     apply(&*store, node, &again).await;
@@ -259,7 +259,7 @@ pub async fn an_item_without_a_projection_leaves_the_row_alone(store: Arc<dyn Ru
     let run = owned_run(&*store, node).await;
     let before = row(&*store, run).await;
     apply(&*store, node, &step(run, 2)).await;
-    // All but its last seq, which is its journal's.
+    // All columns except the last seq, which is that of its journal.
     assert_eq!(row(&*store, run).await, RunRow { seq: 3, ..before });
 }
 

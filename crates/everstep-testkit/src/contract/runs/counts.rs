@@ -34,7 +34,7 @@ pub async fn a_recount_replaces_the_numbers(store: Arc<dyn RunStore>) {
     }
     // Test runs are not counted.
     apply(&*store, node, &start_with(new_run(), Some(node), NewRun { is_test: true, ..new() })).await;
-    // What was counted wrongly is forgotten.
+    // Wrong counts are replaced.
     store.add_counts(HERE, vec![count("orders", Status::Running, 99), count("gone", Status::Failed, 1)]).await.unwrap();
     let expected = [
         count("invoices", Status::Running, 2),

@@ -1,4 +1,4 @@
-//! Lists of runs by what they have in common.
+//! Lists of runs by their common properties.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ async fn started_with(store: &dyn RunStore, input: Value) -> RunId {
     started(store, node, NewRun { input: Payload::from(input), ..new() }).await
 }
 
-/// All that a filter finds, oldest first.
+/// All runs that a filter finds, oldest first.
 async fn list(store: &dyn RunStore, filter: RunFilter) -> Vec<RunId> {
     let page = store.list_runs(HERE, filter, None, 100).await.unwrap();
     assert_eq!(page.next, None);
@@ -95,7 +95,7 @@ pub async fn runs_are_found_by_what_their_input_holds(store: Arc<dyn RunStore>) 
     assert_eq!(list(&*store, input(&["order", "lines", "1", "sku"], "b")).await, [number]);
     assert_eq!(list(&*store, input(&["order", "lines", "-1", "sku"], "b")).await, []);
     assert_eq!(list(&*store, input(&["order", "missing"], "null")).await, []);
-    // All of several must hold.
+    // All of several conditions must hold.
     let both = |sku: &str| RunFilter {
         input: vec![id("42").input.remove(0), input(&["order", "lines", "0", "sku"], sku).input.remove(0)],
         ..RunFilter::default()
@@ -121,7 +121,7 @@ pub async fn inputs_of_any_script_are_found(store: Arc<dyn RunStore>) {
 pub async fn inputs_are_found_however_they_are_written(store: Arc<dyn RunStore>) {
     let node = member(&*store).await;
     let mut runs = vec![];
-    // The last ones are texts that no other program may be able to read.
+    // The last ones are texts that other programs may be unable to read.
     for text in [
         r#"{"k":"é","n":10}"#,
         r#"{ "k" : "\u00e9", "n" : 1e1 }"#,
@@ -132,7 +132,7 @@ pub async fn inputs_are_found_however_they_are_written(store: Arc<dyn RunStore>)
         let input = Payload::from_json(text).unwrap();
         runs.push(started(&*store, node, NewRun { input, ..new() }).await);
     }
-    // Half a letter cannot be read at all, so that nothing is found in it.
+    // Half a surrogate pair cannot be read at all, so nothing is found in it.
     let readable = &runs[..4];
     assert_eq!(list(&*store, input(&["k"], "é")).await, readable);
     assert_eq!(list(&*store, input(&["n"], "10")).await, readable);
@@ -186,7 +186,7 @@ pub async fn a_page_looks_at_ten_thousand_runs(store: Arc<dyn RunStore>) {
     let node = member(&*store).await;
     let parent = new_run();
     let mut items = vec![];
-    // The two oldest are what is looked for.
+    // The two oldest are the expected ones.
     for n in 0..EXAMINED_RUNS_MAX + 2 {
         let status = if n < 2 { Status::Running } else { Status::Waiting };
         let new = NewRun {
@@ -218,11 +218,11 @@ pub async fn a_page_looks_at_ten_thousand_runs(store: Arc<dyn RunStore>) {
         let runs: Vec<_> = page.runs.iter().map(|run| run.id).collect();
         assert_eq!((runs, page.next), (vec![second, first], None));
     }
-    // A page that is full before is not longer for that.
+    // A page that is full earlier is not longer because of it.
     let page = store.list_runs(HERE, input(&["n"], "9999"), None, 1).await.unwrap();
     assert_eq!(page.runs[0].id, items[9_999].run);
     assert_eq!(page.next, Some((at(2), items[2].run)));
-    // Nor is one that leaves nothing out longer than what may be looked at.
+    // A filter without conditions does not exceed the number of examined runs either.
     let page = store.list_runs(HERE, RunFilter::default(), None, usize::MAX).await.unwrap();
     assert_eq!((page.runs.len(), page.next), (10_000, Some((at(2), items[2].run))));
 }

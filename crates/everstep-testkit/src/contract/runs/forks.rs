@@ -1,4 +1,4 @@
-//! Forks: runs that begin as another did. And test runs, which may go early.
+//! Forks: runs with the beginning of another run. And test runs, which may be deleted early.
 
 use std::sync::Arc;
 
@@ -68,7 +68,7 @@ pub async fn a_fork_begins_as_its_source_did((store, tables): (Arc<dyn RunStore>
     assert_eq!(store.get_run(HERE, fork).await.unwrap(), Some(expected));
     // It opens no waits: its owner does.
     assert_eq!(tables.waits_for(HERE, "paid", 10).await, []);
-    // The source is as it was.
+    // The source is unchanged.
     assert_eq!(load(&*store, source).await, before);
     assert_eq!(store.journal(source, 0, 100).await.unwrap(), journal);
     assert_eq!(tables.run_with_key(HERE, "orders", "7").await, Some(source));
@@ -96,7 +96,7 @@ pub async fn only_what_is_there_is_forked(store: Arc<dyn RunStore>) {
     assert_eq!(store.fork_run(new_workspace(), source, 1, fork, at(100), SideWrites::default()).await.unwrap(), None);
     assert_eq!(store.fork_run(HERE, new_run(), 1, fork, at(100), SideWrites::default()).await.unwrap(), None);
     assert_eq!(store.load_run(fork).await.unwrap(), None);
-    // Nor is an id used twice.
+    // No id is used twice.
     let taken = store.fork_run(HERE, source, 1, source, at(100), SideWrites::default()).await;
     assert!(matches!(taken, Err(Error::Refused(_))), "{taken:?}");
     assert_eq!(seqs(&*store, source).await, [1, 2, 3, 4, 5, 6]);
@@ -109,7 +109,7 @@ pub async fn a_fork_is_claimed_and_goes_on_by_itself(store: Arc<dyn RunStore>) {
     let node = member(&*store).await;
     assert_eq!(store.claim_runs(node, "worker", at(99), 10).await.unwrap(), []);
     assert_eq!(store.claim_runs(node, "worker", at(100), 10).await.unwrap(), [fork]);
-    // Its attempts are unique like those of any run.
+    // Its attempts are unique, as those of every run.
     let again = Item { entries: vec![entry(4, Kind::StepCompleted, Some("s2"))], ..step(fork, 4) };
     assert_eq!(commit(&*store, node, &again).await, CommitOutcome::Conflict);
     apply(&*store, node, &step(fork, 4)).await;
@@ -144,7 +144,7 @@ pub async fn an_ended_test_run_is_deleted_whole(store: Arc<dyn RunStore>) {
     };
     apply(&*store, node, &item).await;
     store.put_snapshot(run, Snapshot { seq: 3, format: 1, state: b"state".to_vec() }).await.unwrap();
-    assert!(!store.delete_test_run(HERE, run).await.unwrap(), "it goes on");
+    assert!(!store.delete_test_run(HERE, run).await.unwrap(), "it continues");
     apply(&*store, node, &end(run, 4, at(1))).await;
     assert!(!store.delete_test_run(new_workspace(), run).await.unwrap());
     assert_eq!(seqs(&*store, run).await, [1, 2, 3, 4]);
@@ -154,7 +154,7 @@ pub async fn an_ended_test_run_is_deleted_whole(store: Arc<dyn RunStore>) {
     assert_eq!(store.journal(run, 0, 10).await.unwrap(), []);
     assert_eq!(store.arrivals(run).await.unwrap(), []);
     assert!(!store.delete_test_run(HERE, run).await.unwrap());
-    // Nothing is left: the very same run could be there again.
+    // No row is left: the same run could be inserted again.
     apply(&*store, node, &start_with(run, Some(node), test())).await;
     assert_eq!(load(&*store, run).await.snapshot, None);
     assert_eq!(seqs(&*store, run).await, [1]);

@@ -1,4 +1,4 @@
-//! The inbox: rows are written by the sender's item, read by a node that may answer, and deleted by its answer.
+//! The inbox: the sender's item writes rows, a node that may answer reads them, and its answer deletes them.
 
 use std::sync::Arc;
 
@@ -7,14 +7,14 @@ use everstep_store::{CommitOutcome, Gate, InboxId, Item, RunStore};
 
 use crate::contract::fixtures::*;
 
-/// Sends texts to runs in one item of a run of their own. Returns the ids of those that were not dropped.
+/// Sends texts to runs in one item of a separate run. Returns the ids of those that were not dropped.
 async fn send(store: &dyn RunStore, node: NodeId, texts: &[(RunId, &str)]) -> Vec<InboxId> {
     let sender = new_run();
     let inbox_inputs = texts.iter().map(|(to, text)| inbox_input(*to, text)).collect();
     apply(store, node, &Item { inbox_inputs, ..start(sender, Some(node)) }).await
 }
 
-/// The texts that a node sees in the inbox.
+/// The texts that a node reads from the inbox.
 async fn seen(store: &dyn RunStore, node: NodeId) -> Vec<String> {
     let arrivals = store.inbox(node, None, 100).await.unwrap();
     arrivals.into_iter().map(|arrival| String::from_utf8(arrival.input).unwrap()).collect()
@@ -40,7 +40,7 @@ pub async fn inbox_inputs_of_ended_runs_are_dropped(store: Arc<dyn RunStore>) {
     apply(&*store, node, &end(ended, 2, at(1))).await;
     let inbox_inputs = vec![inbox_input(ended, "late"), inbox_input(live, "news")];
     let sent = commit(&*store, node, &Item { inbox_inputs, ..start(new_run(), Some(node)) }).await;
-    let CommitOutcome::Applied(sent) = sent else { panic!("{sent:?} instead of applied") };
+    let CommitOutcome::Applied(sent) = sent else { panic!("the outcome is {sent:?} instead of applied") };
     assert_eq!(sent[0].id, None);
     assert!(sent[1].id.is_some());
     assert_eq!(inbox_of(&*store, live).await, ["news"]);
@@ -61,7 +61,7 @@ pub async fn an_inbox_input_waits_for_a_run_that_is_yet_to_start(store: Arc<dyn 
     );
     assert_eq!(arrivals[0].input, b"early");
 
-    // The item that starts it answers what it has found.
+    // The item that starts the run answers the rows that it has found.
     apply(&*store, node, &Item { taken: vec![sent[0]], ..start(run, Some(node)) }).await;
     assert_eq!(inbox_of(&*store, run).await, ["again"]);
     assert_eq!(seen(&*store, node).await, ["again"]);
@@ -71,11 +71,11 @@ pub async fn an_inbox_input_waits_for_a_run_that_is_yet_to_start(store: Arc<dyn 
 pub async fn a_sent_inbox_input_names_the_owner_of_its_run(store: Arc<dyn RunStore>) {
     let (node, other) = (member(&*store).await, member(&*store).await);
     let (mine, theirs) = (owned_run(&*store, node).await, owned_run(&*store, other).await);
-    let (nobodys, ended) = (unowned_run(&*store, node).await, owned_run(&*store, node).await);
+    let (unowned, ended) = (unowned_run(&*store, node).await, owned_run(&*store, node).await);
     apply(&*store, node, &end(ended, 2, at(1))).await;
-    let inbox_inputs = [mine, theirs, nobodys, ended, new_run()].map(|to| inbox_input(to, "news")).to_vec();
+    let inbox_inputs = [mine, theirs, unowned, ended, new_run()].map(|to| inbox_input(to, "news")).to_vec();
     let sent = commit(&*store, node, &Item { inbox_inputs, ..start(new_run(), Some(node)) }).await;
-    let CommitOutcome::Applied(sent) = sent else { panic!("{sent:?} instead of applied") };
+    let CommitOutcome::Applied(sent) = sent else { panic!("the outcome is {sent:?} instead of applied") };
     let owners: Vec<_> = sent.iter().map(|sent| sent.owner).collect();
     assert_eq!(owners, [Some(node), Some(other), None, None, None]);
     let dropped: Vec<_> = sent.iter().map(|sent| sent.id.is_none()).collect();
@@ -92,12 +92,12 @@ pub async fn an_inbox_input_reaches_a_run_that_starts_in_the_same_batch(store: A
 
 pub async fn a_node_sees_the_inbox_of_its_own_and_of_unowned_runs(store: Arc<dyn RunStore>) {
     let (node, other) = (member(&*store).await, member(&*store).await);
-    let (mine, nobodys) = (owned_run(&*store, node).await, unowned_run(&*store, node).await);
+    let (mine, unowned) = (owned_run(&*store, node).await, unowned_run(&*store, node).await);
     let (theirs, ended) = (owned_run(&*store, other).await, owned_run(&*store, node).await);
-    send(&*store, node, &[(mine, "mine"), (nobodys, "nobody's"), (theirs, "theirs"), (ended, "too late")]).await;
+    send(&*store, node, &[(mine, "mine"), (unowned, "unowned"), (theirs, "theirs"), (ended, "too late")]).await;
     apply(&*store, node, &end(ended, 2, at(1))).await;
-    assert_eq!(seen(&*store, node).await, ["mine", "nobody's"]);
-    assert_eq!(seen(&*store, other).await, ["nobody's", "theirs"]);
+    assert_eq!(seen(&*store, node).await, ["mine", "unowned"]);
+    assert_eq!(seen(&*store, other).await, ["unowned", "theirs"]);
 }
 
 pub async fn the_inbox_is_read_on_from_the_last_row(store: Arc<dyn RunStore>) {
@@ -126,7 +126,7 @@ pub async fn taken_rows_are_deleted_with_their_item(store: Arc<dyn RunStore>) {
     let sent = send(&*store, node, &[(run, "a"), (run, "b")]).await;
     apply(&*store, node, &Item { taken: vec![sent[0]], ..step(run, 2) }).await;
     assert_eq!(inbox_of(&*store, run).await, ["b"]);
-    // Also by an item that decides nothing.
+    // Also by an item without entries.
     apply(&*store, node, &Item { taken: vec![sent[1]], ..item(run, Gate::Owned) }).await;
     assert_eq!(inbox_of(&*store, run).await, Vec::<String>::new());
 }

@@ -45,17 +45,17 @@ pub async fn an_expired_lease_still_commits_until_it_is_fenced(store: Arc<dyn Ru
 
 pub async fn only_a_lease_that_is_over_and_was_not_renewed_is_fenced(store: Arc<dyn RunStore>) {
     let node = member(&*store).await;
-    // Not over.
+    // Not expired.
     let lease_until = lease_of(&*store, node).await;
     assert!(!store.fence(node, lease_until).await.unwrap());
-    // Over, but renewed since it was seen.
+    // Expired, but renewed since it was observed.
     renew(&*store, node, Duration::ZERO).await;
     let seen = lease_of(&*store, node).await;
     while lease_of(&*store, node).await == seen {
         renew(&*store, node, Duration::ZERO).await;
     }
     assert!(!store.fence(node, seen).await.unwrap());
-    // Over, and as it was seen.
+    // Expired, and as it was observed.
     let seen = lease_of(&*store, node).await;
     assert!(!store.fence(new_node(), seen).await.unwrap());
     assert!(store.fence(node, seen).await.unwrap());
@@ -134,7 +134,7 @@ pub async fn a_fenced_node_s_item_in_flight_is_seen_by_the_claimer_or_refused(st
         if round % 2 == 0 {
             tokio::task::yield_now().await;
         }
-        // What is in flight may keep a fence away. It is soon over.
+        // A commit in flight may delay a fence. It ends soon.
         while !store.fence(node, seen).await.unwrap() {}
         assert_eq!(release_runs(&*store, at(0), 10).await, 1);
         assert_eq!(store.claim_runs(claimer, "", at(0), 10).await.unwrap(), [run]);
@@ -144,7 +144,7 @@ pub async fn a_fenced_node_s_item_in_flight_is_seen_by_the_claimer_or_refused(st
             Err(Error::Fenced(fenced)) => assert_eq!((fenced, entries), (node, 1)),
             Err(error) => panic!("{error}"),
         }
-        // Whatever was seen is true for good: the claimer goes on right behind it.
+        // A row that was visible stays visible: the claimer continues directly after it.
         let next = step(run, entries as u64 + 1);
         assert_eq!(commit(&*store, claimer, &next).await, CommitOutcome::Applied(vec![]));
     }

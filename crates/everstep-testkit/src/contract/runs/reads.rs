@@ -21,7 +21,7 @@ pub async fn entries_come_back_as_they_were_written(store: Arc<dyn RunStore>) {
             seq: entry.seq,
             at: entry.at,
             writer: node,
-            // The first entry of an item names its proposal.
+            // The first entry of an item contains its proposal.
             commit: (entry.seq == 2).then_some(item.commit),
             row: entry.row.clone(),
         })
@@ -158,8 +158,8 @@ pub async fn snapshots_never_go_back(store: Arc<dyn RunStore>) {
         store.put_snapshot(run, put).await.unwrap();
         assert_eq!(load(&*store, run).await.snapshot, Some(kept));
     }
-    // A run that is gone has none.
-    store.put_snapshot(new_run(), snapshot(1, "nobody")).await.unwrap();
+    // A deleted run has none.
+    store.put_snapshot(new_run(), snapshot(1, "of no run")).await.unwrap();
 }
 
 /// Starts a run created at a time.
@@ -189,7 +189,7 @@ pub async fn pages_of_runs_are_stable_while_runs_are_added(store: Arc<dyn RunSto
         let page = store.list_runs(HERE, RunFilter::default(), after, 2).await.unwrap();
         assert!(page.runs.len() <= 2);
         seen.extend(page.runs.iter().map(|run| run.id));
-        // What is newer than the page moves nothing behind it.
+        // Runs that are newer than the page do not shift later pages.
         created(&*store, 9, "orders").await;
         let Some(next) = page.next else { break };
         after = Some(next);

@@ -1,4 +1,4 @@
-//! The sweep: what is past its time goes, with all that belongs to it.
+//! The sweep: expired rows are deleted, with all their dependent rows.
 
 use std::sync::Arc;
 
@@ -75,7 +75,7 @@ pub async fn a_swept_run_leaves_nothing_behind((store, tables): (Arc<dyn RunStor
     assert_eq!(tables.run_with_key(HERE, "orders", "7").await, None);
     assert_eq!(tables.waits_for(HERE, "paid", 10).await, []);
     assert_eq!(store.arrivals(run).await.unwrap(), []);
-    // Its key is free again.
+    // Its key can be used again.
     assert_eq!(commit(&*store, node, &start_with(new_run(), Some(node), NewRun { key, ..new() })).await, applied());
 }
 

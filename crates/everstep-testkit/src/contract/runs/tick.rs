@@ -1,4 +1,4 @@
-//! The tick: all that a node asks of the database once a second.
+//! The tick: the periodic work of a node on the database, once a second.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ async fn tick(store: &dyn RunStore, node: NodeId, now: Timestamp, request: &Tick
     store.tick(node, LEASE, now, request).await.unwrap()
 }
 
-pub async fn a_tick_tells_the_time_and_all_nodes(store: Arc<dyn RunStore>) {
+pub async fn a_tick_returns_the_time_and_all_nodes(store: Arc<dyn RunStore>) {
     let (node, other, gone) = (new_node(), new_node(), new_node());
     let joined = store.join(node, Duration::ZERO, None).await.unwrap();
     store.join(other, Duration::ZERO, Some("http://10.0.0.1:7000".to_owned())).await.unwrap();
@@ -54,7 +54,7 @@ pub async fn a_tick_claims_each_lane_up_to_its_room(store: Arc<dyn RunStore>) {
     let worker = due(&*store, node, "workers", at(5)).await;
     let other = due(&*store, node, "others", at(5)).await;
 
-    let request = lanes(&[("workers", 5), ("", 2), ("nobody", 9), ("others", 0)]);
+    let request = lanes(&[("workers", 5), ("", 2), ("unserved", 9), ("others", 0)]);
     let first = tick(&*store, node, at(60), &request).await;
     assert_eq!(first.claimed, [worker, early, middle]);
     assert_eq!(store.owned_runs(node).await.unwrap().len(), 3);

@@ -39,7 +39,7 @@ pub async fn closed_waits_are_gone((store, tables): (Arc<dyn RunStore>, Tables))
     apply(&*store, node, &Item { waits, ..step(run, 2) }).await;
     apply(&*store, node, &Item { waits: vec![WaitChange::Close("a".into())], ..step(run, 4) }).await;
     assert_eq!(waiting(&tables, "paid").await, [(run, "b".to_owned())]);
-    // Changes happen in their order: a step may wait again.
+    // Changes apply in their order: a step may wait again.
     let again = vec![WaitChange::Close("b".into()), open("b", "shipped")];
     apply(&*store, node, &Item { waits: again, ..step(run, 6) }).await;
     assert_eq!(waiting(&tables, "paid").await, []);

@@ -29,7 +29,7 @@ pub(super) async fn clock(store: &dyn RunStore) -> Timestamp {
     store.join(new_node(), LEASE, None).await.unwrap()
 }
 
-/// Two versions of a workflow that is deleted then.
+/// Two versions of a workflow, which is then deleted.
 async fn deleted(store: &dyn WorkflowStore) {
     for text in ["one", "two"] {
         put_workflow(store, workflow("orders", text), true).await.unwrap();
@@ -37,7 +37,7 @@ async fn deleted(store: &dyn WorkflowStore) {
     assert_eq!(store.delete_workflow(HERE, "orders").await.unwrap(), Deletion::Deleted);
 }
 
-/// A run of version 1 that has ended and is kept for long.
+/// A run of version 1 that has ended and has a long retention.
 async fn ended_run(store: &dyn RunStore, new: NewRun) -> RunId {
     let node = member(store).await;
     let run = new_run();
@@ -63,7 +63,7 @@ pub async fn only_a_workflow_that_is_there_is_deleted(store: Arc<dyn WorkflowSto
     assert_eq!(store.delete_workflow(HERE, "nothing").await.unwrap(), Deletion::NotFound);
     assert_eq!(store.delete_workflow(new_workspace(), "orders").await.unwrap(), Deletion::NotFound);
     assert_eq!(names(&*store).await, ["orders"]);
-    // One that was never active can be deleted as well.
+    // A workflow that was never active can be deleted as well.
     assert_eq!(store.delete_workflow(HERE, "orders").await.unwrap(), Deletion::Deleted);
     assert_eq!(names(&*store).await, Vec::<String>::new());
 }
@@ -93,7 +93,7 @@ pub async fn a_workflow_is_not_deleted_while_runs_go_on(stores: Stores) {
 
 pub async fn a_deleted_workflow_that_is_saved_again_is_new_and_its_numbers_go_on(store: Arc<dyn WorkflowStore>) {
     deleted(&*store).await;
-    // The same as the newest that was deleted is a version of its own.
+    // A definition that equals the newest deleted version is a new version.
     assert_eq!(put_workflow(&*store, workflow("orders", "two"), true).await.unwrap(), (3, true));
     assert_eq!(put_workflow(&*store, workflow("orders", "two"), true).await.unwrap(), (3, false));
     assert_eq!(put_workflow(&*store, workflow("orders", "three"), false).await.unwrap(), (4, true));
@@ -101,7 +101,7 @@ pub async fn a_deleted_workflow_that_is_saved_again_is_new_and_its_numbers_go_on
     assert_eq!(versions(&*store, "orders").await, [4, 3]);
     assert!(!activate_workflow(&*store, HERE, "orders", 2).await.unwrap());
     assert!(activate_workflow(&*store, HERE, "orders", 4).await.unwrap());
-    // And once more.
+    // The same a second time.
     assert_eq!(store.delete_workflow(HERE, "orders").await.unwrap(), Deletion::Deleted);
     assert_eq!(put_workflow(&*store, workflow("orders", "four"), true).await.unwrap(), (5, true));
     assert_eq!(versions(&*store, "orders").await, [5]);
@@ -115,7 +115,7 @@ pub async fn a_start_that_has_read_a_deleted_workflow_may_begin(stores: Stores) 
     let node = member(&*stores.runs).await;
     let run = new_run();
     apply(&*stores.runs, node, &start_with(run, Some(node), NewRun { version: read.version, ..new() })).await;
-    // Its version is there as long as it is.
+    // Its version exists as long as the run does.
     for days in [2, 4, 400] {
         stores.runs.sweep(clock(&*stores.runs).await.plus(DAY * days), 10).await.unwrap();
         assert_eq!(stores.workflows.workflow(HERE, "orders", Some(1)).await.unwrap(), Some(read.clone()));
@@ -131,7 +131,7 @@ pub async fn versions_of_a_deleted_workflow_go_a_day_later_and_their_numbers_sta
     assert!(!is_found(&*stores.workflows, 1).await && !is_found(&*stores.workflows, 2).await);
     stores.runs.sweep(now.plus(DAY * 3), 10).await.unwrap();
     assert_eq!(put_workflow(&*stores.workflows, workflow("orders", "two"), true).await.unwrap(), (3, true));
-    // What was saved since is not swept.
+    // Versions that were saved since are not swept.
     stores.runs.sweep(now.plus(DAY * 100), 10).await.unwrap();
     assert_eq!(
         (active(&*stores.workflows, "orders").await, versions(&*stores.workflows, "orders").await),
@@ -147,7 +147,7 @@ pub async fn versions_stay_while_runs_refer_to_them(stores: Stores) {
     let now = clock(&*stores.runs).await;
     stores.runs.sweep(now.plus(DAY * 2), 10).await.unwrap();
     assert!(is_found(&*stores.workflows, 1).await);
-    // With the last run that refers to one of them, all of them go.
+    // With the last run that refers to one of them, all of them are deleted.
     assert_eq!(stores.runs.get_run(HERE, run).await.unwrap().unwrap().version, 1);
     stores.runs.sweep(at(10_001 * 86_400), 10).await.unwrap();
     stores.runs.sweep(now.plus(DAY * 10_002), 10).await.unwrap();
@@ -184,7 +184,7 @@ pub async fn parallel_saves_and_deletions_leave_a_whole_workflow_or_none(store: 
         for call in calls {
             call.await.unwrap();
         }
-        // What is listed is active, and what is active is listed, the newest first.
+        // Listed versions are active or were active, the newest first.
         let listed = versions(&*store, "orders").await;
         assert_eq!(active(&*store, "orders").await, listed.first().copied(), "{listed:?}");
     }

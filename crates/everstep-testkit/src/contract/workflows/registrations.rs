@@ -1,4 +1,4 @@
-//! Registration of versions whose numbers their author has chosen: those of workflows that are written as code.
+//! Registration of versions whose numbers their author has chosen: those of code workflows.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ pub async fn a_version_is_registered_under_its_own_number(store: Arc<dyn Workflo
         created_at: at(0),
     };
     assert_eq!(store.workflow(HERE, "orders", None).await.unwrap(), Some(expected.clone()));
-    // Again: nothing changes, whenever that is.
+    // A repeated registration changes nothing, at any time.
     let again = NewWorkflow { created_at: at(9), ..code("orders") };
     assert_eq!(store.register_workflows(vec![(again, 4)]).await.unwrap(), [RegistrationOutcome::Registered]);
     assert_eq!(store.workflow(HERE, "orders", Some(4)).await.unwrap(), Some(expected));
@@ -63,7 +63,7 @@ pub async fn a_chosen_version_stays_active_until_a_newer_one_comes(store: Arc<dy
         register(&*store, "orders", version).await;
     }
     assert!(activate_workflow(&*store, HERE, "orders", 1).await.unwrap());
-    // Those that were there come back, with another retention too; and one comes that is older than the newest.
+    // Existing versions are registered again, also with another retention; and one that is older than the newest.
     let longer = NewWorkflow { retention_days: 90, ..code("orders") };
     for (workflow, version) in [(code("orders"), 1), (code("orders"), 3), (longer, 3), (code("orders"), 2)] {
         store.register_workflows(vec![(workflow, version)]).await.unwrap();
@@ -227,10 +227,10 @@ pub async fn a_deleted_workflow_is_registered_again_under_any_number(stores: Sto
         assert_eq!(active(&*stores.workflows, "orders").await, left.first().copied());
         assert_eq!(versions(&*stores.workflows, "orders").await, left);
     }
-    // What is there again is not swept with what was deleted.
+    // A version that exists again is not swept with the deleted ones.
     stores.runs.sweep(clock(&*stores.runs).await.plus(DAY * 3), 10).await.unwrap();
     assert_eq!(versions(&*stores.workflows, "orders").await, [5, 2, 1]);
-    // Once more; then it is saved as a drawing.
+    // The same again; then it is saved as a graph.
     assert_eq!(stores.workflows.delete_workflow(HERE, "orders").await.unwrap(), Deletion::Deleted);
     assert_eq!(put_workflow(&*stores.workflows, workflow("orders", "drawn"), true).await.unwrap(), (6, true));
     assert_eq!(register(&*stores.workflows, "orders", 1).await, other("graph"));
@@ -251,7 +251,7 @@ pub async fn a_deleted_workflow_of_another_style_leaves_the_numbers_that_no_run_
     assert_eq!(active(&*stores.workflows, "orders").await, None);
     assert_eq!(register(&*stores.workflows, "orders", 3).await, RegistrationOutcome::Registered);
     assert_eq!(versions(&*stores.workflows, "orders").await, [3]);
-    // What the run refers to is as it was, until the run is gone.
+    // The version that the run refers to is unchanged, until the run is deleted.
     let style = |row: Option<WorkflowRow>| row.map(|row| row.style);
     assert_eq!(style(stores.workflows.workflow(HERE, "orders", Some(2)).await.unwrap()).as_deref(), Some("graph"));
     stores.runs.sweep(at(10_001 * 86_400), 10).await.unwrap();
@@ -267,7 +267,7 @@ pub async fn parallel_registrations_agree(store: Arc<dyn WorkflowStore>) {
             .map(|call| {
                 let store = store.clone();
                 let mut list: Vec<_> = names.iter().map(|name| (code(name), round + call % 2)).collect();
-                // Each in an order of its own.
+                // Each in a different order.
                 list.rotate_left(usize::try_from(call).unwrap() % names.len());
                 tokio::spawn(async move { store.register_workflows(list).await.unwrap() })
             })

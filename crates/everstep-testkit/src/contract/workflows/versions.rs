@@ -35,12 +35,12 @@ pub async fn the_digest_of_the_newest_version_is_that_version(store: Arc<dyn Wor
     put_workflow(&*store, workflow("orders", "one"), true).await.unwrap();
     assert_eq!(put_workflow(&*store, workflow("orders", "one"), true).await.unwrap(), (1, false));
     put_workflow(&*store, workflow("orders", "two"), true).await.unwrap();
-    // An older one comes back as a new version.
+    // An older definition becomes a new version.
     assert_eq!(put_workflow(&*store, workflow("orders", "one"), true).await.unwrap(), (3, true));
     assert_eq!(store.workflow(HERE, "orders", Some(4)).await.unwrap(), None);
 }
 
-pub async fn the_active_version_changes_only_when_told(store: Arc<dyn WorkflowStore>) {
+pub async fn the_active_version_changes_only_on_request(store: Arc<dyn WorkflowStore>) {
     put_workflow(&*store, workflow("orders", "one"), false).await.unwrap();
     assert_eq!(active(&*store, "orders").await, None);
     assert_eq!(put_workflow(&*store, workflow("orders", "one"), true).await.unwrap(), (1, false));
@@ -71,7 +71,7 @@ pub async fn parallel_saves_get_versions_of_their_own(store: Arc<dyn WorkflowSto
 pub async fn parallel_saves_never_set_the_active_version_back(store: Arc<dyn WorkflowStore>) {
     put_workflow(&*store, workflow("orders", "0"), true).await.unwrap();
     for round in 1..=20 {
-        // One saves what is the newest, the other a newer one.
+        // One call saves the newest version again, the other a newer one.
         let saves = [round - 1, round].map(|text| {
             let store = store.clone();
             let workflow = workflow("orders", &text.to_string());
@@ -99,7 +99,7 @@ pub async fn an_older_version_can_be_made_active(store: Arc<dyn WorkflowStore>) 
     assert!(!activate_workflow(&*store, HERE, "invoices", 1).await.unwrap());
     assert!(!activate_workflow(&*store, new_workspace(), "orders", 2).await.unwrap());
     assert_eq!(active(&*store, "orders").await, Some(1));
-    // Saving the newest again makes it active again.
+    // Saving the newest again activates it again.
     assert_eq!(put_workflow(&*store, workflow("orders", "three"), true).await.unwrap(), (3, false));
     assert_eq!(active(&*store, "orders").await, Some(3));
 }
@@ -124,7 +124,7 @@ pub async fn workflows_are_listed_by_name_in_pages(store: Arc<dyn WorkflowStore>
         let store = store.clone();
         async move { store.list_workflows(HERE, after, limit).await.unwrap() }
     };
-    // By their bytes, whatever the language of the database.
+    // By their bytes, independent of the locale of the database.
     assert_eq!(page(None, 2).await, [summary("B", 1), summary("a", 1)]);
     assert_eq!(page(Some("a"), 2).await, [b, summary("c", 0)]);
     assert_eq!(page(Some("c"), 2).await, [summary("é", 1)]);
@@ -182,7 +182,7 @@ pub async fn a_workflow_that_is_not_as_expected_is_left_alone(store: Arc<dyn Wor
     assert_eq!(save("three", Precondition::Nothing).await, saved(3, true, true));
 }
 
-pub async fn of_many_who_expect_nothing_one_saves(store: Arc<dyn WorkflowStore>) {
+pub async fn of_many_calls_that_expect_nothing_one_saves(store: Arc<dyn WorkflowStore>) {
     let tasks: Vec<_> = (0..16)
         .map(|n| {
             let (store, workflow) = (Arc::clone(&store), workflow("orders", &n.to_string()));

@@ -45,16 +45,16 @@ pub(crate) async fn fork(args: &ForkArgs) -> anyhow::Result<ExitCode> {
         output::print(forked)?;
         return Ok(ExitCode::SUCCESS);
     }
-    eprintln!("it goes on after entry {} of {}", forked["forkedAt"], text::safe(&run));
+    eprintln!("the fork continues after entry {} of {}", forked["forkedAt"], text::safe(&run));
     let children = forked["notUndone"]["children"].as_array().map_or(0, Vec::len);
     if children > 0 {
-        eprintln!("{} of the original stay as they are", text::count(children, "child run"));
+        eprintln!("{} of the original run are not changed", text::count(children, "child run"));
     }
     output::print(text::safe(forked["run"]["id"].as_str().unwrap_or_default()))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Says what became of it; what changed nothing is no success.
+/// Prints the outcome; a request that changed nothing is not a success.
 fn print_status(answer: &Value) -> ExitCode {
     let said = |name: &str| answer[name].as_str().map(text::safe);
     let outcome = said("outcome").unwrap_or_default();

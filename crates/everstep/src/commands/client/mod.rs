@@ -1,4 +1,4 @@
-//! Commands that ask a server, one file each.
+//! Commands that use a server, one file each.
 
 pub(crate) mod control;
 mod entry_line;

@@ -53,7 +53,7 @@ pub(crate) async fn run(args: &RunsArgs) -> anyhow::Result<ExitCode> {
     }
     output::print(table)?;
     if cursor.is_some() {
-        eprintln!("there are more; see them with a larger --limit");
+        eprintln!("there are more runs; show them with a larger --limit");
     }
     Ok(ExitCode::SUCCESS)
 }

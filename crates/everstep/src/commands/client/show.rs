@@ -60,7 +60,7 @@ fn unawaited(run: &Value, steps: &[Value]) -> Vec<String> {
     run["unawaited"].as_array().into_iter().flatten().map(describe).collect()
 }
 
-/// What there is to say about a run besides its steps.
+/// The facts about a run beside its steps.
 fn head(run: &Value, cancel_reason: Option<String>) -> String {
     let said = |name: &str| run[name].as_str().map(text::safe);
     let time = |name: &str| run[name].as_str().map(text::time);

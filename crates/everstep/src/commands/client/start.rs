@@ -32,7 +32,7 @@ pub(crate) async fn run(args: &StartArgs) -> anyhow::Result<ExitCode> {
     let mut started = remote.ask(Method::POST, &path, Some(&body)).await?;
     let id = started["run"]["id"].as_str().unwrap_or_default().to_owned();
     if started["created"] == json!(false) {
-        eprintln!("run {} was there before, with the same key", text::safe(&id));
+        eprintln!("run {} existed before, with the same idempotency key", text::safe(&id));
     }
     // No worker serves the workflow.
     if let Some(warning) = started["warning"].as_str() {
@@ -60,7 +60,7 @@ fn print_end(run: &Value, is_json: bool) -> anyhow::Result<ExitCode> {
     } else if is_completed {
         output::print(&run["output"])?;
     } else {
-        let other = if is_paused { "a request paused it" } else { "it was cancelled" };
+        let other = if is_paused { "a request paused it" } else { "the run was cancelled" };
         let why = run["error"]["message"].as_str().unwrap_or(other);
         eprintln!("run {}: {}: {}", said(run, "id"), said(run, "status"), text::safe_block(why, 0));
         if is_paused {

@@ -1,4 +1,4 @@
-//! The steps of a run on a line of time.
+//! The steps of a run on a timeline.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use crate::text;
 
-/// Columns of the line of time.
+/// Columns of the timeline.
 const LINE_COLUMNS_MAX: usize = 60;
 const LINE_COLUMNS_MIN: usize = 10;
-/// Columns of everything before it, besides the step's name.
+/// Columns of everything before it, except the step's name.
 const PREFIX_COLUMNS: usize = 52;
 
 struct Bar {
@@ -24,8 +24,8 @@ struct Bar {
     notes: Vec<String>,
 }
 
-/// A line per step, within so many columns. A step without an end goes on until now, where the run does, else to the
-/// last time that is known.
+/// A line per step, within a number of columns. A step without an end lasts until now if the run has not ended, and
+/// otherwise until the last known time.
 pub(super) fn draw(steps: &[Value], now: Option<Timestamp>, width: usize) -> Vec<String> {
     let bars: Vec<Bar> = steps.iter().map(Bar::from_step).collect();
     let begin = bars.iter().filter_map(|bar| bar.begin).min();
@@ -104,7 +104,7 @@ fn time_of_day(time: Timestamp) -> String {
     time.split_once('T').map_or(&*time, |(_, time)| time.trim_end_matches('Z')).to_owned()
 }
 
-/// Where a step lies between the first and the last time.
+/// The bar of a step between the first and the last time.
 fn draw_bar(
     begin: Timestamp,
     last: Timestamp,
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn steps_stand_where_they_were() {
+    fn steps_are_drawn_at_their_times() {
         let step = |key: &str, status: &str, begin: u64, end: Option<u64>| {
             let time = |second: u64| format!("2026-01-01T00:00:{second:02}.000000Z");
             json!({

@@ -1,7 +1,7 @@
-// Somebody who follows runs with the stock Socket.IO client.
+// A program that follows runs with the stock Socket.IO client.
 //
-// The first argument says where and who: {url, options}. What to do comes line by line on standard input:
-// {"join": {"runId": "…"}}, {"leave": {"runId": "…"}}, {"pause": true}, {"pause": false}. What is heard goes out line by line:
+// The first argument is {url, options}. Commands arrive line by line on standard input:
+// {"join": {"runId": "…"}}, {"leave": {"runId": "…"}}, {"pause": true}, {"pause": false}. Received messages are printed line by line:
 // {"on": "connect"}, {"on": "ack", "answer": …}, {"on": "workflow_node_update", "data": …}.
 // It ends with its input.
 

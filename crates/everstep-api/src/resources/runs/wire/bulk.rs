@@ -18,23 +18,23 @@ pub(crate) struct Bulk {
     pub(crate) action: Action,
     #[serde(default)]
     pub(crate) filter: Filter,
-    /// Needed for a filter that leaves nothing out.
+    /// Required for an empty filter.
     #[serde(default)]
     pub(crate) all: bool,
-    /// Only counts the runs that would be asked.
+    /// Only counts the selected runs.
     #[serde(default)]
     pub(crate) dry_run: bool,
-    /// How many runs at most; 1,000 if it is left out.
+    /// The maximum number of runs; 1,000 by default.
     #[schemars(range(min = 1, max = 10_000))]
     #[serde(default, deserialize_with = "whole::optional")]
     pub(crate) limit: Option<u64>,
-    /// `nextCursor` of the call before, as it is.
+    /// `nextCursor` of the previous call, unchanged.
     pub(crate) cursor: Option<String>,
-    /// Why, for `cancel`.
+    /// The reason, for `cancel`.
     pub(crate) reason: Option<String>,
 }
 
-/// What is done to every run.
+/// The control for every run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Action {
@@ -44,7 +44,7 @@ pub(crate) enum Action {
     Retry,
 }
 
-/// Which runs, as the list of runs is asked.
+/// The selection of runs, with the fields of the list of runs.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Filter {
@@ -76,20 +76,20 @@ pub(crate) enum OneOrMany {
     Many(Vec<String>),
 }
 
-/// What became of many runs.
+/// The result for many runs.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Gathered {
-    /// Runs that the filter finds, up to the limit.
+    /// The runs that the filter selects, up to the limit.
     pub(crate) matched: u64,
     pub(crate) accepted: u64,
-    /// Runs for which it changed nothing: they were as wanted, or it was done before.
+    /// Runs that did not change: they already had the status, or the control was applied before.
     pub(crate) ignored: u64,
-    /// Runs that refused, or could not be asked.
+    /// Runs that rejected the control, or could not be reached.
     pub(crate) refused: u64,
-    /// The first refusals, at most 20.
+    /// The first rejections, at most 20.
     pub(crate) errors: Vec<Refusal>,
-    /// What to ask for the rest with; null when there is none.
+    /// The cursor for the rest; null if there is none.
     pub(crate) next_cursor: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What a run is told from outside, and what became of it.
+//! Inputs of a run from clients, and their outcomes.
 
 use everstep_core::whole;
 use schemars::JsonSchema;
@@ -21,12 +21,12 @@ pub(crate) struct Cancel {
     pub(crate) expected_version: Option<u64>,
 }
 
-/// What became of a signal or a control.
+/// The outcome of a signal or a control.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Outcome {
-    /// `accepted`: it is in the journal. `buffered`: it is kept until something waits for it. `repeated`: it was accepted
-    /// before, under the same key. `ignored`: it changes nothing.
+    /// `accepted`: it is in the journal. `buffered`: it is stored until a wait for it is opened. `repeated`: it was
+    /// accepted before, under the same idempotency key. `ignored`: it changes nothing.
     #[schemars(extend("enum" = ["accepted", "buffered", "repeated", "ignored"]))]
     pub(crate) outcome: &'static str,
     /// Why nothing was changed.

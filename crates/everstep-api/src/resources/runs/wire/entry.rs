@@ -1,4 +1,4 @@
-//! Entries of a journal as clients see them.
+//! Entries of a journal in the API.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::http::time::Time;
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Entries {
     pub(crate) entries: Vec<Entry>,
-    /// What to ask the next page with; null when there was nothing more.
+    /// The `after` of the next page; null if there is none.
     pub(crate) next_after: Option<u64>,
 }
 
@@ -38,11 +38,11 @@ pub(crate) struct Entry {
     /// The node that wrote it.
     #[schemars(with = "Id")]
     writer: NodeId,
-    /// The key of the signal or control that wrote it.
+    /// The idempotency key of the signal or control that wrote it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     idempotency_key: Option<Arc<str>>,
-    /// What the event says besides.
+    /// The other data of the entry.
     data: Data,
 }
 
@@ -66,7 +66,7 @@ impl Entry {
     }
 }
 
-/// What an entry contains, by its event.
+/// The data of an entry, by its event.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", untagged, rename_all_fields = "camelCase")]
 enum Data {
@@ -89,7 +89,7 @@ enum Data {
         handle: Option<String>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         logs: Vec<String>,
-        /// When a worker began it.
+        /// When a worker began the attempt.
         #[serde(skip_serializing_if = "Option::is_none")]
         started_at: Option<Time>,
     },
@@ -98,14 +98,14 @@ enum Data {
         error: Value,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         logs: Vec<String>,
-        /// When a worker began it.
+        /// When a worker began the attempt.
         #[serde(skip_serializing_if = "Option::is_none")]
         started_at: Option<Time>,
     },
     #[schemars(title = "TimerSetData")]
     Timer {
         due: Time,
-        /// What the timer is for: `sleep`, `retry`, `pace` (the pause between two items of a loop) or `after`.
+        /// The purpose of the timer: `sleep`, `retry`, `pace` (the pause between two items of a loop) or `after`.
         why: &'static str,
     },
     #[schemars(title = "ContextSetData")]
@@ -153,7 +153,7 @@ enum Data {
     },
     #[schemars(title = "WaitOpenedData")]
     WaitOpened {
-        /// The signal's name; the step's if there is none.
+        /// The signal's name; the step's name if there is none.
         #[serde(skip_serializing_if = "Option::is_none")]
         event: Option<String>,
         #[serde(rename = "match")]
@@ -167,7 +167,7 @@ enum Data {
         event: String,
         #[schemars(with = "Json")]
         payload: Payload,
-        /// How long it is kept.
+        /// The end of the time for which it is buffered.
         until: Time,
     },
     #[schemars(title = "NoData")]
@@ -179,7 +179,7 @@ enum Data {
     },
 }
 
-/// What ended a wait.
+/// How a wait ended.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(tag = "by", rename_all = "camelCase")]
 enum Resolved {
@@ -187,14 +187,14 @@ enum Resolved {
         event: String,
         #[schemars(with = "Json")]
         payload: Payload,
-        /// The entry that kept the signal, where it came before the wait.
+        /// The entry that buffered the signal, if it arrived before the wait.
         #[serde(skip_serializing_if = "Option::is_none")]
         buffered: Option<u64>,
     },
     Timeout,
 }
 
-/// What a dispatched step is doing.
+/// The work that a dispatched step starts.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "camelCase")]
 enum Dispatched {

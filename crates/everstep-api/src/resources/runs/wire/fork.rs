@@ -12,31 +12,31 @@ use crate::http::schema::Id;
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Fork {
-    /// The last entry to take over; without it, the last one at which the run had not ended.
+    /// The last entry to copy; without it, the last one at which the run had not ended.
     #[schemars(range(min = 1))]
     #[serde(default, deserialize_with = "whole::optional")]
     pub(crate) at: Option<u64>,
 }
 
-/// A run that goes on from another.
+/// A run that continues from another.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Forked {
     pub(crate) run: Run,
-    /// False when a fork with that key was there before.
+    /// False if a fork with that idempotency key existed before.
     pub(crate) created: bool,
-    /// The last entry that both have: the end of what was written at once with the one that was asked for.
+    /// The last entry that both runs share: the end of the item with the requested entry.
     pub(crate) forked_at: u64,
     pub(crate) not_undone: NotUndone,
 }
 
-/// What the original has done to the world, and no fork undoes.
+/// The external effects of the original, which no fork undoes.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct NotUndone {
     /// Runs that the original has started, at most 1,000. The fork starts its own.
     pub(crate) children: Vec<StartedChild>,
-    /// Steps that the original has begun and that the fork performs again, or may; at most 1,000.
+    /// Steps that the original has begun and that the fork performs again, or may perform again; at most 1,000.
     #[schemars(with = "Vec<String>")]
     pub(crate) steps: Vec<StepKey>,
 }

@@ -1,4 +1,4 @@
-//! Runs as clients see them, and the requests about them.
+//! Runs in the API, and the requests about them.
 
 mod bulk;
 mod control;

@@ -1,4 +1,4 @@
-//! Runs as clients see them.
+//! Runs in the API.
 
 use everstep_core::failure::Failure;
 use everstep_core::ids::{NodeId, RunId, StepKey};
@@ -14,7 +14,7 @@ use crate::http::problem::{Document, Problem};
 use crate::http::schema::{Id, Json};
 use crate::http::time::Time;
 
-/// A run, whole.
+/// A run with all its fields.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Run {
@@ -24,7 +24,7 @@ pub(crate) struct Run {
     workflow_version: u32,
     #[schemars(with = "AnyStatus")]
     status: &'static str,
-    /// Counts up with every change; what `If-Match` and `expectedVersion` are compared with.
+    /// Increases with every change; `If-Match` and `expectedVersion` are compared with it.
     pub(crate) version: u64,
     #[schemars(with = "Json")]
     input: Payload,
@@ -38,14 +38,14 @@ pub(crate) struct Run {
     origin: Option<RunId>,
     /// Test runs are neither listed nor counted.
     is_test: bool,
-    /// What it waits for, in one sentence: the run \"sleeps at step nap until …\". Null once it has ended.
+    /// What it waits for, in one sentence: the run \"sleeps at step nap until …\". Null after its end.
     waiting_for: Option<String>,
     /// Whether no worker serves its workflow.
     #[serde(skip)]
     is_unserved: bool,
-    /// The worker that has the run, where it is code and the node that answers holds it.
+    /// The worker that holds the run, if it is code and the node of this response owns it.
     worker: Option<String>,
-    /// The steps under way, at most 100.
+    /// The steps in progress, at most 100.
     open: Vec<Open>,
     /// Steps that the function had not awaited when it ended: they still ran, or had failed. Perhaps an `await` is
     /// missing.
@@ -58,7 +58,7 @@ pub(crate) struct Run {
     /// The node that holds the run in memory; none while it sleeps in the database.
     #[schemars(with = "Option<Id>")]
     owner: Option<NodeId>,
-    /// When a run that nobody owns goes on by itself.
+    /// When a run without an owner continues without an input.
     wake_at: Option<Time>,
     created_at: Time,
     ended_at: Option<Time>,
@@ -94,7 +94,7 @@ impl Run {
         }
     }
 
-    /// What to say to whoever has started it, if no worker goes on with it.
+    /// The warning for the caller that started it, if no worker can continue it.
     pub(crate) fn warning(&self) -> Option<String> {
         self.is_unserved.then(|| waiting::warning(&self.workflow, self.workflow_version))
     }
@@ -108,9 +108,9 @@ impl Run {
         self
     }
 
-    /// The run with what its state says: the row may follow a second later.
+    /// The run with the facts of its state: the row may follow a second later.
     ///
-    /// `for_worker` is what the run of a code workflow waits for that no worker has.
+    /// `for_worker` is set if the run of a code workflow waits for a worker.
     pub(crate) fn with_snapshot(mut self, snapshot: RunSnapshot, for_worker: Option<ForWorker>) -> Self {
         self.status = snapshot.status.as_str();
         self.version = snapshot.seq;
@@ -125,7 +125,7 @@ impl Run {
     }
 }
 
-/// A run as lists show it.
+/// A run in lists.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RunSummary {
@@ -169,38 +169,38 @@ impl RunSummary {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Runs {
     pub(crate) runs: Vec<RunSummary>,
-    /// What to ask the next page with; null on the last one.
+    /// The cursor of the next page; null on the last one.
     pub(crate) next_cursor: Option<String>,
 }
 
-/// The answer to a start.
+/// The response to a start.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Started {
     pub(crate) run: Run,
-    /// False when a run with that key was there before.
+    /// False if a run with that idempotency key existed before.
     pub(crate) created: bool,
-    /// What should be looked after: no worker serves the workflow, say.
+    /// A warning, for example that no worker serves the workflow.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) warning: Option<String>,
 }
 
-/// The answer to many starts, each in its place.
+/// The response to many starts, in their order.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct StartedBatch {
     pub(crate) runs: Vec<StartedOne>,
-    /// What should be looked after: no worker serves the workflow, say.
+    /// A warning, for example that no worker serves the workflow.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) warning: Option<String>,
 }
 
-/// What became of one start of many: a run, or an error.
+/// The result of one start of many: a run, or an error.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct StartedOne {
     /// The run's id.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Id>")]
     id: Option<RunId>,
-    /// False when a run with that key was there before.
+    /// False if a run with that idempotency key existed before.
     #[serde(skip_serializing_if = "Option::is_none")]
     created: Option<bool>,
     /// Why it was not started.
@@ -226,11 +226,11 @@ impl StartedOne {
 pub(crate) struct Error {
     code: String,
     message: String,
-    /// The step that a run of code failed at.
+    /// The step at which a run of code failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     step: Option<StepKey>,
-    /// How often that step was tried.
+    /// The number of attempts of that step.
     #[serde(skip_serializing_if = "Option::is_none")]
     attempts: Option<u32>,
     /// The stack trace of the error that a function has thrown. Lists leave it out.

@@ -1,4 +1,4 @@
-//! What a start asks for.
+//! The requests that start runs.
 
 use std::collections::BTreeMap;
 
@@ -17,18 +17,18 @@ pub(crate) struct OfWorkflow {
     #[serde(default = "nothing")]
     #[schemars(with = "Json")]
     pub(crate) input: Payload,
-    /// From 1 to 2,147,483,647; the active one when none is named.
+    /// From 1 to 2,147,483,647; the active version by default.
     #[serde(default, deserialize_with = "whole::optional")]
     #[schemars(range(min = 1, max = 2_147_483_647))]
     pub(crate) version: Option<u32>,
-    /// There is one run per key, whatever is started again. It has 1 to 255 characters.
+    /// A workflow has one run per idempotency key, however often it is started. It has 1 to 255 characters.
     #[schemars(length(min = 1, max = 255))]
     pub(crate) idempotency_key: Option<String>,
-    /// How many days the run is kept after its end: at least 1, and no more than the server allows.
+    /// The number of days for which the run is kept after its end: at least 1, and at most the limit of the server.
     #[serde(default, deserialize_with = "whole::optional")]
     #[schemars(range(min = 1))]
     pub(crate) retention_days: Option<u32>,
-    /// Words to find the run by.
+    /// Tags for finding the run.
     #[serde(default)]
     pub(crate) tags: BTreeMap<String, String>,
     /// Starts the run although no worker has ever registered the workflow: the run waits for a worker. Default: a start
@@ -69,7 +69,7 @@ pub(crate) struct OfDefinition {
     #[serde(default = "nothing")]
     #[schemars(with = "Object")]
     pub(crate) input: Payload,
-    /// There is one run per key, whatever is started again.
+    /// A workspace has one run per idempotency key, however often it is started.
     #[schemars(length(min = 1, max = 255))]
     pub(crate) idempotency_key: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! The steps of a run as clients see them.
+//! The steps of a run in the API.
 
 use everstep_core::ids::StepKey;
 use everstep_core::payload::Payload;
@@ -17,20 +17,21 @@ use crate::http::time::Time;
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Steps {
     pub(crate) steps: Vec<Step>,
-    /// What to ask the next page with; null on the last one.
+    /// The cursor of the next page; null on the last one.
     pub(crate) next_cursor: Option<String>,
 }
 
-/// What became of one step.
+/// The history of one step.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Step {
-    /// The step's name within the run: `fetch`, or `each[3].fetch` inside an iteration; as code has named it.
+    /// The step's name within the run: `fetch`, or `each[3].fetch` inside an iteration; for code, the name in the
+    /// function.
     #[schemars(with = "String")]
     pub(crate) key: StepKey,
-    /// The node of the graph; the name again for a step of code.
+    /// The node of the graph; for a step of code, the name again.
     pub(crate) node: String,
-    /// The node's type, or what a step of code is: `run`, `sleep`, `wait` or `call`. Null when the workflow cannot be
+    /// The node's type, or the kind of a step of code: `run`, `sleep`, `wait` or `call`. Null if the workflow cannot be
     /// read.
     #[serde(rename = "type")]
     pub(crate) kind: Option<String>,
@@ -43,18 +44,18 @@ pub(crate) struct Step {
     pub(crate) started_at: Option<Time>,
     pub(crate) ended_at: Option<Time>,
     pub(crate) duration_ms: Option<f64>,
-    /// What a completed step gave.
+    /// The output of a completed step.
     #[schemars(with = "Json")]
     pub(crate) output: Option<Payload>,
-    /// Why it failed at last.
+    /// Why it finally failed.
     pub(crate) error: Option<Error>,
-    /// The handle by which it was left; null for the usual one.
+    /// The handle with which it completed; null for the default handle.
     pub(crate) handle: Option<String>,
 }
 
 impl Step {
     pub(crate) fn from_story(step: StepStory) -> Self {
-        // A step that is not over has no end, although an attempt may have ended.
+        // A step that has not ended has no end, although an attempt may have ended.
         let ended_at = step.ended_at.filter(|_| !step.is_open());
         let duration = step.since.zip(ended_at).map(|(since, end)| end.since(since));
         Self {
@@ -107,7 +108,7 @@ impl Attempt {
 #[schemars(inline)]
 pub(crate) struct StepWord(
     #[schemars(extend("enum" = ["pending", "running", "waiting", "completed", "failed", "skipped", "cancelled"]))]
-    #[expect(dead_code, reason = "it is only described")]
+    #[expect(dead_code, reason = "it exists only for its schema")]
     String,
 );
 
@@ -120,7 +121,7 @@ fn word<S: serde::Serializer>(status: &StepStatus, serializer: S) -> Result<S::O
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Logs {
     pub(crate) logs: Vec<Line>,
-    /// What to ask the next page with; null on the last one.
+    /// The cursor of the next page; null on the last one.
     pub(crate) next_cursor: Option<String>,
 }
 
@@ -128,7 +129,7 @@ pub(crate) struct Logs {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Line {
-    /// The entry of the journal that holds it.
+    /// The entry of the journal that contains it.
     pub(crate) seq: u64,
     #[schemars(with = "String")]
     pub(crate) step: StepKey,
@@ -150,16 +151,16 @@ impl Line {
     }
 }
 
-/// What the steps of a run have left for each other.
+/// The variables of a run's steps.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Context {
-    /// The last entry that is told here.
+    /// The last entry that is included.
     pub(crate) seq: u64,
-    /// Variables by name, `input` among them. Of a run of code: `input`, and under `steps` what each step gave.
+    /// Variables by name, including `input`. Of a run of code: `input`, and under `steps` the output of each step.
     #[schemars(with = "Object")]
     pub(crate) context: Payload,
-    /// The iterations that are under way, each with what belongs to it alone.
+    /// The iterations in progress, each with its own variables.
     pub(crate) scopes: Vec<Scope>,
 }
 
@@ -167,7 +168,7 @@ pub(crate) struct Context {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Scope {
-    /// As step keys have it: `each[3]`.
+    /// As in step keys: `each[3]`.
     pub(crate) scope: String,
     #[schemars(with = "Object")]
     pub(crate) context: Payload,

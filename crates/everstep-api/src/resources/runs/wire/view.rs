@@ -14,7 +14,7 @@ pub(crate) struct View {
     pub(crate) widget_config: Option<WidgetConfig>,
 }
 
-/// Which parts of a run's output a view shows.
+/// The fields of a run's output that a view shows.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct WidgetConfig {
@@ -23,13 +23,13 @@ pub(crate) struct WidgetConfig {
     pub(crate) fields: Vec<String>,
 }
 
-/// A run with what a view asked for.
+/// A run with the fields of a view.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Viewed {
     #[serde(flatten)]
     pub(crate) run: Run,
-    /// The wanted fields of the output by their paths; only once the run has completed.
+    /// The requested fields of the output by their paths; only when the run has completed.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Object>")]
     pub(crate) data: Option<Value>,

@@ -16,19 +16,20 @@ use crate::http::time::Time;
 /// Characters of a match in the sentence about a run.
 const MATCH_CHARS_MAX: usize = 200;
 
-/// A step under way.
+/// A step in progress.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Open {
     #[schemars(with = "String")]
     step: StepKey,
     /// `task`: a handler performs it. `delay`: it sleeps. `wait`: it waits for a signal. `child`: it waits for a run
-    /// that it started. `retry`: it failed and is tried again. `body`: steps inside it go on. `soon`: it goes on at once.
+    /// that it started. `retry`: it failed and is retried. `body`: steps inside it are in progress. `soon`: it
+    /// continues at once.
     #[schemars(extend("enum" = ["task", "delay", "wait", "child", "retry", "body", "soon"]))]
     kind: &'static str,
     attempt: u32,
     since: Option<Time>,
-    /// When it goes on by itself.
+    /// When it continues without an input.
     #[serde(skip_serializing_if = "Option::is_none")]
     due: Option<Time>,
     /// The signal that it waits for.
@@ -100,9 +101,9 @@ pub(crate) fn sentence(snapshot: &RunSnapshot) -> Option<String> {
         Status::Running | Status::Waiting => {}
     }
     let at = snapshot.worker.as_ref().map(|worker| format!("runs at worker {worker}"));
-    let Some(first) = snapshot.open.first() else { return Some(at.unwrap_or_else(|| "goes on at once".to_owned())) };
+    let Some(first) = snapshot.open.first() else { return Some(at.unwrap_or_else(|| "continues at once".to_owned())) };
     let mut text = clause(first);
-    // A loop is open while its steps are: it is not one more thing to wait for.
+    // A loop is open while its steps are: it does not count as another step that the run waits for.
     let others =
         snapshot.open.iter().skip(1).filter(|open| open.activity != StepActivity::Body).count() + snapshot.more;
     if others > 0 {
@@ -114,7 +115,7 @@ pub(crate) fn sentence(snapshot: &RunSnapshot) -> Option<String> {
 /// Why the run of a code workflow does not continue although it could.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ForWorker {
-    /// Workers serve it, and none of them has it.
+    /// Workers serve it, and none of them holds it.
     Served,
     /// No worker serves it.
     Unserved,
@@ -147,14 +148,14 @@ fn clause(open: &StepSnapshot) -> String {
         }
         StepActivity::Child { run } => format!("waits for child run {run} at step {step}{until}"),
         StepActivity::Retry => match due {
-            Some(due) => format!("will try step {step} again at {}", time(*due)),
-            None => format!("will try step {step} again"),
+            Some(due) => format!("will retry step {step} at {}", time(*due)),
+            None => format!("will retry step {step}"),
         },
         StepActivity::Body => match due {
-            Some(due) => format!("goes on with the next item of step {step} at {}", time(*due)),
-            None => format!("goes on inside step {step}"),
+            Some(due) => format!("continues with the next item of step {step} at {}", time(*due)),
+            None => format!("continues inside step {step}"),
         },
-        StepActivity::Soon => format!("goes on with step {step}"),
+        StepActivity::Soon => format!("continues with step {step}"),
     }
 }
 
@@ -189,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_says_what_it_waits_for() {
+    fn a_run_shows_what_it_waits_for() {
         let day = Some(1_763_251_200_000);
         let run = RunId::new(Timestamp::EPOCH, 7);
         let say = |step: StepSnapshot| sentence(&snapshot(vec![step])).unwrap();
@@ -214,7 +215,7 @@ mod tests {
             say(step_snapshot("call", StepActivity::Child { run }, None)),
             format!("waits for child run {run} at step call")
         );
-        assert_eq!(say(step_snapshot("x", StepActivity::Retry, day)), "will try step x again at 2025-11-16T00:00:00Z");
+        assert_eq!(say(step_snapshot("x", StepActivity::Retry, day)), "will retry step x at 2025-11-16T00:00:00Z");
     }
 
     #[test]
@@ -223,11 +224,11 @@ mod tests {
         let several = snapshot(vec![task("a"), task("b"), task("c"), step_snapshot("each", StepActivity::Body, None)]);
         assert_eq!(sentence(&several).unwrap(), "performs step a, attempt 2 and 2 more");
         let body = snapshot(vec![step_snapshot("each", StepActivity::Body, None)]);
-        assert_eq!(sentence(&body).unwrap(), "goes on inside step each");
+        assert_eq!(sentence(&body).unwrap(), "continues inside step each");
     }
 
     #[test]
-    fn a_run_of_code_says_where_it_is() {
+    fn a_run_of_code_shows_its_worker() {
         let mut running = snapshot(vec![]);
         (running.status, running.worker) = (Status::Running, Some("host:1".to_owned()));
         assert_eq!(sentence(&running).unwrap(), "runs at worker host:1");
@@ -239,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_paused_run_says_since_when_and_why() {
+    fn a_paused_run_shows_the_time_and_the_reason() {
         let mut paused = snapshot(vec![]);
         paused.status = Status::Paused;
         paused.paused_at = Some(Timestamp::from_millis(1_763_251_200_000));

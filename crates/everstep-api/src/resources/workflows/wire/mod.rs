@@ -1,4 +1,4 @@
-//! Workflows as clients see them.
+//! Workflows in the API.
 
 mod definition;
 mod workflow;

@@ -1,4 +1,4 @@
-//! Workflows as clients see them.
+//! Workflows in the API.
 
 use std::collections::BTreeMap;
 
@@ -24,13 +24,13 @@ pub(crate) struct Workflow {
     pub(crate) name: String,
     #[schemars(range(min = 1))]
     pub(crate) version: u32,
-    /// The version that new runs take; null while none is active.
+    /// The version that new runs use; null if none is active.
     #[schemars(range(min = 1))]
     active_version: Option<u32>,
-    /// How it is written: `graph`, or `code`, which a worker has.
+    /// How it is written: `graph`, or `code`, whose function is in a worker.
     pub(crate) style: String,
     description: Option<String>,
-    /// As it was understood: older names of fields are replaced by ours. Null for code.
+    /// In canonical form: older names of fields are replaced. Null for code.
     #[schemars(with = "Option<Definition>")]
     pub(crate) definition: Option<Payload>,
     /// The JSON Schema that the input of every new run fits; null if there is none.
@@ -38,7 +38,7 @@ pub(crate) struct Workflow {
     input_schema: Option<Value>,
     /// SHA-256 of the definition.
     digest: String,
-    /// How long runs are kept after their end, unless their start says otherwise.
+    /// The number of days for which runs are kept after their end, unless their start sets it.
     retention_days: u32,
     created_at: Time,
     /// What to correct before a run is started, such as a secret that does not exist. Only in answers to a save.
@@ -65,13 +65,13 @@ impl Workflow {
     }
 }
 
-/// A workflow as lists show it, with how many of its runs have each status. Counts are a second old at most.
+/// A workflow in lists, with the number of its runs in each status. Counts are at most a second old.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct WorkflowSummary {
     name: String,
     style: String,
-    /// The version that new runs take; null while none is active.
+    /// The version that new runs use; null if none is active.
     #[schemars(range(min = 1))]
     active_version: Option<u32>,
     #[schemars(range(min = 1))]
@@ -111,17 +111,17 @@ impl WorkflowSummary {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Versions {
     pub(crate) versions: Vec<Version>,
-    /// What to ask the next page with; null on the last one.
+    /// The cursor of the next page; null on the last one.
     pub(crate) next_cursor: Option<String>,
 }
 
-/// A version as lists show it.
+/// A version in lists.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Version {
     #[schemars(range(min = 1))]
     version: u32,
-    /// Whether new runs take it.
+    /// Whether new runs use it.
     is_active: bool,
     /// SHA-256 of the definition.
     digest: String,
@@ -150,10 +150,10 @@ pub(crate) struct NewWorkflow {
     pub(crate) name: String,
     #[schemars(with = "Definition")]
     pub(crate) definition: StrictValue,
-    /// Whether new runs take this version from now on.
+    /// Whether new runs use this version from now on.
     #[serde(default = "yes")]
     pub(crate) activate: bool,
-    /// What it is for; the same as `description` in the definition.
+    /// Its purpose; the same as `description` in the definition.
     #[schemars(length(max = 1000))]
     pub(crate) description: Option<String>,
 }
@@ -174,11 +174,11 @@ pub(crate) struct Clone {
     /// The new workflow's name.
     #[schemars(regex(pattern = r"^[a-z0-9][a-z0-9_-]{0,127}$"))]
     pub(crate) name: String,
-    /// The version that is cloned; the active one if it is left out.
+    /// The version to clone; the active one by default.
     #[serde(default, deserialize_with = "whole::optional")]
     #[schemars(range(min = 1, max = 2_147_483_647))]
     pub(crate) version: Option<u32>,
-    /// Whether runs of the new workflow take this version.
+    /// Whether runs of the new workflow use this version.
     #[serde(default = "yes")]
     pub(crate) activate: bool,
 }
@@ -187,30 +187,30 @@ fn yes() -> bool {
     true
 }
 
-/// What is wrong with a definition.
+/// The problems of a definition.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Validation {
     valid: bool,
-    /// Everything that is wrong, at once.
+    /// All problems.
     problems: Vec<Fault>,
     /// What to correct before a run is started, such as a secret that does not exist. A definition with warnings is
     /// valid.
     warnings: Vec<Fault>,
 }
 
-/// One thing that is wrong with a definition.
+/// One problem of a definition.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Fault {
     /// A word for programs, where it has one of its own: `UNKNOWN_VARIABLE`, `SYNTAX_ERROR`, `UNKNOWN_SECRET`.
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<&'static str>,
-    /// The node it is about, where it is about one.
+    /// The node that the problem concerns, if it concerns one.
     #[serde(skip_serializing_if = "Option::is_none")]
     node: Option<String>,
-    /// Where in the definition, as a JSON pointer.
+    /// The place in the definition, as a JSON pointer.
     path: String,
     message: String,
-    /// What to do about it.
+    /// The remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
 }
@@ -244,7 +244,7 @@ pub(crate) struct Exported {
     kind: &'static str,
     name: String,
     style: String,
-    /// Which version it was.
+    /// The exported version.
     #[schemars(range(min = 1))]
     version: u32,
     #[schemars(with = "Definition")]
@@ -269,10 +269,10 @@ impl Exported {
     }
 }
 
-/// `POST /v1/workflows/import`: what was exported.
+/// `POST /v1/workflows/import`: an exported document.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[expect(dead_code, reason = "what a document says besides its definition is for people")]
+#[expect(dead_code, reason = "the other fields of a document are for people")]
 pub(crate) struct Portable {
     /// The document's format: 1.
     #[serde(deserialize_with = "whole::number")]
@@ -285,7 +285,7 @@ pub(crate) struct Portable {
     pub(crate) name: String,
     /// How it is written.
     style: Option<Style>,
-    /// Which version it was where it comes from; it gets a number of its own here.
+    /// The version in the exporting server; the importing server assigns a new number.
     #[serde(default, deserialize_with = "whole::optional")]
     #[schemars(range(min = 1, max = 2_147_483_647))]
     version: Option<u32>,

@@ -1,4 +1,4 @@
-//! One run at a time: what a step takes when nothing else is going on, and what many at once take.
+//! One run at a time: the duration of a step without other load, and of many steps at the same time.
 
 use std::time::{Duration, Instant};
 
@@ -14,16 +14,16 @@ use crate::bench::report;
 
 /// Steps of the worker's workflow `chain`, one after the other.
 pub(super) const CHAIN: usize = 10;
-/// Steps of the worker's workflow `fan`, all at once.
+/// Steps of the worker's workflow `fan`, all at the same time.
 const FAN: usize = 500;
 const CAPACITY: usize = 100;
 
 /// The times of one sample, in milliseconds.
 struct Sample {
-    /// Runs and steps as the worker sees them.
+    /// Runs and steps as the worker measures them.
     run: [f64; 2],
     step: [f64; 2],
-    /// Runs as a client sees them that starts one and waits for its end.
+    /// Runs as a client measures them that starts one and waits for its end.
     client: [f64; 2],
     foreign: f64,
 }
@@ -44,7 +44,7 @@ pub(super) async fn measure_chain(plan: &Plan, part: &'static str, carrier: Carr
     Ok(figures.list())
 }
 
-/// W3: runs of 500 steps at once.
+/// W3: runs of 500 steps at the same time.
 pub(super) async fn measure_fan(plan: &Plan, part: &'static str) -> anyhow::Result<Vec<Figure>> {
     let samples = take_samples(plan, part, "fan", Carrier::Socket).await?;
     let middle = |value: fn(&Sample) -> f64| median(samples.iter().map(value).collect());
@@ -75,7 +75,7 @@ async fn take_sample(stage: &mut Stage, workflow: &str, length: Duration) -> any
     let mut client = run_for(stage, workflow, length).await?;
     let foreign = meter.read()?.foreign;
     let times = stage.worker.times().await?;
-    ensure!(!times.runs.is_empty(), "the worker has seen no run of {workflow} end");
+    ensure!(!times.runs.is_empty(), "the worker has received no end of a run of {workflow}");
     let mut runs = durations(&times.runs);
     let mut steps = durations(&times.steps);
     Ok(Sample { run: ends(&mut runs), step: ends(&mut steps), client: ends(&mut client), foreign })
@@ -95,7 +95,7 @@ async fn run_for(stage: &Stage, workflow: &str, length: Duration) -> anyhow::Res
     Ok(times)
 }
 
-/// The median and the slow end, in milliseconds.
+/// The median and a high percentile, in milliseconds.
 fn ends(times: &mut [Duration]) -> [f64; 2] {
     [0.5, 0.99].map(|part| millis(quantile(times, part)))
 }

@@ -1,4 +1,4 @@
-//! W6: from nothing to the first run that has ended: a server on a fresh database, and a worker.
+//! W6: from a cold start to the end of the first run: a server on a fresh database, and a worker.
 
 use std::time::Instant;
 
@@ -13,7 +13,7 @@ use crate::bench::figure::{Figure, Figures, median, millis};
 use crate::bench::ground::Scratch;
 use crate::bench::report;
 
-/// It varies more than others and is soon done.
+/// The figure varies more than others and is measured quickly.
 const TIMES: usize = 3 * SAMPLES;
 
 pub(super) async fn measure(plan: &Plan, part: &'static str) -> anyhow::Result<Vec<Figure>> {
@@ -32,7 +32,7 @@ pub(super) async fn measure(plan: &Plan, part: &'static str) -> anyhow::Result<V
     Ok(figures.list())
 }
 
-/// The worker is started when the server listens, and the run at the same time: it waits for the worker.
+/// The worker is started when the server listens, and the run at the same time: the run waits for the worker.
 async fn measure_one(plan: &Plan) -> anyhow::Result<[f64; 2]> {
     let scratch = Scratch::new(&plan.site).await?;
     let began = Instant::now();

@@ -1,10 +1,10 @@
-//! What a process says, line by line.
+//! The output of a process, line by line.
 
 use std::io::{BufRead, BufReader, Read};
 
 use tokio::sync::mpsc;
 
-/// Reads in a thread of its own until the process closes its end. Lines are kept until they are asked for.
+/// Reads in a separate thread until the process closes its output. Lines are kept until they are read.
 pub(super) fn read_lines(output: impl Read + Send + 'static) -> mpsc::UnboundedReceiver<String> {
     let (sender, lines) = mpsc::unbounded_channel();
     std::thread::spawn(move || {

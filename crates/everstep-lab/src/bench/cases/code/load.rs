@@ -1,4 +1,4 @@
-//! W2: as many runs in flight as are asked for: whenever some end, as many are started.
+//! W2: a constant number of runs in flight: when some end, the same number is started.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::bench::cases::case::SAMPLES;
 use crate::bench::figure::{Figure, Figures, median};
 use crate::bench::report;
 
-/// What was done in a sample, and what everybody took for it.
+/// The work in a sample, and the processor time of each process.
 struct Sample {
     steps: f64,
     taken: Taken,
@@ -70,7 +70,7 @@ async fn sample_of(stage: &mut Stage, in_flight: usize, length: Duration) -> any
     Ok(Sample { steps: (runs * CHAIN as u64) as f64, taken })
 }
 
-/// Replaces the runs that end. Returns how many have.
+/// Replaces the runs that end. Returns their number.
 async fn keep_running(stage: &mut Stage, starter: &mut Starter, length: Duration) -> anyhow::Result<u64> {
     let (began, mut runs) = (Instant::now(), 0);
     while began.elapsed() < length {

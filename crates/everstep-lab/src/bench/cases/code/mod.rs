@@ -1,6 +1,6 @@
-//! Workflows written as code: a server of this program and a worker of the TypeScript SDK, each a process of its own.
+//! Code workflows: a server of this program and a worker of the TypeScript SDK, each in a separate process.
 //!
-//! `stage` sets them up, `starter` starts runs; the rest measure, a part of the case each.
+//! `stage` sets them up, `starter` starts runs; the other files each measure a part of the case.
 
 mod alone;
 mod cold;

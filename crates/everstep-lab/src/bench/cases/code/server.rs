@@ -1,4 +1,4 @@
-//! A server: the program `everstep`, in a process of its own.
+//! A server: the program `everstep`, in a separate process.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -22,14 +22,14 @@ pub(super) struct Server {
     line: Option<ChildStdin>,
     pub(super) address: String,
     pub(super) key: String,
-    /// What it says after its greeting.
+    /// Its output after the greeting.
     said: mpsc::UnboundedReceiver<String>,
     _folder: TempDir,
 }
 
 impl Server {
-    /// Starts a server on a fresh database and waits until it listens. Its settings are the usual ones, but for the
-    /// requests that a key may send.
+    /// Starts a server on a fresh database and waits until it listens. It has the default settings, except for the rate
+    /// limit of an API key.
     pub(super) async fn start(place: &Site) -> anyhow::Result<Self> {
         let folder = tempfile::Builder::new().prefix("everstep-bench-").tempdir().context("making a folder")?;
         let mut command = Command::new(find_program()?);
@@ -51,7 +51,7 @@ impl Server {
         let mut child = command.spawn().context("starting a server")?;
         let mut watcher = watch(child.id())?;
         let line = watcher.stdin.take();
-        let said = lines::read_lines(child.stderr.take().context("the server's words are piped")?);
+        let said = lines::read_lines(child.stderr.take().context("the server's output is piped")?);
         let (address, key) = (String::new(), String::new());
         let mut server = Self { child, watcher, line, address, key, said, _folder: folder };
         server.hear_greeting().await?;
@@ -59,7 +59,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Reads on until the greeting's last line.
+    /// Reads up to the last line of the greeting.
     async fn hear_greeting(&mut self) -> anyhow::Result<()> {
         let mut heard = String::new();
         while let Some(line) = self.said.recv().await {
@@ -67,7 +67,7 @@ impl Server {
                 self.address = address.trim().to_owned();
             }
             if line.starts_with("  try ") || line.starts_with("  keys ") {
-                ensure!(!self.address.is_empty(), "the server does not say where it listens");
+                ensure!(!self.address.is_empty(), "the server does not print its address");
                 return Ok(());
             }
             heard.push_str(&line);
@@ -80,7 +80,7 @@ impl Server {
         Process(self.child.id())
     }
 
-    /// What it has said since it greeted: nothing, unless something is wrong.
+    /// Its output since the greeting: empty, unless something is wrong.
     pub(super) fn complaints(&mut self) -> String {
         std::iter::from_fn(|| self.said.try_recv().ok()).collect::<Vec<_>>().join("\n")
     }
@@ -88,7 +88,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may be gone already.
+        // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
         drop(self.line.take());
@@ -96,7 +96,7 @@ impl Drop for Server {
     }
 }
 
-/// The program `everstep` beside this one: both are built by the same profile into one folder.
+/// The program `everstep` beside this one: the same profile builds both into one folder.
 pub(super) fn find_program() -> anyhow::Result<PathBuf> {
     let program = std::env::current_exe().context("finding this program's file")?.with_file_name("everstep");
     ensure!(

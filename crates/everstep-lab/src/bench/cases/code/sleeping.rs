@@ -1,4 +1,4 @@
-//! W5: what ten thousand sleeping runs take of the memory of the server and of the worker, and of the disk.
+//! W5: the memory of the server and of the worker, and the disk space, for ten thousand sleeping runs.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -15,11 +15,11 @@ use crate::bench::figure::{Figure, Figures};
 use crate::bench::report;
 
 const RUNS: usize = 10_000;
-/// Runs that end at once come first, so that what both processes need for any run is there before.
+/// Runs that end at once come first, so that both processes have the memory that any run needs.
 const WARM_UP_RUNS: usize = 2_000;
 const CAPACITY: usize = 1_000;
 const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
-/// What was needed only to start them is given back by then.
+/// Memory that was needed only to start them is released by then.
 const SETTLE_DURATION: Duration = Duration::from_secs(3);
 
 pub(super) async fn measure(plan: &Plan, part: &'static str) -> anyhow::Result<Vec<Figure>> {
@@ -60,7 +60,7 @@ async fn start(stage: &Stage, workflow: &str, runs: usize) -> anyhow::Result<()>
     }
 }
 
-/// What the server says of itself.
+/// The number of active runs that the server reports.
 async fn active_runs(stage: &Stage) -> anyhow::Result<u64> {
     let mut connection = stage.connect().await?;
     let answer = connection.ask(&connection::get(&stage.server.address, "/readyz")).await?;
@@ -72,7 +72,7 @@ async fn active_runs(stage: &Stage) -> anyhow::Result<u64> {
 struct Footprint {
     server: f64,
     worker: f64,
-    /// Unknown where the database's server was not started for the measurement.
+    /// Unknown if the database's server was not started for the measurement.
     disk: Option<f64>,
 }
 

@@ -1,4 +1,4 @@
-//! A fresh database, a server on it and a worker, and what each of them takes.
+//! A fresh database, a server on it and a worker, and the processor time of each.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::bench::process;
 use crate::bench::usage::Process;
 
 pub(super) struct Stage {
-    // Ended in this order.
+    // Dropped in this order.
     pub(super) worker: Worker,
     pub(super) server: Server,
     pub(super) scratch: Scratch,
@@ -33,7 +33,7 @@ impl Stage {
         let Self { worker, mut server, scratch, .. } = self;
         let complaints = server.complaints();
         if !complaints.is_empty() {
-            crate::bench::report::tell(&format!("the server said:\n{complaints}"));
+            crate::bench::report::tell(&format!("the server printed:\n{complaints}"));
         }
         tokio::task::spawn_blocking(move || drop((worker, server))).await?;
         scratch.remove().await
@@ -59,7 +59,7 @@ impl Stage {
     }
 }
 
-/// Measures what everybody takes from a moment on.
+/// Measures the processor time of every process from a moment on.
 pub(super) struct Meter {
     server: Process,
     worker: Process,
@@ -69,7 +69,7 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    /// What everybody has taken since then.
+    /// The processor time of every process since then.
     pub(super) fn read(&self) -> anyhow::Result<Taken> {
         let after = Reading::measure(self.server, self.worker, self.database)?;
         let before = &self.before;
@@ -88,21 +88,21 @@ impl Meter {
     }
 }
 
-/// The processor time that each took.
+/// The processor time of each process.
 pub(super) struct Taken {
     pub(super) time: Duration,
     pub(super) server: Duration,
     pub(super) worker: Duration,
-    /// Unknown where the database's server was not started for the measurement.
+    /// Unknown if the database's server was not started for the measurement.
     pub(super) database: Option<Duration>,
-    /// Whoever starts the runs: this process.
+    /// The client that starts the runs: this process.
     pub(super) client: Duration,
-    /// The part of the machine that others took, from 0 to 1.
+    /// The share of the machine that other processes used, from 0 to 1.
     pub(super) foreign: f64,
 }
 
 impl Taken {
-    /// All of what is known.
+    /// The sum of the known times.
     pub(super) fn ours(&self) -> Duration {
         self.server + self.worker + self.client + self.database.unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Starts runs as they are asked for, so cheaply that it is not what is measured.
+//! Starts runs on request, at so little cost that it does not affect the measurement.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,20 +10,20 @@ use tokio::task::JoinSet;
 use super::stage::Stage;
 use crate::bench::connection::{Answer, Connection};
 
-/// Runs that one request starts at most.
+/// The maximum number of runs that one request starts.
 const BATCH_RUNS_MAX: usize = 500;
 
 /// How runs are started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
-    /// A request for each, on so many connections.
+    /// A request for each, on this number of connections.
     Each(usize),
-    /// As many as are wanted by one request, one request at a time on each of so many connections.
+    /// As many as are wanted in one request, one request at a time on each of this number of connections.
     Batch(usize),
 }
 
 pub(super) struct Starter {
-    /// Starts that are asked for and not under way.
+    /// Starts that are requested and not in progress.
     wanted: Arc<Semaphore>,
     started: Arc<AtomicU64>,
     callers: JoinSet<anyhow::Result<()>>,
@@ -55,17 +55,17 @@ impl Starter {
         Ok(Self { wanted, started, callers })
     }
 
-    /// Asks for so many more.
+    /// Requests this number of further starts.
     pub(super) fn start(&self, runs: usize) {
         self.wanted.add_permits(runs);
     }
 
-    /// How many were started so far.
+    /// The number of runs started so far.
     pub(super) fn started(&self) -> u64 {
         self.started.load(Ordering::Relaxed)
     }
 
-    /// Waits until this many are started.
+    /// Waits until this number of runs is started.
     pub(super) async fn until(&mut self, runs: u64) -> anyhow::Result<()> {
         while self.started() < runs {
             self.check()?;
@@ -74,7 +74,7 @@ impl Starter {
         Ok(())
     }
 
-    /// Tells of a start that failed.
+    /// Reports a failed start.
     pub(super) fn check(&mut self) -> anyhow::Result<()> {
         self.callers.try_join_next().map_or(Ok(()), |failed| failed?)
     }

@@ -1,4 +1,4 @@
-//! W4: how many runs are started per second, each answered after its commit.
+//! W4: the number of starts per second, each answered after its commit.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use crate::bench::figure::{Figure, Figures, median};
 use crate::bench::report;
 
 const CONNECTIONS: usize = 64;
-/// Batches under way at once.
+/// The number of batches in progress at the same time.
 const BATCHES: usize = 2;
 const CAPACITY: usize = 1_000;
-/// More than anybody starts in a sample.
+/// More than can be started in a sample.
 const STARTS_MAX: usize = 100_000_000;
 /// A workflow of the worker that ends at once.
 const SERVED: &str = "nothing";
@@ -49,9 +49,9 @@ pub(super) async fn measure(plan: &Plan, part: &'static str) -> anyhow::Result<V
 
 struct Sample {
     rate: f64,
-    /// Microseconds of the server's processor time for each start, and for the run where it is served.
+    /// Microseconds of the server's processor time for each start, and for its run if it is served.
     server: f64,
-    /// The same of server, worker, database and client together.
+    /// The same for server, worker, database and client together.
     all: f64,
     foreign: f64,
 }

@@ -1,4 +1,4 @@
-//! A worker: a process of the TypeScript SDK that performs runs and says what it sees of them.
+//! A worker: a process of the TypeScript SDK that performs runs and reports its measurements.
 
 use std::fmt;
 use std::io::Write;
@@ -15,10 +15,10 @@ use super::server::Server;
 use crate::bench::report;
 use crate::bench::usage::Process;
 
-/// How long it may take to say something that it was asked for.
+/// The maximum time until it prints a requested line.
 const LINE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How a worker and the server speak.
+/// The transport between a worker and the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Carrier {
     Socket,
@@ -34,18 +34,18 @@ impl fmt::Display for Carrier {
     }
 }
 
-/// What a worker is made of.
+/// The parts of a worker.
 #[derive(Clone, Debug)]
 pub(in crate::bench) struct Kit {
     pub(in crate::bench) node: PathBuf,
     pub(in crate::bench) program: PathBuf,
     pub(in crate::bench) sdk: PathBuf,
-    /// Where it leaves a profile of its processor time.
+    /// The path of a profile of its processor time.
     pub(in crate::bench) profile: Option<PathBuf>,
 }
 
 impl Kit {
-    /// Makes sure that a worker can be started, or says what is missing.
+    /// Checks that a worker can be started, or reports the missing part.
     pub(super) fn check(&self) -> anyhow::Result<()> {
         let Self { node, program, sdk, .. } = self;
         let version = Command::new(node).arg("--version").output();
@@ -56,8 +56,8 @@ impl Kit {
         );
         anyhow::ensure!(
             program.is_file(),
-            "case code needs the worker of the repository, and there is no {}; start in the repository, or name it \
-             with --worker",
+            "case code needs the worker of the repository, and {} does not exist; start in the repository, or name \
+             it with --worker",
             program.display()
         );
         anyhow::ensure!(
@@ -70,7 +70,7 @@ impl Kit {
     }
 }
 
-/// What a worker says.
+/// A message of a worker.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 enum News {
@@ -79,12 +79,12 @@ enum News {
         node: String,
         sdk: String,
     },
-    /// So many more runs have ended, durably.
+    /// This number of further runs has ended, durably.
     Ended(u64),
     Times(Times),
 }
 
-/// How long things took, in milliseconds, since the last mark.
+/// Durations in milliseconds, since the last mark.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Times {
     /// From a turn received to its end acknowledged.
@@ -93,7 +93,7 @@ pub(super) struct Times {
     pub(super) steps: Vec<f64>,
 }
 
-/// It ends with this value, or when this process ends: then its input does.
+/// It ends with this value, or with this process, because its input ends then.
 pub(super) struct Worker {
     child: Child,
     orders: Option<ChildStdin>,
@@ -114,7 +114,7 @@ impl Worker {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut child = command.spawn().context("starting a worker")?;
         let orders = child.stdin.take();
-        let said = lines::read_lines(child.stdout.take().context("the worker's words are piped")?);
+        let said = lines::read_lines(child.stdout.take().context("the worker's output is piped")?);
         Ok(Self { child, orders, said, is_profiled: kit.profile.is_some() })
     }
 
@@ -122,7 +122,7 @@ impl Worker {
         Process(self.child.id())
     }
 
-    /// Waits until it is connected, and tells of what it is made.
+    /// Waits until it is connected, and returns its versions.
     pub(super) async fn until_ready(&mut self) -> anyhow::Result<Made> {
         match self.news().await? {
             News::Ready { node, sdk } => Ok(Made { node, sdk }),
@@ -130,12 +130,12 @@ impl Worker {
         }
     }
 
-    /// From now on it says when runs have ended.
+    /// Makes it report the ends of runs from now on.
     pub(super) fn count(&mut self) -> anyhow::Result<()> {
         self.order("count")
     }
 
-    /// Waits until runs have ended, and takes all that have.
+    /// Waits until runs have ended, and returns the number of all that have.
     pub(super) async fn ended(&mut self) -> anyhow::Result<u64> {
         let News::Ended(mut ended) = self.news().await? else { anyhow::bail!("the worker does not count") };
         while let Ok(line) = self.said.try_recv() {
@@ -145,12 +145,12 @@ impl Worker {
         Ok(ended)
     }
 
-    /// Forgets all times so far.
+    /// Drops all measured times.
     pub(super) async fn mark(&mut self) -> anyhow::Result<()> {
         self.times().await.map(drop)
     }
 
-    /// The times since the last mark; they are forgotten with it.
+    /// The times since the last mark; they are dropped afterwards.
     pub(super) async fn times(&mut self) -> anyhow::Result<Times> {
         self.order("tell")?;
         loop {
@@ -161,17 +161,17 @@ impl Worker {
     }
 
     fn order(&mut self, order: &str) -> anyhow::Result<()> {
-        let orders = self.orders.as_mut().context("the worker takes orders while it lives")?;
+        let orders = self.orders.as_mut().context("the worker accepts commands while it runs")?;
         writeln!(orders, "{order}").context("the worker has ended")
     }
 
     async fn news(&mut self) -> anyhow::Result<News> {
-        let line = tokio::time::timeout(LINE_TIMEOUT, self.said.recv()).await.context("the worker says nothing")?;
+        let line = tokio::time::timeout(LINE_TIMEOUT, self.said.recv()).await.context("the worker prints nothing")?;
         read(&line.context("the worker has ended")?)
     }
 }
 
-/// What runs a worker, and by what it speaks.
+/// The versions of a worker, and its transport.
 #[derive(Clone, Debug)]
 pub(super) struct Made {
     node: String,
@@ -187,7 +187,7 @@ impl Made {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // A profile is written only when it ends by itself.
+        // A profile is written only if the process ends by itself.
         drop(self.orders.take());
         if !self.is_profiled {
             let _ = self.child.kill();
@@ -197,7 +197,7 @@ impl Drop for Worker {
 }
 
 fn read(line: &str) -> anyhow::Result<News> {
-    serde_json::from_str(line).with_context(|| format!("the worker says {line:?}"))
+    serde_json::from_str(line).with_context(|| format!("the worker prints {line:?}"))
 }
 
 fn absolute(path: &Path) -> anyhow::Result<PathBuf> {
@@ -213,8 +213,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_for_a_worker_is_told_with_the_way_to_get_it() {
-        // Any program that ends well will do for Node.js here.
+    fn a_missing_part_of_a_worker_is_reported_with_its_remedy() {
+        // Any program that exits with 0 can replace Node.js here.
         let error = |kit: Kit| kit.check().unwrap_err().to_string();
         assert!(error(kit("/nonexistent/node", "w.mjs", "sdk")).contains("name it with --node"));
         assert!(error(kit("true", "/nonexistent/w.mjs", "sdk")).contains("name it with --worker"));
