@@ -4,4 +4,5 @@ pub mod contract;
 pub mod issuer;
 pub mod postgres;
 pub mod sim;
+pub mod snapshot;
 pub mod tidy;

@@ -1,6 +1,6 @@
-//! The server as programs meet it, over real HTTP, on a real database.
+//! The server as programs use it, over real HTTP, on a real database.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 mod access;
 mod audit;
@@ -16,6 +16,7 @@ mod forks;
 mod generators;
 mod health;
 mod many;
+mod messages;
 mod people;
 mod runs;
 mod schemas;

@@ -1,10 +1,11 @@
-//! What the handlers promise, seen from outside.
+//! The promises of the handlers, tested through their public interface.
 
 mod catalogue;
 mod fetch;
 mod graph_schema;
 mod http;
 mod javascript;
+mod messages;
 mod noop;
 mod registry;
 

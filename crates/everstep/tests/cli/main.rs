@@ -1,6 +1,6 @@
-//! The real binary as a user meets it: what it prints, how it exits, and what it survives.
+//! The real binary as a user runs it: its output, its exit codes, and its durability.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 mod client;
 mod database;
@@ -10,6 +10,7 @@ mod examples;
 mod guides;
 mod http;
 mod keys;
+mod messages;
 mod outside;
 mod people;
 mod reports;

@@ -1,0 +1,114 @@
+//! The problem documents of real requests, as a file: a review shows every change of a message.
+//!
+//! `BLESS=1 cargo test -p everstep-api --test http messages` writes the file again; read the difference.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use axum::http::Method;
+use everstep_api::auth::Permission;
+use everstep_testkit::snapshot;
+use serde_json::{Value, json};
+
+use crate::support::{Server, chain, wait_for_go};
+
+const MISSING_RUN: &str = "/v1/runs/00000000-0000-7000-8000-000000000000";
+
+/// Requests of an admin that are rejected. `RUN` is a run that waits for `go`.
+fn requests() -> Vec<(&'static str, &'static str, Value)> {
+    let none = Value::Null;
+    vec![
+        ("GET", "/v1/nothing", none.clone()),
+        ("PUT", "/v1/runs", none.clone()),
+        ("GET", "/v1/runs?colour=red", none.clone()),
+        ("GET", "/v1/runs?limit=0", none.clone()),
+        ("GET", "/v1/runs?limit=5&limit=6", none.clone()),
+        ("GET", "/v1/runs?cursor=x", none.clone()),
+        ("GET", "/v1/runs?status=lost", none.clone()),
+        ("GET", "/v1/runs?since=yesterday", none.clone()),
+        ("GET", "/v1/runs/x", none.clone()),
+        ("GET", MISSING_RUN, none.clone()),
+        ("GET", "RUN?waitSeconds=x", none.clone()),
+        ("GET", "RUN/context?at=99", none.clone()),
+        ("POST", "RUN/resume", none.clone()),
+        ("POST", "RUN/retry", none.clone()),
+        ("POST", "RUN/cancel", json!([])),
+        ("POST", "RUN/cancel", json!({"why": "x"})),
+        ("POST", "RUN/fork", json!({"at": 99})),
+        ("POST", "/v1/runs/bulk", json!({"action": "cancel"})),
+        ("POST", "/v1/runs/bulk", json!({"action": "pause", "all": true, "reason": "x"})),
+        ("DELETE", "/v1/test-runs/00000000-0000-7000-8000-000000000000", none.clone()),
+        ("GET", "/v1/workflows/missing", none.clone()),
+        ("GET", "/v1/workflows/waits?version=9", none.clone()),
+        ("PUT", "/v1/workflows/No%20Name", json!({"nodes": []})),
+        ("PUT", "/v1/workflows/empty", json!({"nodes": []})),
+        ("PUT", "/v1/workflows/waits", none.clone()),
+        ("POST", "/v1/workflows", json!({"name": "waits", "definition": chain(&[])})),
+        ("POST", "/v1/workflows/import", json!({"everstep": 99})),
+        ("POST", "/v1/workflows/waits/activate", json!({"version": 9})),
+        ("DELETE", "/v1/workflows/waits", none.clone()),
+        ("POST", "/v1/workflows/waits/runs", json!({"version": 0})),
+        ("POST", "/v1/workflows/waits/runs", json!({"idempotencyKey": ""})),
+        ("POST", "/v1/workflows/waits/runs", json!({"tags": {"": "x"}})),
+        ("POST", "/v1/workflows/waits/runs/batch", json!({"runs": []})),
+        ("POST", "/v1/workflow-runs", json!({"definitionId": "missing-too"})),
+        ("GET", "/v1/catalog/missing", none.clone()),
+        ("POST", "/v1/keys", json!({"name": "x"})),
+        ("POST", "/v1/keys", json!({"name": "x", "role": "boss"})),
+        ("POST", "/v1/keys", json!({"name": "", "role": "viewer"})),
+        ("DELETE", "/v1/keys/x", none.clone()),
+        ("POST", "/v1/workspaces", json!({"name": "a b"})),
+        ("PATCH", "/v1/workspaces/missing", json!({"options": {}})),
+        ("PUT", "/v1/secrets/a", json!({"value": ""})),
+        ("DELETE", "/v1/secrets/missing", none.clone()),
+        ("PUT", "/v1/data-sources/a", json!({"type": "oracle"})),
+        ("GET", "/v1/data-sources/missing", none.clone()),
+        ("GET", "/v1/queries/missing", none.clone()),
+        ("PUT", "/v1/queries/a", json!({"source": "missing", "sql": "select 1"})),
+        ("POST", "/v1/worker/sessions", json!({"protocol": 9, "worker": "a", "capacity": 1, "workflows": []})),
+        ("POST", "/v1/worker/poll", json!({"session": "x", "seen": 0})),
+    ]
+}
+
+#[tokio::test]
+async fn messages_of_problems_are_as_written() {
+    let server = Server::start().await;
+    let run = server.start_chain("waits", &[wait_for_go()]).await;
+    let mut text = String::new();
+    for (method, path, body) in requests() {
+        let method: Method = method.parse().unwrap();
+        let answer = server.ask_as(server.key(), method.clone(), &path.replace("RUN", &run), &body).await;
+        let shown = if body.is_null() { String::new() } else { format!(" {body}") };
+        record(&mut text, &format!("{method} {path}{shown}"), answer.status, &answer.body, &run);
+    }
+    let viewer = server.key_with(&[Permission::View]).await;
+    for (title, headers) in [
+        ("without an API key", vec![]),
+        ("with something else", vec![("x-api-key", "x")]),
+        ("with an unknown API key", vec![("authorization", "Bearer es_0000000000000000000000000000000000000000000")]),
+        ("with two API keys", vec![("x-api-key", server.key()), ("authorization", "Bearer es_1")]),
+        ("with a permission that does not suffice", vec![("x-api-key", &*viewer)]),
+    ] {
+        let answer = server.ask(Method::POST, "/v1/workflow-runs", &headers, "{}").await;
+        record(&mut text, title, answer.status, &answer.body, &run);
+    }
+    let path = format!("/v1/me?key={}", server.key());
+    let answer = server.ask(Method::GET, &path, &[("x-api-key", server.key())], "").await;
+    record(&mut text, "with an API key in the query", answer.status, &answer.body, &run);
+    let bare = Server::without_secrets_key().await;
+    let answer = bare.put("/v1/secrets/a", &json!({"value": "x"})).await;
+    record(&mut text, "a secret without a key to seal it", answer.status, &answer.body, &run);
+    snapshot::check(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/http/messages.txt"), &text);
+}
+
+/// Adds a problem document. The id of the run differs in each execution.
+fn record(text: &mut String, title: &str, status: u16, body: &Value, run: &str) {
+    assert!(status >= 400, "{title} is answered {status}: {body}");
+    let id = run.trim_start_matches("/v1/runs/");
+    let shown = |name: &str| body[name].as_str().map(|text| text.replace(id, "RUN"));
+    writeln!(text, "{title}").unwrap();
+    writeln!(text, "  {status} {}: {}", shown("code").unwrap(), shown("detail").unwrap()).unwrap();
+    if let Some(hint) = shown("hint") {
+        writeln!(text, "      hint: {hint}").unwrap();
+    }
+}
