@@ -6,3 +6,4 @@ pub mod postgres;
 pub mod sim;
 pub mod snapshot;
 pub mod tidy;
+pub mod words;

@@ -5,6 +5,7 @@ use std::process::Command;
 
 use everstep_core::journal::Kind;
 use everstep_testkit::tidy::{File, files, glossary_nouns, is_known_noun, public_types, root};
+use everstep_testkit::words::{avoided_words, needless_exceptions};
 use serde_json::Value;
 
 /// The crates of ours that each crate may use. Imports point toward the core.
@@ -267,6 +268,19 @@ fn every_invariant_of_the_code_is_in_the_architecture() {
             assert!(plain(&page).contains(&plain(&begin.join(" "))), "{}: {invariant}", file.path);
         }
     }
+}
+
+#[test]
+fn texts_use_precise_words() {
+    let files = files();
+    let is_text = |path: &str, is_typescript: bool| !is_typescript || path.starts_with("sdks/");
+    let texts = files.iter().filter(|file| {
+        file.has_extension(&["md", "rs", "sql", "ts"]) && is_text(&file.path, file.has_extension(&["ts"]))
+    });
+    let avoided: Vec<_> = texts.flat_map(avoided_words).collect();
+    assert!(avoided.is_empty(), "{}\n{} places", avoided.join("\n"), avoided.len());
+    let needless = needless_exceptions(&files);
+    assert!(needless.is_empty(), "{}", needless.join("\n"));
 }
 
 /// General programming nouns, which need no sentence in the glossary. Nouns of the domain are not added here.
