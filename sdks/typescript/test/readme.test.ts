@@ -25,7 +25,7 @@ test("the examples of the guide type-check, and its unit test passes", async () 
   const pages = ["code-workflows", "code-steps", "code-signals", "code-versions", "code-testing", "code-workers"];
   try {
     const names = compileNamed(pages.map((page) => join(root, "..", "..", "docs", "guides", `${page}.md`)), folder);
-    assert.deepEqual(names, ["hello", "order", "worker", "client", "pay", "trip", "basket", "deploy", "order.test"]);
+    assert.deepEqual(names, ["hello", "order", "checked", "worker", "client", "pay", "trip", "basket", "deploy", "order.test"]);
     await import(pathToFileURL(join(folder, "order.test.js")).href);
   } finally {
     rmSync(folder, { recursive: true, force: true });

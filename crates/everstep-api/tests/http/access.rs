@@ -203,6 +203,8 @@ async fn a_workspace_is_made_with_an_admin() {
     assert_eq!(me["key"]["role"], "admin");
 
     server.post("/v1/workspaces", &json!({"name": "shop"})).await.refuses(409, "WORKSPACE_EXISTS");
+    let array = json!({"name": "other", "options": [null, null]});
+    server.post("/v1/workspaces", &array).await.refuses(400, "VALIDATION_ERROR");
     let listed = server.get("/v1/workspaces").await.is(200);
     let names: Vec<_> = listed["workspaces"].as_array().unwrap().iter().map(|one| one["name"].clone()).collect();
     assert_eq!(names, ["default", "shop"]);

@@ -300,6 +300,11 @@ async fn a_workflow_is_exported_imported_and_cloned() {
         (&json!("order"), &json!(1), &document["digest"])
     );
     assert_eq!(other.post("/v1/workflows/import", &document).await.is(200), imported);
+    let mut wrong = document.clone();
+    for version in [0_u32, 2_147_483_648] {
+        wrong["version"] = version.into();
+        other.post("/v1/workflows/import", &wrong).await.refuses(400, "VALIDATION_ERROR");
+    }
     // Under another name.
     let renamed = server.post("/v1/workflows/import?name=copy&activate=false", &document).await.is(201);
     assert_eq!((&renamed["name"], &renamed["activeVersion"]), (&json!("copy"), &Value::Null));

@@ -446,7 +446,10 @@ fn configs_are_checked_when_saved() {
         (json!({"url": "https://a", "headers": {"X": {}}}), "/headers/X: expected a string or a number"),
         (json!({"url": "https://a", "auth": {"type": "digest"}}), "/auth: expected {\"type\": \"none\", …} or"),
         (json!({"url": "https://a", "auth": {"type": "bearer"}}), "/auth/token: `token` is missing"),
-        (json!({"url": "https://a", "auth": {"type": "bearer", "token": "x", "tokn": 1}}), "/auth/tokn: there is no"),
+        (
+            json!({"url": "https://a", "auth": {"type": "bearer", "token": "x", "tokn": 1}}),
+            "/auth/tokn: the field `tokn`",
+        ),
         (json!({"url": "https://a", "acceptStatuses": ["6xx"]}), "/acceptStatuses/0: it does not match"),
         (json!({"url": "https://a", "acceptStatuses": []}), "/acceptStatuses: it must not be empty"),
         (json!({"url": "https://a", "retryOn": [99]}), "/retryOn/0: 99 is out of range"),

@@ -53,10 +53,14 @@ pub(crate) async fn import(
     body: Body<DOCUMENT_BYTES_MAX>,
 ) -> Answer {
     let StrictValue(document): StrictValue = body.json()?;
-    let Portable { name, definition, .. } = read(document)?;
+    let Portable { name, version, definition, .. } = read(document)?;
     if !is_name(&name) {
         return Err(Problem::invalid(format!("the document's name {name:?} is not a valid name of a workflow"))
             .hint(EXPORT_HINT));
+    }
+    if let Some(version) = version.filter(|version| *version == 0 || i32::try_from(*version).is_err()) {
+        let detail = format!("the document's version {version} is not valid; versions are from 1 to {}", i32::MAX);
+        return Err(Problem::invalid(detail).hint(EXPORT_HINT));
     }
     let name = query.text("name").map_or(name, str::to_owned);
     let options =

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use everstep_core::strict::StrictValue;
 use everstep_store::WorkspaceRow;
 use schemars::JsonSchema;
+use serde::de::{Deserializer, Error as _};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
@@ -77,7 +79,7 @@ pub(crate) struct ChangedOptions {
 pub(crate) struct NewWorkspace {
     #[schemars(regex(pattern = "^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"))]
     pub(crate) name: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "read_options")]
     pub(crate) options: ChangedOptions,
 }
 
@@ -85,7 +87,17 @@ pub(crate) struct NewWorkspace {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ChangedWorkspace {
+    #[serde(deserialize_with = "read_options")]
     pub(crate) options: ChangedOptions,
+}
+
+/// Reads options from an object. The derived reader also accepts an array with a value for each field.
+fn read_options<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ChangedOptions, D::Error> {
+    let StrictValue(value) = StrictValue::deserialize(deserializer)?;
+    if !value.is_object() {
+        return Err(D::Error::custom("options: expected an object"));
+    }
+    ChangedOptions::deserialize(value).map_err(D::Error::custom)
 }
 
 /// A created workspace, with an admin API key.

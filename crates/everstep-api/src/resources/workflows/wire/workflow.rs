@@ -288,7 +288,7 @@ pub(crate) struct Portable {
     /// The version in the exporting server; the importing server assigns a new number.
     #[serde(default, deserialize_with = "whole::optional")]
     #[schemars(range(min = 1, max = 2_147_483_647))]
-    version: Option<u32>,
+    pub(crate) version: Option<u32>,
     #[schemars(with = "Definition")]
     pub(crate) definition: Value,
     digest: Option<String>,
