@@ -71,6 +71,10 @@ pub(crate) fn from_body(filter: Filter) -> Result<RunFilter, Problem> {
         };
         Ok((read_path("filter.input.", &path)?, text))
     });
+    if let Some(version) = filter.version.filter(|version| *version == 0 || i32::try_from(*version).is_err()) {
+        let detail = format!("filter.version: {version} is not valid; versions are from 1 to {}", i32::MAX);
+        return Err(Problem::invalid(detail));
+    }
     let filter = RunFilter {
         workflow: filter.workflow,
         statuses: statuses.iter().map(|word| read_status("filter.status", word)).collect::<Result<_, _>>()?,
