@@ -76,7 +76,7 @@ PYTHONPATH=$root/scripts SCHEMATHESIS_HOOKS=schemathesis_hooks PYTHONDONTWRITEBY
     --generation-database none \
     --continue-on-failure \
     --no-color || {
-    echo "what the server said meanwhile:" >&2
+    echo "the log of the server:" >&2
     tail -20 log >&2
     exit 1
 }

@@ -21,3 +21,8 @@ pub(crate) fn keyed_id(purpose: &str, workspace: Uuid, key: &str) -> Uuid {
     let hash: [u8; 32] = hash.finalize().into();
     Builder::from_custom_bytes(*hash.first_chunk().expect("a hash is longer than an id")).into_uuid()
 }
+
+/// Whether a number can be a version of a workflow: databases and workers count versions from 1, in 32 bits with a sign.
+pub(crate) fn is_version(version: u32) -> bool {
+    version >= 1 && i32::try_from(version).is_ok()
+}

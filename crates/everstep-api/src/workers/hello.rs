@@ -15,6 +15,7 @@ use serde_json::Value;
 use super::limits::{REPORTS_MAX, REQUEST_BYTES_MAX};
 use crate::http::problem::Problem;
 use crate::http::schema::{Id, Object};
+use crate::id::is_version;
 
 /// The version of the worker protocol.
 const PROTOCOL_VERSION: u32 = 1;
@@ -131,7 +132,7 @@ impl ServedWorkflow {
             let hint = "a name has 1 to 128 lowercase letters, digits, - and _, and begins with a letter or a digit";
             return Err(wrong(format!("workflows[{at}].name"), detail).hint(hint));
         }
-        if version == 0 || i32::try_from(version).is_err() {
+        if !is_version(version) {
             let detail = format!("workflows[{at}].version: versions count from 1, to {}", i32::MAX);
             return Err(wrong(format!("workflows[{at}].version"), detail));
         }

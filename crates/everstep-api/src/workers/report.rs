@@ -21,6 +21,7 @@ use super::retry::WireRetry;
 use super::text::{HumanText, truncate_lines};
 use crate::http::problem::Problem;
 use crate::http::schema::{Id, Json, Object};
+use crate::id::is_version;
 
 const STEP_NAME_BYTES_MAX: usize = 256;
 const SIGNAL_NAME_CHARS_MAX: usize = 256;
@@ -307,9 +308,7 @@ impl WireReport<'_> {
 
     fn version(&mut self) -> Result<Option<u32>, String> {
         match self.version.take() {
-            Some(version) if version == 0 || i32::try_from(version).is_err() => {
-                Err(format!("version: versions count from 1, to {}", i32::MAX))
-            }
+            Some(version) if !is_version(version) => Err(format!("version: versions count from 1, to {}", i32::MAX)),
             version => Ok(version),
         }
     }

@@ -11,6 +11,7 @@ use crate::http::openapi::Parameter;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::http::time::When;
+use crate::id::is_version;
 
 /// Values of the input, or of tags, in one filter.
 const FILTER_VALUES_MAX: usize = 10;
@@ -71,7 +72,7 @@ pub(crate) fn from_body(filter: Filter) -> Result<RunFilter, Problem> {
         };
         Ok((read_path("filter.input.", &path)?, text))
     });
-    if let Some(version) = filter.version.filter(|version| *version == 0 || i32::try_from(*version).is_err()) {
+    if let Some(version) = filter.version.filter(|version| !is_version(*version)) {
         let detail = format!("filter.version: {version} is not valid; versions are from 1 to {}", i32::MAX);
         return Err(Problem::invalid(detail));
     }

@@ -26,6 +26,7 @@ use crate::http::headers::{self, IdempotencyKey};
 use crate::http::openapi::{Doc, doc};
 use crate::http::problem::Problem;
 use crate::http::query::Query;
+use crate::id::is_version;
 use crate::resources::workflows;
 use crate::server::AppState;
 
@@ -163,7 +164,7 @@ fn check_name(name: &str) -> Result<(), Problem> {
 /// Versions are counted from 1, by databases and workers.
 fn check_version(version: Option<u32>) -> Result<(), Problem> {
     match version {
-        Some(version) if version == 0 || i32::try_from(version).is_err() => {
+        Some(version) if !is_version(version) => {
             let hint = "remove it to start the active version";
             let detail = format!("version: {version} is not valid; versions are from 1 to {}", i32::MAX);
             Err(Problem::invalid(detail).with("path", "version").hint(hint))

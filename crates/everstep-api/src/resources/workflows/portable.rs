@@ -20,6 +20,7 @@ use crate::http::headers::IdempotencyKey;
 use crate::http::openapi::Parameter;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
+use crate::id::is_version;
 use crate::server::AppState;
 
 pub(crate) const IMPORT_PARAMETERS: &[Parameter] = &[
@@ -58,7 +59,7 @@ pub(crate) async fn import(
         return Err(Problem::invalid(format!("the document's name {name:?} is not a valid name of a workflow"))
             .hint(EXPORT_HINT));
     }
-    if let Some(version) = version.filter(|version| *version == 0 || i32::try_from(*version).is_err()) {
+    if let Some(version) = version.filter(|version| !is_version(*version)) {
         let detail = format!("the document's version {version} is not valid; versions are from 1 to {}", i32::MAX);
         return Err(Problem::invalid(detail).hint(EXPORT_HINT));
     }
