@@ -10,7 +10,7 @@ pub(crate) fn matches(payload: &Payload, pattern: &Payload) -> bool {
     pattern.json() == "{}" || contains(payload.value(), pattern.value())
 }
 
-/// Whether `value` contains `pattern`: every field of the pattern, at any depth; of an array every element, in any
+/// Whether `value` contains `pattern`: of an object every field, at any depth, and of an array every element, in any
 /// order. This is the rule of PostgreSQL's `@>`.
 pub fn contains(value: &Value, pattern: &Value) -> bool {
     match (value, pattern) {

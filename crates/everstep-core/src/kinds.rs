@@ -1,10 +1,10 @@
-//! The port through which the core learns the kinds of nodes that handlers perform.
+//! The port through which the core reads the kinds of nodes that handlers perform.
 
 use serde_json::Value;
 
 use crate::evaluate::Fault;
 
-/// The facts about such a kind that a graph needs.
+/// The facts about a kind that a graph needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KindInfo {
     /// The node's `type`, such as `javascript`.
@@ -32,8 +32,8 @@ pub trait Kinds: Send + Sync {
     /// The errors in a node's config; pointers are relative to the config.
     fn check(&self, name: &str, config: &Value) -> Vec<Fault>;
 
-    /// What is wrong with the code in a config, such as the syntax of a script. It is compiled only when a definition
-    /// is saved: a definition that was saved before is loaded as it is.
+    /// The errors in the code of a config, such as syntax errors in a script. Code is checked only when a definition is
+    /// saved, not when a saved definition is loaded.
     fn check_code(&self, name: &str, config: &Value) -> Vec<Fault>;
 
     /// All names, for the hint of an error.

@@ -1,4 +1,5 @@
-//! Decides what follows. Plain functions from values to values: no I/O, no clock, no randomness, no async.
+//! Decides which journal entries follow from an input. Plain functions from values to values: no I/O, no clock, no
+//! randomness, no async.
 //!
 //! [`run::decide::decide`] receives a [`workflow::Workflow`], a [`run::State`] and a [`run::Input`] and returns the
 //! journal entries that follow. The other crates of Everstep persist, perform or show them.

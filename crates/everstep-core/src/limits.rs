@@ -25,11 +25,11 @@ pub const CONSECUTIVE_CRASHES: u32 = 10;
 pub const CONSECUTIVE_LOST_TURNS: u32 = 10;
 /// Signals that a run buffers until a wait for them is opened.
 pub const BUFFERED_SIGNALS: usize = 100;
-/// The number of days for which they are buffered.
+/// The number of days for which a signal is buffered.
 pub const BUFFERED_DAYS: u64 = 7;
 /// The maximum time from now of a sleep or a timeout of a code workflow, in days.
 pub const TIMER_DAYS: u64 = 36_525;
-/// The number of ancestors of a run: runs that start runs.
+/// The maximum number of ancestors of a run: its parent, the parent of its parent, and so on.
 pub const CHILD_DEPTH: u32 = 32;
 /// Characters of an idempotency key.
 pub const KEY_CHARS: usize = 255;

@@ -45,8 +45,8 @@ impl RetryPolicy {
         }
     }
 
-    /// The default of steps of code workflows: three attempts, with delays from 1 s to 60 s, a fifth of which is
-    /// jitter.
+    /// The default of steps of code workflows: three attempts, with delays of 1 s and 2 s, each changed by up to
+    /// a fifth. No delay is longer than 60 s.
     pub fn code() -> Self {
         Self { max_ms: 60_000, jitter: 0.2, ..Self::graph() }
     }

@@ -4,7 +4,7 @@
 //! folder does not ask which style a run has. A new style is a variant of [`Style`], of [`Progress`] and of
 //! [`StepFacts`]; the compiler then lists every question that it must answer.
 //!
-//! **Invariant**: a state is asked only together with the workflow that it was folded with, so that both have one
+//! **Invariant**: a state is used only together with the workflow that it was folded with, so that both have one
 //! style. [`fold`] and [`State::from_snapshot`] reject any other pair.
 
 use std::collections::BTreeMap;
@@ -347,7 +347,7 @@ pub(crate) fn next(workflow: &Workflow, state: &State, cx: Cx<'_>) -> Vec<Event>
     }
 }
 
-/// Records a signal. A signal without an open wait is buffered, if its sender asks for it and the style supports it,
+/// Records a signal. A signal without an open wait is buffered, if its sender requests it and the style supports it,
 /// and otherwise ignored.
 pub(crate) fn on_signal(draft: &mut Draft<'_>, event: &str, payload: Payload, is_kept: bool) -> Reply {
     match &draft.workflow.style {

@@ -1,4 +1,4 @@
-//! Whole numbers in JSON. JSON Schema calls `3.0` an integer, and some clients write integers so: a field with
+//! Whole numbers in JSON. JSON Schema calls `3.0` an integer, and some clients send integers in this form: a field with
 //! `#[serde(deserialize_with = "whole::number")]` accepts it.
 
 use std::fmt;

@@ -142,7 +142,7 @@ fn faults_name_their_places_one_per_path() {
     assert_eq!(
         faults(&source, &json!({"amount": 0, "lines": [{"sku": 1}, {}, 5], "a/b": 1})),
         [
-            "/amount: 0 is out of range: it is at least 1",
+            "/amount: 0 is out of range: it must be at least 1",
             "/lines/1/sku: `sku` is missing",
             "/lines/2: expected an object, found a number",
             "/a~1b: expected a string, found a number",

@@ -1,4 +1,4 @@
-//! Loops: owns runs in memory, asks the core what follows, commits it, and dispatches the committed tasks.
+//! Loops: owns runs in memory, asks the core for the next entries, commits them, and dispatches the committed tasks.
 //!
 //! * [`Engine`] is the handle that all other parts use; `start`, `inputs` and `watch` are its verbs.
 //! * `shard` owns runs, `run` is one of them; `commit` writes their decisions; `tasks` passes tasks to handlers;

@@ -14,7 +14,7 @@ use crate::run::Envelope;
 ///
 /// The loop that owns the run calls it, once per item and after its commit, and no run of that loop continues before it
 /// returns: it must be cheap and must never block. It copies the data that it keeps, and defers work that takes longer
-/// than a few additions. An item whose outcome this node never learnt is not observed.
+/// than a few additions. An item whose outcome stays unknown to this node is not observed.
 pub trait Observe: Send + Sync {
     fn committed(&self, item: &CommittedItem<'_>);
 

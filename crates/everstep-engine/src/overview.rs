@@ -1,4 +1,4 @@
-//! Questions of operators: the nodes, the database and the number of runs.
+//! Queries for operators: the nodes, the database and the number of runs.
 
 use everstep_core::ids::{NodeId, RunId, WorkspaceId};
 use everstep_store::{Counts, NodeRow, Result};

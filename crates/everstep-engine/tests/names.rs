@@ -129,7 +129,7 @@ async fn a_name_that_no_worker_has_registered_is_unknown_unless_the_caller_allow
         let start = Start { version, ..Start::new("order", json!({})) };
         assert_eq!(engine.start_run(start).await.err(), Some(not_found("order", version)));
     }
-    // A start that allows it names the workflow, but the next start does not know the name either.
+    // A start that allows unserved names creates the name, but for a start that does not, the name is still unknown.
     for version in [None, Some(3)] {
         engine.start_run(unserved("order", version)).await.unwrap();
         let start = Start { version, ..Start::new("order", json!({})) };
@@ -176,7 +176,7 @@ async fn a_graph_replaces_a_name_that_only_a_start_has_created() {
     let run = engine.start_run(Start::new("order", json!({}))).await.unwrap().run;
     let row = finish(&engine, run).await;
     assert_eq!((row.status, row.version), (Status::Completed, 2));
-    // The run that waits for a worker is what it was, and can be cancelled.
+    // The run that waits for a worker is unchanged, and can be cancelled.
     assert_eq!(engine.start_run(unserved("order", Some(1))).await.err(), Some(not_found("order", Some(1))));
     engine.send(waiting, Input::Cancel { reason: None }).await.unwrap();
     assert_eq!(finish(&engine, waiting).await.status, Status::Cancelled);

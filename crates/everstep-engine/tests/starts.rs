@@ -102,7 +102,7 @@ async fn a_start_whose_input_does_not_fit_the_schema_writes_nothing() {
     assert_eq!(
         refused.to_string(),
         "the input does not fit the inputSchema of workflow \"order\" version 1: \
-         /amount: 0 is out of range: it is at least 1; /note: expected a string, found a number"
+         /amount: 0 is out of range: it must be at least 1; /note: expected a string, found a number"
     );
     let page = engine.world().runs.list_runs(WORKSPACE, RunFilter::default(), None, 10).await.unwrap();
     assert_eq!((page.runs.len(), before), (0, 0));

@@ -146,7 +146,7 @@ async fn a_worker_whose_socket_has_gone_gets_no_turns() {
         assert_eq!(finish(&engine, run).await.status, Status::Completed);
     }
     engine.close_session(&here.session);
-    // The worker connects again, and receives the message that it is due.
+    // The worker connects again, and receives the turn of the new run.
     let run = start(&engine).await;
     gone.carrier = engine.attach(&gone.session);
     assert_eq!(gone.turn().await.run, run);

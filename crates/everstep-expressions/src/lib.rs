@@ -8,7 +8,7 @@
 //!
 //! 1. Its source has at most 64 KiB and 512 operators, so that neither parsing nor evaluation nests deeply.
 //! 2. The values that it reads have at most 1 MiB together.
-//! 3. The bytes that `+` and `~` could copy, by their number, are at most 64 MiB.
+//! 3. The bytes that `+` and `~` could copy, estimated from the number of these operators, are at most 64 MiB.
 //! 4. `*` multiplies numbers only: every operand is checked before it is used, so text and lists are never repeated.
 //! 5. Every filter that can lengthen a text stops at 256 KiB, and so does the result.
 //! 6. A panic inside the library is an error of the expression.

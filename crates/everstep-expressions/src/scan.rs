@@ -95,7 +95,7 @@ fn amplifies(token: &Token<'_>) -> bool {
     token.kind == Kind::Name && matches!(token.text, "join" | "replace" | "tojson")
 }
 
-/// What a name denotes, decided by the tokens before it.
+/// The meaning of a name, determined by the tokens before it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
     Value,

@@ -108,7 +108,7 @@ impl Client {
         }
     }
 
-    /// Sends a request and returns as soon as the head of the answer has come, for answers that have no early end.
+    /// Sends a request and returns as soon as the head of the response has arrived, for responses that stay open.
     /// `timeout` is the limit for the head. Redirects are not followed.
     pub async fn open(&self, request: Request) -> Result<OpenResponse, Error> {
         let host = request.url.host_str().unwrap_or_default().to_owned();
@@ -178,7 +178,7 @@ impl fmt::Debug for Client {
     }
 }
 
-/// An answer whose body is read piece by piece.
+/// A response whose body is read piece by piece.
 #[derive(Debug)]
 pub struct OpenResponse {
     response: reqwest::Response,
@@ -222,7 +222,7 @@ fn connect_plain(guard: &Arc<Guard>) -> Result<reqwest::Client, String> {
 fn connect(guard: &Arc<Guard>) -> Result<reqwest::Client, String> {
     builder(guard).build().or_else(|error| {
         // Small containers have no certificates.
-        tracing::warn!(error = %root_cause(&error), "the machine's certificates cannot be used; the client uses the root certificates of the web instead");
+        tracing::warn!(error = %root_cause(&error), "the machine's certificates cannot be used; the client uses the built-in root certificates instead");
         let roots = webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter();
         let roots = roots.filter_map(|root| Certificate::from_der(root).ok());
         builder(guard).tls_certs_only(roots).build().map_err(|error| root_cause(&error))

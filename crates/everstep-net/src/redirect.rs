@@ -18,7 +18,7 @@ pub(crate) fn target(response: &reqwest::Response) -> Option<String> {
 
 /// Changes a request to the target of a redirect.
 ///
-/// 1. A 303, and a 301 or 302 after a POST, is requested with GET and without a body.
+/// 1. A 303, and a 301 or 302 after a POST, is followed with GET and without a body.
 /// 2. Credentials are not sent to another origin: no sensitive header, no body that contains a secret.
 /// 3. A request with a credential is not redirected from https to http.
 pub(crate) fn follow(request: &mut Request, status: StatusCode, target: &str) -> Result<(), Error> {

@@ -1,5 +1,5 @@
 //! Resolves names to addresses that may be reached. The connector receives no others, so a name that resolves
-//! differently the second time gains nothing.
+//! to another address later cannot bypass the check.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -110,8 +110,8 @@ pub(crate) fn execute(script: Script, cancellation: &Cancellation, log: &Log) ->
     })
 }
 
-/// Runs the first job of the queue, and returns whether there was one. A job that throws is the end: an error of the
-/// script rejects a promise, so only the library itself throws here, out of memory or interrupted.
+/// Runs the first job of the queue, and returns whether there was one. An error of the script
+/// rejects a promise; a job throws only if the library is out of memory or interrupted, which ends the script.
 fn run_job(runtime: &Runtime) -> Result<bool, Context> {
     runtime.execute_pending_job().map_err(|thrown| thrown.0)
 }

@@ -29,7 +29,7 @@ impl Sandbox {
         self.threads
     }
 
-    /// Compiles a script without running it, on the calling thread: its first error in syntax.
+    /// Compiles a script without running it, on the calling thread. Returns its first syntax error.
     pub fn check(code: &str) -> Option<SyntaxError> {
         syntax::check(code)
     }

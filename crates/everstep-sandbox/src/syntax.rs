@@ -5,10 +5,10 @@ use rquickjs::{CatchResultExt, CaughtError, Coerced, Context, Ctx, Runtime, Valu
 
 use crate::MEMORY_BYTES_DEFAULT;
 
-/// Bytes of stack for nested syntax. The caller's thread may be a small one; code that is nested deeper is not judged.
+/// Bytes of stack for nested syntax. The caller's thread may be a small one; code that is nested deeper is not checked.
 const STACK_BYTES_MAX: usize = 256 * 1024;
 /// The engine compiles the whole source first. Then it runs this statement, so that nothing of the script runs, not
-/// even of a script that closes its function and goes on after it.
+/// even of a script that closes its function and continues after it.
 const PREFIX: &str = "throw 0; (async function () {";
 const SUFFIX: &str = "\n})";
 const FILE: &str = "script";
@@ -23,8 +23,8 @@ pub struct SyntaxError {
     pub column: u32,
 }
 
-/// Finds the first error in the syntax of a script. Code that the engine cannot judge within its limits has none: its
-/// run reports the failure.
+/// Finds the first error in the syntax of a script. Code that cannot be compiled within these limits has no error
+/// here: its run reports the failure.
 pub(crate) fn check(code: &str) -> Option<SyntaxError> {
     let runtime = Runtime::new().ok()?;
     runtime.set_memory_limit(MEMORY_BYTES_DEFAULT);
@@ -58,7 +58,7 @@ fn position(stack: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
-/// The error as the author of the code sees it, who does not see the lines around it.
+/// The error at its position in the user's code, without the prefix and the suffix.
 fn locate(code: &str, message: String, line: u32, column: u32) -> SyntaxError {
     let last_line = 1 + u32::try_from(code.matches('\n').count()).unwrap_or(u32::MAX);
     if line > last_line {

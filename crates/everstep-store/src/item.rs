@@ -40,7 +40,7 @@ pub struct Item {
 /// once, and several items may have the same row: it then exists with the first of them that is written.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SideWrites {
-    /// The requests that the item carries out.
+    /// The audit rows of the requests that the item carries out.
     pub audit: Vec<Arc<AuditRow>>,
 }
 

@@ -9,7 +9,7 @@ use crate::item::Item;
 const UNCOMPRESSED_BYTES_MAX: usize = 2 * 1024;
 const ZSTD_LEVEL: i32 = 1;
 
-/// How a column's bytes are written, as the `codec` column says.
+/// How a column's bytes are written, as the `codec` column states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Codec {

@@ -70,12 +70,12 @@ pub(crate) struct Head {
     pub(crate) digest: String,
     /// 0 while no version is active.
     pub(crate) active: u32,
-    /// Whether starts alone have named its versions, and no worker has registered one.
+    /// Whether starts have named all its versions, and no worker has registered one.
     pub(crate) is_only_named: bool,
 }
 
 impl Head {
-    /// Whether a version of `style` replaces the workflow: starts alone have named it, and the style has definitions.
+    /// Whether a version of `style` replaces the workflow: only starts have named it, and the style has definitions.
     pub(crate) fn is_replaced_by(&self, style: &str) -> bool {
         self.is_only_named && StyleName::parse(style).is_none_or(StyleName::has_definition)
     }
@@ -92,7 +92,8 @@ impl Head {
 }
 
 impl Precondition {
-    /// Whether a workflow in this state may be replaced. It is as good as none, but a caller may have read its state.
+    /// Whether a workflow in this state may be replaced. It counts as no workflow, but a caller may have read
+    /// its state.
     pub(crate) fn allows_replacing(self, head: &Head, digest: &str) -> bool {
         self.allows(None, digest) || self.allows(Some(head), digest)
     }

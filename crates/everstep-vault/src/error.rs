@@ -14,7 +14,7 @@ pub enum Error {
          EVERSTEP_SECRETS_KEY=$(everstep secrets key)"
     )]
     NoKey,
-    /// It was sealed with a key that is not on the ring.
+    /// It was sealed with a key that is not in the keyring.
     #[error(
         "the secret {name:?} was sealed with the key {id}, which this server does not have; add the key to \
          EVERSTEP_SECRETS_KEY or EVERSTEP_SECRETS_OLD_KEYS, or set the secret again"

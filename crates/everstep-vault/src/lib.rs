@@ -4,7 +4,7 @@
 //!
 //! * `key` contains the keys for secrets; a keyring has the one in use, and older ones for reading.
 //! * `seal` binds a sealed value to its workspace and its name.
-//! * `vault` stores, lists and reveals them.
+//! * `vault` stores, lists and reveals secrets.
 //! * `fetch_policy` decides which workspaces may use `fetch` in their scripts.
 //! * `sources` stores data sources and saved queries.
 

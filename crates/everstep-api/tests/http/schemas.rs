@@ -28,7 +28,7 @@ fn misfit() -> Value {
 /// The problems of an input that does not fit.
 fn problems() -> Value {
     json!([
-        {"path": "/amount", "message": "0 is out of range: it is at least 1"},
+        {"path": "/amount", "message": "0 is out of range: it must be at least 1"},
         {"path": "/note", "message": "expected a string, found a number"},
     ])
 }

@@ -1,4 +1,4 @@
-//! The progress of a code workflow's run: what its journal contains about its steps.
+//! The progress of a code workflow's run: the content of its journal about its steps.
 //!
 //! The function runs in a worker. A settled step is not run again: a worker that runs the function from the top
 //! receives the step's outcome instead.
@@ -32,7 +32,7 @@ pub struct Progress {
     pub(crate) bytes: usize,
 }
 
-/// The status of the last turn. A worker whose turn was revoked or given up may not have learnt it yet.
+/// The status of the last turn. A worker whose turn was revoked or given up may not have been notified yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum TurnStatus {
@@ -43,7 +43,7 @@ pub(crate) enum TurnStatus {
     Lost,
     /// The run was paused: steps that were running may still report their results, and no new step begins.
     Revoked,
-    /// The run failed and is retried: the next turn does the retry.
+    /// The run failed and is retried: the next turn performs the retry.
     Over,
 }
 

@@ -1,4 +1,4 @@
-//! A run of a code workflow: the events that follow without an input, and the questions of readers.
+//! A run of a code workflow: the events that follow without an input, and the views of its state for readers.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The story's questions about the steps of a code workflow.
+//! The facts that a story needs about the steps of a code workflow.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::status::StepStatus;
 use crate::story::{Activity, StepStory};
 use crate::time::Timestamp;
 
-/// Facts about steps that the journal does not contain: a step has any name, and its first entry determines its kind.
+/// The facts about steps that a single entry does not contain: the kind of a step, which its first entry determines.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StepFacts {
     kinds: BTreeMap<StepKey, StepKind>,
@@ -106,7 +106,7 @@ fn is_call(step: &StepStory) -> bool {
     matches!(step.activity, Activity::Child { .. })
 }
 
-/// Whether no attempt of a step is left.
+/// Whether a step failed and is not retried.
 fn has_failed(step: &StepStory) -> bool {
     step.status == StepStatus::Failed
 }

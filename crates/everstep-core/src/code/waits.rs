@@ -1,9 +1,9 @@
-//! What a code workflow waits for: a time, a signal, another run.
+//! The waits of a code workflow: for a time, a signal or another run.
 //!
 //! 1. A report opens each of them; it is settled when its time is reached, its signal arrives or its run ends.
 //! 2. A signal resolves the wait that was opened first among those that it matches; a timeout that is due takes effect
 //!    before it.
-//! 3. A signal that matches no wait is dropped, or buffered if its sender asks for it: the first wait that it matches
+//! 3. A signal that matches no wait is dropped, or buffered if its sender requests it: the first wait that it matches
 //!    takes it.
 
 use std::time::Duration;

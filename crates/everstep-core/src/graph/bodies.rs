@@ -1,4 +1,4 @@
-//! Which nodes belong to the body of which loop or scope.
+//! Finds the nodes that belong to the body of each loop and scope.
 
 use super::read::NodeText;
 

@@ -57,7 +57,7 @@ fn connect(definition: Definition, care: Care, problems: &mut Vec<Problem>) -> O
     check_cycles(&shape, &owners, problems);
     check_reach(&shape, problems);
     if care == Care::Saving {
-        // Which nodes come before which is known only if the shape of the graph is sound.
+        // The order of the nodes is known only if the shape of the graph is valid.
         let is_sound = is_whole && problems.len() == before;
         let order = is_sound.then_some(variables::Order { links: &links, owners: &owners });
         variables::check(&texts, order, &index, &unread, problems);

@@ -368,7 +368,7 @@ impl<'a> Reader<'a, '_> {
         let delay = match kind {
             Type::Fixed => {
                 if minutes.is_none() && seconds.is_none() && millis.is_none() {
-                    let hint = "delayMinutes (to 1440), delaySeconds (to 59) and delayMs (to 999) are summed";
+                    let hint = "delayMinutes (up to 1440), delaySeconds (up to 59) and delayMs (up to 999) are summed";
                     fields.missing(&["delaySeconds", "delayMinutes", "delayMs"], "a delay needs a duration", hint);
                 }
                 let total = minutes.unwrap_or(0) * 60_000 + seconds.unwrap_or(0) * 1_000 + millis.unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Which events follow? The graph style's answer.
+//! The events that follow from the state of a graph's run.
 //!
 //! When does a node run?
 //!
@@ -13,7 +13,7 @@
 //!    failed otherwise. `end {terminate: true}` ends it at once.
 //! 6. A failure that is not handled fails the iteration around it, or the run.
 //!
-//! The answer depends only on settled steps, so every replay gives the same answer.
+//! These events depend only on settled steps, so every replay computes the same events.
 
 use std::time::Duration;
 

@@ -17,7 +17,7 @@ use crate::payload::json_depth;
 use crate::retry::{Backoff, RetryPolicy};
 use crate::schema::Schema;
 
-/// Maximum number of characters of a definition's name, which is for people.
+/// Maximum number of characters of a definition's name, which is shown to people.
 const NAME_CHARS: usize = 200;
 /// Maximum number of characters of a definition's description.
 const DESCRIPTION_CHARS: usize = 1_000;

@@ -1,4 +1,4 @@
-//! A loop or scope in progress: which items are running, and what is ready next.
+//! A loop or scope in progress: which items are running, and which change is ready next.
 
 use std::collections::BTreeSet;
 
@@ -34,7 +34,7 @@ pub(crate) enum Pacing {
     May,
 }
 
-/// What is ready at a loop or scope.
+/// The next change of a loop or scope that is ready.
 #[derive(Clone, Copy)]
 pub(crate) enum Ready {
     Fail,

@@ -17,7 +17,7 @@ const NAME_HINT: &str = "1 to 128 letters, digits, `_`, `-` or `.`";
 pub(crate) struct Named {
     /// Relative to the value that was searched.
     pub(crate) pointer: String,
-    /// What is wrong with the name itself, and the remedy.
+    /// The error in the name itself, and the remedy.
     pub(crate) fault: Option<(&'static str, &'static str)>,
 }
 

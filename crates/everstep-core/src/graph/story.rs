@@ -1,4 +1,4 @@
-//! The story's questions about the steps of a graph.
+//! The facts that a story needs about the steps of a graph.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::status::StepStatus;
 use crate::story::StepStory;
 use crate::workflow::Workflow;
 
-/// Facts about steps that the journal does not contain: steps are nodes.
+/// The facts about steps that the journal does not contain: they are properties of the graph's nodes.
 #[derive(Clone, Debug)]
 pub(crate) struct StepFacts {
     /// `None` if this build cannot read the workflow.

@@ -1,15 +1,15 @@
-//! Which names an expression may read: what the nodes before it write, and what is always there.
+//! The names that an expression may read: variables that nodes before it write, and names that are always known.
 //!
 //! When is a name known at a node?
 //!
-//! 1. `ctx` and `vars` are the context; `payload`, `meta` and `null` are always there.
-//! 2. A variable is known if a node before this one writes it, by any path: it need not have been written, since
-//!    another path may have been taken, but it can have been. A failed node whose failure is handled writes too.
-//! 3. Before a node of a body is also what is before the loop or scope around it. What a body writes is not seen
-//!    outside it, nor in its next iteration.
+//! 1. `ctx` and `vars` are the context; `payload`, `meta` and `null` are always known.
+//! 2. A variable is known if a node before this one writes it, on any path. A run that takes another path may reach
+//!    this node without the variable. A failed node whose failure is handled also writes its variable.
+//! 3. The nodes before a loop or scope are also before every node of its body. The variables that a body writes are not
+//!    visible outside it, nor in its next iteration.
 //! 4. A loop's item and index names are known in its body, alone and as variables.
 //! 5. `__node_x` is known if node `x` is before this one and not inside another body.
-//! 6. A variable with a fallback in its expression is forgiven: it may be set from outside while the run goes on.
+//! 6. An unknown variable with a fallback in its expression is not reported: a client may set it during the run.
 //! 7. A node of an unknown type writes the variable that it names. Without one it may write the default variable of
 //!    any type.
 //! 8. If the order of the nodes is not known, because an edge or a body is wrong, every node counts as before every
@@ -43,14 +43,15 @@ pub(crate) struct Name {
     pub(crate) has_fallback: bool,
 }
 
-/// The edges of a graph without a cycle, and the loop or scope around each node. Bodies lie within each other.
+/// The edges of a graph without a cycle, and the loop or scope around each node. Bodies are nested: two bodies
+/// are disjoint, or one contains the other.
 #[derive(Clone, Copy)]
 pub(crate) struct Order<'a> {
     pub(crate) links: &'a [Link],
     pub(crate) owners: &'a [Option<u32>],
 }
 
-/// What is known of the nodes that could not be read.
+/// The known facts about the nodes that could not be read.
 #[derive(Debug, Default)]
 pub(crate) struct Unread {
     /// Whether a node was read whose type is unknown.
@@ -91,7 +92,7 @@ impl Unread {
     }
 }
 
-/// Notes every name that is read and not known.
+/// Reports every name that is read and not known.
 pub(crate) fn check(
     texts: &[NodeText],
     order: Option<Order<'_>>,

@@ -24,7 +24,7 @@ pub struct Row {
     pub payload: Vec<u8>,
 }
 
-/// An entry that this build cannot read. Its run is paused, and never failed because of it.
+/// An entry that this build cannot read. Its run is paused; it never fails because of such an entry.
 #[derive(Debug, thiserror::Error)]
 #[error("entry {seq} cannot be read: {reason}")]
 pub struct DecodeError {

@@ -23,7 +23,7 @@ pub enum Event {
         /// The definition of the workflow, if it was not saved: that of a test run.
         definition: Option<Payload>,
     },
-    /// The durable record that a step is in progress. A new owner performs every step again that was dispatched and not
+    /// The durable record that a step is in progress. A new owner performs again every step that was dispatched and not
     /// settled.
     StepDispatched {
         step: StepKey,
@@ -287,8 +287,7 @@ impl Event {
 
 macro_rules! kinds {
     ($($name:ident = $number:literal, $word:literal;)*) => {
-        /// The number of an event's kind in the database, and its name in the reference vocabulary. Numbers are never
-        /// reused.
+        /// The kind of an event, with its number in the database. Numbers are never reused.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         #[repr(u8)]
         pub enum Kind {

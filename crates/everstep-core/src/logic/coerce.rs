@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::datum::{Datum, Items, View};
 use super::fuel::{Error, Fuel};
 
-/// What JavaScript writes for an object.
+/// The text of an object in JavaScript.
 const OBJECT_TEXT: &str = "[object Object]";
 
 /// `Number(x)`.
@@ -59,7 +59,7 @@ pub(super) fn text<'d>(datum: &'d Datum<'_>, fuel: &mut Fuel) -> Result<Cow<'d, 
     })
 }
 
-/// Adds the text that a value has inside a list or a `cat`: null is nothing.
+/// Adds the text that a value has inside a list or a `cat`: null has the empty text.
 pub(super) fn append(datum: &Datum<'_>, out: &mut String, fuel: &mut Fuel) -> Result<(), Error> {
     match datum.view() {
         View::Null => Ok(()),
@@ -86,7 +86,7 @@ fn join(items: Items<'_, '_>, out: &mut String, fuel: &mut Fuel) -> Result<(), E
     Ok(())
 }
 
-/// The number that a whole text is: 0 if it is empty, NaN if it is none.
+/// Parses a whole text as a number: 0 if the text is empty, NaN if it is not a number.
 fn parse_number(text: &str) -> f64 {
     let text = text.trim_matches(is_space);
     let radix = |digits: &str, radix: u32| {
@@ -155,7 +155,7 @@ pub(super) fn number_text(number: f64) -> String {
     if number.abs() < 1.0 { text } else { text.replace('e', "e+") }
 }
 
-/// How many units of UTF-16 a text has, which is its length in JavaScript.
+/// The number of UTF-16 code units in a text, which is its length in JavaScript.
 pub(super) fn utf16_length(text: &str) -> usize {
     text.chars().map(char::len_utf16).sum()
 }

@@ -7,7 +7,7 @@ use super::coerce::{number, text};
 use super::datum::{Datum, View};
 use super::fuel::{Error, Fuel};
 
-/// `===`. Two lists or two objects are equal if they are one and the same.
+/// `===`. Two lists or two objects are equal only if they are the same value in memory.
 pub(super) fn is_identical(one: &Datum<'_>, other: &Datum<'_>, fuel: &mut Fuel) -> Result<bool, Error> {
     Ok(match (one.view(), other.view()) {
         (View::Null, View::Null) => true,
@@ -22,7 +22,7 @@ pub(super) fn is_identical(one: &Datum<'_>, other: &Datum<'_>, fuel: &mut Fuel) 
     })
 }
 
-/// `==`. Values of two types are compared as numbers, or as texts if one is a list or an object.
+/// `==`. Values of different types are compared as numbers, or as texts if one is a list or an object.
 pub(super) fn is_equal(one: &Datum<'_>, other: &Datum<'_>, fuel: &mut Fuel) -> Result<bool, Error> {
     Ok(match (one.view(), other.view()) {
         (View::Null, _) | (_, View::Null) => matches!((one.view(), other.view()), (View::Null, View::Null)),
@@ -38,7 +38,7 @@ pub(super) fn is_equal(one: &Datum<'_>, other: &Datum<'_>, fuel: &mut Fuel) -> R
     })
 }
 
-/// How two values are ordered: texts by their units of UTF-16, everything else as numbers. NaN has no order.
+/// How two values are ordered: texts by their UTF-16 code units, everything else as numbers. NaN has no order.
 pub(super) fn order(one: &Datum<'_>, other: &Datum<'_>, fuel: &mut Fuel) -> Result<Option<Ordering>, Error> {
     if let (Some(one), Some(other)) = (one.integer(), other.integer()) {
         return Ok(Some(one.cmp(&other)));

@@ -15,13 +15,13 @@ pub(super) enum Datum<'a> {
     Number(f64),
     Text(Rc<str>),
     List(Rc<List<'a>>),
-    /// What a `reduce` gives to its rule: an object with the fields `current` and `accumulator`.
+    /// The data of the rule of a `reduce`: an object with the fields `current` and `accumulator`.
     Pair(Rc<Pair<'a>>),
 }
 
 pub(super) struct List<'a> {
     items: Vec<Datum<'a>>,
-    /// How deep results are nested in it. Borrowed values do not count.
+    /// The nesting depth of the results in it. Borrowed values do not count.
     levels: usize,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Pair<'a> {
     levels: usize,
 }
 
-/// What a value is, wherever it came from.
+/// The type and the content of a value, whether it is borrowed or a result.
 pub(super) enum View<'d, 'a> {
     Null,
     Bool(bool),
@@ -48,7 +48,7 @@ pub(super) enum Items<'d, 'a> {
     Results(&'d [Datum<'a>]),
 }
 
-/// What one item of a list costs to look at.
+/// The cost of reading one item of a list.
 const ITEM_BYTES: usize = 16;
 
 impl<'a> Datum<'a> {
@@ -98,13 +98,13 @@ impl<'a> Datum<'a> {
         }
     }
 
-    /// A whole number with all its digits, of which a floating-point number may not have enough.
+    /// The exact value of an integer, which a floating-point number may not be able to represent.
     pub(super) fn integer(&self) -> Option<i128> {
         let Self::Json(Value::Number(number)) = self else { return None };
         number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from))
     }
 
-    /// Whether two lists or objects are one and the same, which is what JavaScript compares.
+    /// Whether two lists or objects are the same value in memory: JavaScript compares them by identity.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Json(one), Self::Json(other)) => std::ptr::eq(*one, *other),
@@ -194,7 +194,7 @@ impl<'d, 'a> Items<'d, 'a> {
         }
     }
 
-    /// The items one by one, each charged when it is looked at.
+    /// The items one by one, each charged when it is read.
     pub(super) fn next(self, index: &mut usize, fuel: &mut Fuel) -> Result<Option<Datum<'a>>, Error> {
         fuel.read(ITEM_BYTES)?;
         let item = self.get(*index);
@@ -210,7 +210,7 @@ pub(super) fn push<'a>(items: &mut Vec<Datum<'a>>, item: Datum<'a>, fuel: &mut F
     Ok(())
 }
 
-/// The position that a name means in a list: digits without a sign and without leading zeros.
+/// The position in a list that a name denotes: digits without a sign and without leading zeros.
 fn index(name: &str) -> Option<usize> {
     let is_plain = name == "0" || !name.starts_with(['0', '+']);
     name.parse().ok().filter(|_| is_plain)
@@ -218,7 +218,7 @@ fn index(name: &str) -> Option<usize> {
 
 /// A number as JSON: whole numbers without a fraction, NaN and the infinities as null.
 fn to_number(number: f64) -> Value {
-    /// Up to here every whole number is a floating-point number of its own.
+    /// Every whole number up to this one has an exact floating-point representation.
     const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
     if number.fract() == 0.0 && number.abs() <= WHOLE_MAX {
         return Value::from(number as i64);

@@ -24,7 +24,7 @@ impl<'a, 'f> Evaluator<'a, 'f> {
         Self { variables, fuel }
     }
 
-    /// The result of a part. `data` is what `var` reads: the context, or an item of a list.
+    /// The result of a part. `data` is the value that `var` reads: the context, or an item of a list.
     pub(super) fn evaluate(&mut self, part: &'a Part, data: &Datum<'a>) -> Result<Datum<'a>, Error> {
         self.fuel.operate()?;
         match part {

@@ -38,7 +38,7 @@ pub(super) fn explain(root: &Part, input: RuleInput<'_>) -> Vec<Explanation> {
         data: Datum::Json(input.context),
         found: Vec::new(),
     };
-    // At the end of the fuel the explanation has the parts that were found until then.
+    // If the fuel is used up, the explanation contains the parts that were found before.
     match explainer.is_false(root) {
         Ok(true) => match explainer.explain(root) {
             Ok(()) | Err(Error) => explainer.found,
@@ -105,7 +105,8 @@ impl<'a> Explainer<'a, '_> {
         Ok(())
     }
 
-    /// Adds the values of the variables in a part. Inside a rule for items, only those that are not of an item.
+    /// Adds the values of the variables in a part. In a rule that is evaluated per item, only variables of the caller
+    /// (`$user`) are added: the others are read from the item.
     fn collect(&mut self, part: &'a Part, is_for_items: bool, out: &mut BTreeMap<String, Value>) -> Result<(), Error> {
         match part {
             Part::Literal(_) => Ok(()),
@@ -155,7 +156,7 @@ fn shorten(datum: &Datum<'_>, fuel: &mut Fuel) -> Result<Value, Error> {
     Ok(Value::String(format!("{}…", text.trim_end_matches(char::REPLACEMENT_CHARACTER))))
 }
 
-/// Takes the first bytes of a text and refuses the rest.
+/// A writer that keeps the first bytes and rejects the rest.
 struct Beginning(Vec<u8>);
 
 impl std::io::Write for Beginning {

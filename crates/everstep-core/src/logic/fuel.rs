@@ -11,9 +11,9 @@ const BYTES_PER_OPERATION: u64 = 64;
 /// compared or written. The time of an evaluation is therefore proportional to the operations that it uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fuel {
-    /// What is left of the work, in bytes: operations in multiples of [`BYTES_PER_OPERATION`].
+    /// The remaining work, in bytes: operations in multiples of [`BYTES_PER_OPERATION`].
     work: u64,
-    /// What is left of the bytes of results.
+    /// The remaining bytes of results.
     bytes: u64,
 }
 

@@ -7,7 +7,7 @@ use super::fuel::Error;
 use super::operator::Operator;
 use super::rule::Part;
 
-/// `map`, `filter`, `reduce`, `all`, `none`, `some` and `merge`. Whatever is no list has no items.
+/// `map`, `filter`, `reduce`, `all`, `none`, `some` and `merge`. A value that is not a list has no items.
 pub(super) fn operate<'a>(
     evaluator: &mut Evaluator<'a, '_>,
     operator: Operator,
@@ -38,7 +38,7 @@ pub(super) fn operate<'a>(
         }
     }
     match operator {
-        // Every item was true, and there was at least one: the last look found the end of the list.
+        // Every item was true, and there was at least one: the last read found the end of the list.
         Operator::All => Ok(Datum::Bool(index > 1)),
         Operator::None => Ok(Datum::Bool(true)),
         Operator::Some => Ok(Datum::Bool(false)),

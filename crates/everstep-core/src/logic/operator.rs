@@ -1,6 +1,6 @@
 //! The operators of JSON Logic: their names, their arguments, and a sentence and an example for the reference page.
 
-/// What a rule does with its arguments.
+/// The operation of a rule on its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operator {
     Var,
@@ -39,7 +39,7 @@ pub enum Operator {
     Log,
 }
 
-/// One operator as rules and readers know it.
+/// The facts about one operator, for the parser and for the reference.
 #[derive(Clone, Copy, Debug)]
 pub struct OperatorInfo {
     pub operator: Operator,
@@ -280,7 +280,7 @@ pub const OPERATORS: &[OperatorInfo] = &[
         Operator::Merge,
         "merge",
         ANY,
-        "One list with the items of all arguments; an argument that is no list is one item.",
+        "One list with the items of all arguments; an argument that is not a list is one item.",
         [r#"{"merge": [[1, 2], 3, [4]]}"#, "{}", "[1,2,3,4]"],
     ),
     info(

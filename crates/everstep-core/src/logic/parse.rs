@@ -46,7 +46,7 @@ pub(super) fn parse_condition(condition: &Value, path: &str) -> Result<Rule, Vec
         Some(rule @ (Value::Object(_) | Value::Bool(_))) => {
             parse(rule, &format!("{path}/rule")).and_then(|parsed| match parsed.root {
                 Part::Literal(Value::Object(_)) => {
-                    let message = "an object without fields is no operation".to_owned();
+                    let message = "an object without fields is not an operation".to_owned();
                     Err(vec![refuse("/rule", message, CONDITION_HINT)])
                 }
                 _ => Ok(parsed),
@@ -229,7 +229,7 @@ fn variable(mut parts: Vec<Part>) -> Part {
     }
 }
 
-/// The path that a text, a number or null is; null is all data.
+/// The path that a literal text, number or null denotes; null denotes all data.
 fn literal_path(path: &Value) -> Option<String> {
     match path {
         Value::Null => Some(String::new()),

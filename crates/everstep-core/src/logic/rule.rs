@@ -32,7 +32,7 @@ pub struct Rule {
     pub(super) references: Vec<FieldReference>,
 }
 
-/// What a rule reads.
+/// The values that a rule reads.
 #[derive(Clone, Copy, Debug)]
 pub struct RuleInput<'a> {
     /// The data that `var` reads at the top of a rule.
@@ -55,7 +55,7 @@ pub enum Verdict {
 /// A path that a rule reads from the data at its top.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldReference {
-    /// As the rule has it: `order.total`, `$user.id`.
+    /// As written in the rule: `order.total`, `$user.id`.
     pub path: String,
     /// Where in the definition, as a JSON pointer.
     pub pointer: String,
@@ -74,7 +74,7 @@ pub(super) enum Part {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Variable {
-    /// As the rule has it: a text, a number or null.
+    /// As written in the rule: a text, a number or null.
     pub(super) path: Value,
     /// The names on the path, none if all data is meant.
     pub(super) names: Vec<String>,
@@ -116,7 +116,7 @@ impl Rule {
     }
 
     /// Why a rule does not hold: its innermost parts that are false, each with the values that it reads. Empty if the
-    /// rule holds, or if it needs too much.
+    /// rule holds, or if its evaluation exceeds a bound.
     pub fn explain(&self, input: RuleInput<'_>) -> Vec<Explanation> {
         explain::explain(&self.root, input)
     }

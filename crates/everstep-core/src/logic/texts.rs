@@ -53,7 +53,7 @@ fn is_in(part: &Datum<'_>, whole: &Datum<'_>, fuel: &mut Fuel) -> Result<bool, E
     }
 }
 
-/// A part of a text, in units of UTF-16. A negative length counts from the end, as in PHP.
+/// A part of a text, in UTF-16 code units. A negative length counts from the end, as in PHP.
 fn substr<'a>(
     source: &Datum<'a>,
     start: &Datum<'a>,

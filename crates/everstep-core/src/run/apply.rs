@@ -22,11 +22,13 @@ pub(crate) struct Fold<'a> {
     pub(crate) entry: &'a Entry,
 }
 
-/// When the step that an entry settles was dispatched, if it settles a dispatched one; or why the entry does not fit.
+/// The time at which the step that an entry settles was dispatched, or the reason why the entry does not fit. `None` if
+/// the entry settles no dispatched step.
 pub(crate) type Folded = Result<Option<Timestamp>, &'static str>;
 
 impl State {
-    /// Folds one entry. Returns when the step that it settles was dispatched, if it settles a dispatched one.
+    /// Folds one entry. Returns the time at which the step that it settles was dispatched; `None` if it settles no
+    /// dispatched step.
     pub fn apply(&mut self, workflow: &Workflow, entry: &Entry) -> Result<Option<Timestamp>, FoldError> {
         self.fold_entry(workflow, entry).map_err(|reason| FoldError { seq: entry.seq, reason: reason.to_owned() })
     }
@@ -87,7 +89,7 @@ impl State {
         };
         match self.status().may_become(next.status()) {
             true => Ok(Some(next)),
-            false => Err("a run of this status cannot change to that status"),
+            false => Err("the status of the run does not allow this entry"),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Decides what follows from an input. The rules here are common to all styles.
+//! Decides which entries follow from an input. The rules here are common to all styles.
 //!
 //! The core is level-triggered: an input is recorded as events, then [`settle`] derives everything that is ready from
 //! the state alone, until nothing changes. Therefore resume, reload, a change of owner and a new decision after a

@@ -88,7 +88,7 @@ pub enum Input {
     Fail {
         failure: Failure,
     },
-    /// No new fact: derive what is ready.
+    /// No new fact: derive the entries that are ready.
     Settle,
 }
 
@@ -123,7 +123,7 @@ impl Reply {
         matches!(self, Self::Accepted | Self::Buffered | Self::Repeated)
     }
 
-    /// Whether this input, and no earlier one, wrote an entry for what was asked for.
+    /// Whether this input, and no earlier one, wrote the entry of the requested change.
     pub fn is_recorded(&self) -> bool {
         matches!(self, Self::Accepted | Self::Buffered)
     }

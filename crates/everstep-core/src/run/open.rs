@@ -388,7 +388,7 @@ impl OpenSteps {
     /// that entry.
     ///
     /// A child that ended is not cancelled, whatever the code of its failure is. The timer distinguishes the two cases:
-    /// the caller asks only for a live run, and there a due timer fires before anything else is recorded.
+    /// this is called only for a live run, in which a due timer fires before anything else is recorded.
     pub(crate) fn leave_late_child(&mut self, run: RunId, open: &Open, failure: &Failure, entry: &Entry) {
         if failure.code == code::STEP_TIMEOUT
             && open.timer.is_some_and(|due| due <= entry.at)

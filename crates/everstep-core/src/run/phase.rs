@@ -38,7 +38,8 @@ impl Phase {
         matches!(self, Self::Completed { .. } | Self::Failed { .. } | Self::Cancelled { .. })
     }
 
-    /// The status of a run in this phase. A live run is running, unless the caller knows that it waits.
+    /// The status of a run in this phase. The status of a live run is running here; only its open steps show
+    /// whether it waits.
     pub(crate) fn status(&self) -> Status {
         match self {
             Self::Pending => Status::Pending,

@@ -12,14 +12,14 @@ use super::words::{count, escape, found, shown, type_name};
 use crate::evaluate::Fault;
 
 /// Rules that one check applies. More would occupy a thread for a second or longer: alternatives inside alternatives
-/// multiply.
+/// multiply the work.
 const STEPS_MAX: u32 = 2_000_000;
-/// Rules inside rules inside a value that one check follows. It bounds the stack.
+/// The nesting depth of rules that one check follows. It bounds the stack.
 const DEPTH_MAX: u32 = 400;
 /// Faults that one check reports.
 const FAULTS_MAX: usize = 100;
 
-/// Whether parts of the value are put in later, and what counts as an integer.
+/// Whether a template or the name of a secret may replace a part of the value, and which numbers are integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckMode<'r> {
     /// A config as it is saved: a template may take the place of any value outside raw fields, and the name of a
@@ -65,7 +65,7 @@ struct Checker<'s> {
 impl<'s> Checker<'s> {
     /// 1. A template is any value, the name of a secret is a text.
     /// 2. The type comes first: a value of a wrong type is not examined further.
-    /// 3. Of several alternatives the one whose tag fits is meant.
+    /// 3. If no alternative fits, the faults of the one whose tag fits are reported.
     fn check(&mut self, id: RuleId, value: &Value) {
         self.steps += 1;
         self.depth += 1;
@@ -152,7 +152,7 @@ impl<'s> Checker<'s> {
         }
     }
 
-    /// Does something at a part of the present value.
+    /// Calls `act` with the pointer at a part of the present value.
     fn at(&mut self, part: &str, act: impl FnOnce(&mut Self)) {
         let length = self.pointer.len();
         self.pointer.push('/');
@@ -189,10 +189,10 @@ impl<'s> Checker<'s> {
     fn check_object(&mut self, rule: &'s ObjectRule, fields: &Map<String, Value>, whole: &Value) {
         let size = fields.len() as u64;
         if let Some(min) = rule.min_fields.filter(|min| size < *min) {
-            self.report(format!("it has at least {}", count(min, "field")));
+            self.report(format!("it must have at least {}", count(min, "field")));
         }
         if let Some(max) = rule.max_fields.filter(|max| size > *max) {
-            self.report(format!("it has at most {}", count(max, "field")));
+            self.report(format!("it must have at most {}", count(max, "field")));
         }
         for (field, value) in fields {
             if self.is_done() {
@@ -243,11 +243,11 @@ impl<'s> Checker<'s> {
         let size = items.len() as u64;
         if let Some(min) = rule.min_items.filter(|min| size < *min) {
             let message =
-                if min == 1 { "it must not be empty".to_owned() } else { format!("it has at least {min} items") };
+                if min == 1 { "it must not be empty".to_owned() } else { format!("it must have at least {min} items") };
             self.report(message);
         }
         if let Some(max) = rule.max_items.filter(|max| size > *max) {
-            self.report(format!("it has at most {}", count(max, "item")));
+            self.report(format!("it must have at most {}", count(max, "item")));
         }
         if rule.is_unique {
             let mut seen = BTreeSet::new();
@@ -266,16 +266,16 @@ impl<'s> Checker<'s> {
             let fitting = items.iter().filter(|item| self.fits(contains.rule, item)).count() as u64;
             if fitting < contains.min {
                 let wanted = self.title(contains.rule);
-                self.report(format!("it contains at least {} that fit: {wanted}", count(contains.min, "item")));
+                self.report(format!("it must contain at least {} that fit: {wanted}", count(contains.min, "item")));
             }
             if let Some(max) = contains.max.filter(|max| fitting > *max) {
                 let wanted = self.title(contains.rule);
-                self.report(format!("it contains at most {} that fit: {wanted}", count(max, "item")));
+                self.report(format!("it must contain at most {} that fit: {wanted}", count(max, "item")));
             }
         }
     }
 
-    /// No alternative fits. If it is plain which one was meant, its faults are reported.
+    /// No alternative fits. If the tags of exactly one alternative fit, its faults are reported.
     fn report_alternatives(&mut self, shapes: &[RuleId], value: &Value) {
         // In a trial only the verdict counts. Without this, each alternative inside another doubles the work.
         if self.faults_max == 1 {
@@ -291,7 +291,7 @@ impl<'s> Checker<'s> {
         }
     }
 
-    /// The rule that a reference leads to, if the rule says nothing else.
+    /// The rule at the end of a chain of references.
     fn resolve(&self, id: RuleId) -> &'s Rule {
         let mut rule = &self.rules[id.index()];
         // A reference never leads back to itself: that is checked when the schema is compiled.
@@ -373,7 +373,7 @@ fn not_one_of(rule: &Rule, value: &Value) -> Option<String> {
         if !choices.iter().any(|choice| are_equal(choice, value)) {
             let words: Vec<_> = choices.iter().map(shown).collect();
             return Some(match words.as_slice() {
-                [word] => format!("it is {word}"),
+                [word] => format!("it must be {word}"),
                 words => format!("expected one of {}", words.join(", ")),
             });
         }
@@ -387,11 +387,11 @@ fn wrong_text(rule: &TextRule, text: &str) -> Option<String> {
         if let Some(min) = rule.min_length.filter(|min| length < *min) {
             return Some(match min {
                 1 => "it must not be empty".to_owned(),
-                min => format!("it has at least {min} characters"),
+                min => format!("it must have at least {min} characters"),
             });
         }
         if let Some(max) = rule.max_length.filter(|max| length > *max) {
-            return Some(format!("it has at most {}", count(max, "character")));
+            return Some(format!("it must have at most {}", count(max, "character")));
         }
     }
     if let Some(pattern) = rule.pattern.as_ref().filter(|pattern| !pattern.is_match(text)) {
@@ -420,7 +420,7 @@ fn wrong_number(rule: &NumberRule, number: &Number) -> Option<String> {
         let above = above.as_ref().map(|above| format!("more than {above}"));
         let below = below.as_ref().map(|below| format!("less than {below}"));
         let ranges: Vec<_> = [range, above, below].into_iter().flatten().collect();
-        return Some(format!("{number} is out of range: it is {}", ranges.join(" and ")));
+        return Some(format!("{number} is out of range: it must be {}", ranges.join(" and ")));
     }
     let unit = multiple_of.as_ref().filter(|unit| !is_multiple(number, unit))?;
     Some(format!("{number} is not a multiple of {unit}"))

@@ -11,7 +11,7 @@ use super::words::{escape, found};
 use super::{Schema, number};
 use crate::evaluate::Fault;
 
-/// Keywords that say nothing about which values fit.
+/// Keywords that do not restrict the values that fit.
 const ANNOTATIONS: &[&str] =
     &["$comment", "default", "deprecated", "description", "examples", "readOnly", "title", "writeOnly"];
 /// The dialect, as `$schema` names it.
@@ -19,7 +19,7 @@ const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 /// Regular expressions of one schema. Each compiled one takes memory.
 const PATTERNS_MAX: usize = 100;
 
-/// Who wrote the schema.
+/// The origin of a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dialect {
     User,
@@ -60,7 +60,7 @@ struct Compiler<'s> {
     source: &'s Value,
     dialect: Dialect,
     rules: Vec<Rule>,
-    /// The rules of the places that were seen.
+    /// The rules of the places that were visited.
     places: BTreeMap<String, RuleId>,
     /// Places whose rules are not yet compiled.
     todo: Vec<(String, RuleId)>,
@@ -396,7 +396,7 @@ impl Compiler<'_> {
         if sorted < self.rules.len() {
             let in_cycle = self.places.iter().find(|(_, id)| applied[id.index()] > 0);
             let pointer = in_cycle.map(|(pointer, _)| pointer.clone()).unwrap_or_default();
-            self.fault(pointer, "the schema refers to itself without going into the value");
+            self.fault(pointer, "the schema refers to itself without descending into the value");
         }
     }
 }

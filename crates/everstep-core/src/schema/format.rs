@@ -46,7 +46,7 @@ impl Format {
         }
     }
 
-    /// What a text of this format is, for a message.
+    /// A description of this format, for a message.
     pub(super) fn describe(self) -> &'static str {
         match self {
             Self::DateTime => "a date and time with an offset, such as 2026-01-31T09:00:00Z",

@@ -1,7 +1,7 @@
 //! JSON Schema (2020-12), compiled once and then used to check many values. Pure: no clock, no I/O.
 //!
 //! The validator checks every keyword that it accepts. A schema with any other keyword does not compile: a keyword
-//! that is accepted and not checked would promise what nothing enforces.
+//! that is accepted and not checked would have no effect.
 //!
 //! * [`compile`] turns a schema into numbered [`rule`]s without recursion: a schema may refer to itself.
 //! * [`check`] walks a value and the rules together. Its work is bounded, so that no schema can occupy a server.
@@ -60,7 +60,7 @@ impl Schema {
     /// Compiles a schema that this build contains.
     pub fn built_in(source: &Value) -> Self {
         compile::compile(source, Dialect::BuiltIn)
-            .unwrap_or_else(|faults| panic!("a schema of this build uses what the validator checks: {faults:?}"))
+            .unwrap_or_else(|faults| panic!("the validator checks every keyword of a schema of this build: {faults:?}"))
     }
 
     /// The schema as it was written.
@@ -68,12 +68,12 @@ impl Schema {
         &self.source
     }
 
-    /// What is wrong with a value. Pointers are relative to the value.
+    /// The faults of a value. Pointers are relative to the value.
     pub fn check(&self, value: &Value, mode: CheckMode<'_>) -> Vec<Fault> {
         check::check(&self.rules, value, mode)
     }
 
-    /// What is wrong with the input of a run: the first fault of each path.
+    /// The faults of the input of a run: the first one of each path.
     pub fn check_input(&self, input: &Value) -> Vec<Fault> {
         let mut faults = self.check(input, CheckMode::Json);
         let mut seen = std::collections::BTreeSet::new();

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use serde_json::{Number, Value};
 
-/// Two quotients that differ by less are taken for the same: 19.99 is a multiple of 0.01.
+/// Two quotients that differ by less count as equal: 19.99 is a multiple of 0.01.
 const QUOTIENT_ERROR_MAX: f64 = 1e-9;
 
 fn integer(number: &Number) -> Option<i128> {
@@ -50,7 +50,7 @@ pub(super) fn are_equal(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// A text that two values share exactly when they are equal.
+/// A text that is the same for two values if and only if they are equal.
 pub(super) fn canonical(value: &Value) -> String {
     let mut text = String::new();
     write(value, &mut text);

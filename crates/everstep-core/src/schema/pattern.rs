@@ -22,7 +22,7 @@ impl Pattern {
             Ok(regex) => Ok(Self { source: source.to_owned(), regex }),
             Err(regex::Error::CompiledTooBig(_)) => Err("the regular expression is too large".to_owned()),
             Err(error) => {
-                // The last line says what is wrong; the lines before it draw where.
+                // The last line contains the reason; the lines before it show the position.
                 let text = error.to_string();
                 let reason = text.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
                 Err(format!("not a regular expression that this server runs: {reason}"))

@@ -18,7 +18,7 @@ use crate::workflow::Workflow;
 
 /// The history of a run so far.
 ///
-/// **Invariant**: a story is a function of the entries that it was given. Only [`Story::apply`] changes it.
+/// **Invariant**: a story is a function of the entries that were applied to it. Only [`Story::apply`] changes it.
 #[derive(Clone, Debug)]
 pub struct Story {
     pub run: RunStory,
@@ -137,7 +137,7 @@ impl Story {
         }
     }
 
-    /// What is known about the step of an entry.
+    /// The known facts about the step of an entry.
     fn context<'e>(&self, entry: &'e Entry, key: &'e StepKey, attempt: u32) -> StepContext<'e> {
         let known = self.step(key);
         let kind = self.facts.kind(key);

@@ -11,7 +11,7 @@
 //!    failure was handled, and which steps a retry reopens.
 //!
 //! The fold is total: it accepts every journal, including one whose beginning is missing. The journal does not contain
-//! two facts, so a story learns them later than the state: that a failed attempt of a paused run will be retried (the
+//! two facts, so a story shows them later than the state: that a failed attempt of a paused run will be retried (the
 //! step is failed until its timer is set), and that a loop has cancelled the other steps of a failed item (they are
 //! open until the loop has ended).
 

@@ -118,7 +118,7 @@ impl StepStory {
         self.is_open() && has_failed && !self.is_body()
     }
 
-    /// What the step has logged, attempt by attempt.
+    /// The log lines of the step, attempt by attempt.
     pub fn logs(&self) -> impl Iterator<Item = &str> {
         self.attempts.iter().flat_map(|attempt| &attempt.logs).map(String::as_str)
     }
@@ -213,8 +213,8 @@ impl StepStory {
         }
     }
 
-    /// Reopens a step that ended or was cancelled with its run. As in the run's state, the retry is an entry about the
-    /// steps that had failed; a step that was open continues unchanged.
+    /// Reopens a step that ended or was cancelled with its run. As in the run's state, the retry
+    /// becomes the last entry about a step that had failed; a step that was open keeps its last entry.
     pub(super) fn reopen(&mut self, seq: u64, status: StepStatus) {
         if self.status == StepStatus::Failed {
             self.seq = seq;

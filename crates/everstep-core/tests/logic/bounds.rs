@@ -54,7 +54,8 @@ fn a_bomb_ends_at_its_bound() {
     }
 }
 
-/// The time of an evaluation follows its fuel: long names, texts and literals cost as much as they are long.
+/// The time of an evaluation follows its fuel: the cost of names, texts and literals is proportional to their
+/// length.
 #[test]
 fn fuel_follows_the_length_of_what_is_read() {
     let name = "n".repeat(50_000);

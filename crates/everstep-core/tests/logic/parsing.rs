@@ -1,4 +1,4 @@
-//! Rules that are refused when a definition is saved, and what a rule says about itself.
+//! Rules that are rejected when a definition is saved, and the paths that a rule reads.
 
 use everstep_core::graph::Problem;
 use everstep_core::logic::Rule;

@@ -1,4 +1,4 @@
-//! Any rule on any data returns within its bounds, and twice the same.
+//! Any rule on any data returns within its bounds, and two evaluations agree.
 
 use std::time::Duration;
 
@@ -74,7 +74,7 @@ fn rule(random: &mut Random, depth: usize) -> Value {
     let most = info.arguments_max.unwrap_or(info.arguments_min + 4);
     let count = info.arguments_min + random.below(most - info.arguments_min + 1);
     let mut arguments: Vec<_> = (0..count).map(|_| rule(random, depth - 1)).collect();
-    // Half of the lists are lists, so that their operators have something to do.
+    // For half of the operators on lists the first argument is a list, so that they have items to process.
     if info.arguments.starts_with("list") && random.chance(50) {
         arguments[0] = json!({"var": "list"});
     }
@@ -127,7 +127,7 @@ fn try_one(random: &mut Random, seen: &mut Seen) {
     let explanations = parsed.explain(input);
     assert_eq!(explanations, parsed.explain(input), "{rule} on {context}");
     assert!(explanations.is_empty() || verdict == Verdict::Fails, "{rule} on {context}");
-    // What an explanation shows is a rule.
+    // The rule of each explanation can be parsed.
     for explanation in explanations {
         assert!(parse(&explanation.rule).is_ok(), "{}", explanation.rule);
     }
@@ -142,7 +142,7 @@ fn any_rule_on_any_data_returns_within_bounds_and_twice_the_same() {
     assert!(seen.held > 500 && seen.failed > 500 && seen.costly > 5, "{} {} {}", seen.held, seen.failed, seen.costly);
 }
 
-/// A value without any rule in mind is parsed or refused.
+/// Any JSON value is parsed or rejected.
 #[test]
 fn any_value_is_parsed_or_refused() {
     let mut random = Random::new(17);

@@ -1,4 +1,4 @@
-//! Code workflows in decision texts: what a worker reports, and what the journal knows.
+//! Code workflows in decision texts: the reports of a worker, and the step records of the journal.
 //!
 //! `report 1 completed a {"x":1}`, `report 1 failed a#2 CODE {"maxAttempts":2}`, `report 1 fatal a CODE`,
 //! `report 1 slept nap 5m` (or `until 5000`), `report 1 waited ok for go {"x":1} 7d`, `report 1 called pay other@2 {} 1h`,

@@ -1,4 +1,4 @@
-//! Randomness that a seed repeats.
+//! Random numbers that a seed determines.
 
 /// SplitMix64.
 pub(crate) struct Random(u64);
@@ -20,7 +20,7 @@ impl Random {
         (self.next() % bound as u64) as usize
     }
 
-    /// Whether something of a given likelihood happens.
+    /// True with a probability in percent.
     pub(crate) fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }

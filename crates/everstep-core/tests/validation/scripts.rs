@@ -13,6 +13,6 @@ fn a_script_that_does_not_compile_is_refused_when_it_is_saved() {
         &[("it", "/nodes/1/config/code", "SyntaxError: unexpected !! at line 2, column 3", "line and column")],
     );
     assert_eq!(problems(&broken)[0].code, Some("SYNTAX_ERROR"));
-    // One that was saved before is loaded: its runs go on.
+    // A definition that was saved before is loaded, so that its runs continue.
     assert!(load(&broken).is_ok());
 }

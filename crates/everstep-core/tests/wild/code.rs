@@ -153,7 +153,7 @@ fn any_report_in_any_state_is_decided() {
         }
         for _ in 0..random.below(60) {
             let input = wild_input(&mut random, &game.state);
-            // A run that stopped waiting for a child does not know that the child ended in time.
+            // A run that stopped waiting for a child has no record that the child ended in time.
             let is_late = matches!(&input, Input::ChildEnded { .. }) && game.state.first_due(game.now).is_some();
             if is_late {
                 continue;

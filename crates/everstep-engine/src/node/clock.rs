@@ -28,7 +28,7 @@ pub struct NodeClock {
 }
 
 impl NodeClock {
-    /// A clock that shows the machine's time until it has learnt the database's.
+    /// A clock that shows the machine's time until it follows the database's clock.
     pub fn new(machine: Arc<dyn Clock>) -> Self {
         let monotonic = machine.monotonic();
         let offset = machine.wall().micros() - micros(monotonic);
@@ -100,7 +100,7 @@ impl NodeClock {
         Some(Duration::from_micros(unannounced.unsigned_abs()))
     }
 
-    /// Learns the time of the database's clock at some moment between two times of our own.
+    /// Follows the database's clock, which showed `database` at a moment between `sent` and `received`.
     pub fn follow(&self, database: Timestamp, sent: Duration, received: Duration) {
         let middle = micros(sent + received.saturating_sub(sent) / 2);
         let wall = self.machine.wall().micros() - (micros(self.machine.monotonic()) - middle);

@@ -60,8 +60,8 @@ pub struct RunInput {
     /// The idempotency key of a signal or control.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// The row of the audit that exists with the entry that the input writes. It is written if the reply says
-    /// [`Reply::is_recorded`].
+    /// The row of the audit that exists with the entry that the input writes. It is written if
+    /// [`Reply::is_recorded`] is true for the reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audit: Option<Arc<AuditRow>>,
 }

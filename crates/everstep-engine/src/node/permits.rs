@@ -1,8 +1,8 @@
 //! Bounds the number of runs that a node owns at the same time.
 //!
-//! A run that this node owns holds a [`RunPermit`]. A claim does not know how many runs it will get, so it holds a
-//! [`Reservation`] for as many as it requests, from before the query until after its reply. Without the reservation a
-//! start could use the permit that a claim in progress uses a moment later.
+//! A run that this node owns holds a [`RunPermit`]. The number of runs that a claim gets is known only from its reply, so
+//! a claim holds a [`Reservation`] for as many as it requests, from before the query until after its reply. Without the
+//! reservation a start could use the permit that a claim in progress uses a moment later.
 //!
 //! **Invariant**: permits and reservations together never exceed `max_active_runs`, except for runs that this node must
 //! own in any case (see [`RunPermits::take_regardless`]).

@@ -61,8 +61,9 @@ impl From<everstep_store::Error> for ForkError {
 }
 
 impl Engine {
-    /// Makes a new run of the entries of another, up to the end of the item that holds `at`: without `at` as far as
-    /// the run was not over. The same key again is the same fork. The side writes exist with a fork that is created.
+    /// Creates a run from the entries of another, up to the end of the item that contains `at`; without `at`, up to the
+    /// last item before the run ended. A repeated key returns the same fork. The side writes exist with a fork that is
+    /// created.
     pub async fn fork(
         &self,
         workspace: WorkspaceId,

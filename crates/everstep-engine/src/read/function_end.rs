@@ -1,4 +1,4 @@
-//! What the end of a function left behind, beside its result.
+//! The stack trace and the unawaited steps of a function that has ended.
 
 use everstep_core::ids::StepKey;
 use everstep_core::journal::Event;
@@ -10,7 +10,7 @@ use super::runs::Runs;
 use crate::error::Error;
 use crate::workers;
 
-/// What the last entry of a code workflow's run says about its function, beside the output or the failure.
+/// The facts about a function in the last entry of its run, beside the output or the failure.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FunctionEnd {
     /// The stack trace of the error that the function has thrown.

@@ -35,12 +35,12 @@ const VERSION_MAX: u32 = i32::MAX as u32;
 /// The member of the definition of a code workflow that holds the schema of its input.
 const INPUT_SCHEMA: &str = "inputSchema";
 
-/// What a registration brings.
+/// The content of a registration.
 #[derive(Clone, Copy, Debug)]
 enum Registration {
-    /// What a worker knows of the version.
+    /// The definition of the version, which a worker sends.
     Definition,
-    /// Only the name and the number: a start asks for a version that no worker has registered.
+    /// Only the name and the number: a start names a version that no worker has registered.
     Name,
 }
 
@@ -125,7 +125,7 @@ impl Library {
         }
     }
 
-    /// Compiles a definition as it would be saved, or returns everything that is wrong with it.
+    /// Compiles a definition as it would be saved, or returns all its problems.
     pub fn validate(&self, definition: &Value) -> Result<Graph, Vec<Problem>> {
         graph::compile(definition, &*self.world.handlers, &*self.world.evaluate)
     }
@@ -239,12 +239,12 @@ impl Library {
         self.find_named(start.workspace, &start.workflow, start.version, start.allow_unserved).await
     }
 
-    /// A version to start a run of.
+    /// The version with which a run is started.
     ///
     /// 1. A saved definition, and a version of code that a worker has registered at any time, can be started.
     /// 2. So can any other version of a code workflow of which a worker has registered one.
     /// 3. Any other name is unknown. With `allow_unserved` it is accepted as a code workflow, whose runs wait for a
-    ///    worker: the name is taken, and which version is the newest is for workers to say.
+    ///    worker. The name is then in use; only registrations of workers determine its newest version.
     pub(crate) async fn find_named(
         &self,
         workspace: WorkspaceId,

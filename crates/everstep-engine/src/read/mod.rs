@@ -2,9 +2,9 @@
 //!
 //! * `runs` is the one reader of runs: rows, lists, states. `journal`, `steps` and `logs` are its pages of a journal,
 //!   `follow` and `followed` its way to read a journal as it grows.
-//! * `snapshot` is what a run does at one moment, from memory or from its state.
+//! * `snapshot` is the activity of a run at one moment, from memory or from its state.
 //! * `library` compiles workflow versions; `active_version` reads which one is active.
-//! * `function_end` is what the end of a function left behind, for runs of code.
+//! * `function_end` reads the stack trace and the unawaited steps of a function that has ended.
 //! * `fork` copies a part of a journal into a new run.
 
 mod active_version;

@@ -60,7 +60,7 @@ pub(crate) enum Next {
     Drop,
 }
 
-/// **Invariant**: while an item is in flight nothing is decided, so the state is what the item leaves behind.
+/// **Invariant**: while an item is in flight nothing is decided, so the state is the one after that item.
 pub(crate) struct ActiveRun {
     pub(super) workspace: WorkspaceId,
     pub(super) workflow: Arc<Workflow>,

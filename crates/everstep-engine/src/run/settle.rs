@@ -31,7 +31,7 @@ impl ActiveRun {
                 services.announce_inbox(&sent);
                 self.applied(in_flight, services)
             }
-            // The store no longer knows which nodes own the receivers of its inputs.
+            // The reply to a resent item does not name the owners of the receivers of its inputs.
             Verdict::Stored(CommitOutcome::Duplicate) => {
                 if in_flight.has_inbox_inputs {
                     services.read_inbox();

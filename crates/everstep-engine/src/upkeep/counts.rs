@@ -77,7 +77,7 @@ impl Tally {
                 continue;
             }
             if let Err(error) = store.add_counts(workspace, deltas).await {
-                tracing::warn!(%error, "the counts of runs were not written; the next second tries again");
+                tracing::warn!(%error, "the counts of runs were not written; retrying in a second");
                 self.take_back(workspace, workflows);
             }
         }

@@ -1,9 +1,10 @@
 //! Workers: users' processes that run code workflows.
 //!
 //! * `registry` has the sessions of a node, `session` is one of them, `outbox` its messages.
-//! * `lanes` says which workers a run needs and how many runs may be claimed; `seats` gives runs to sessions.
-//! * `turns` is what a run has of its worker; `wakes` and `message` are what a worker receives; `turn_end` is why it
-//!   loses a turn.
+//! * `lanes` determines the workers that a run needs, and how many runs may be claimed; `seats` assigns runs to
+//!   sessions.
+//! * `turns` is the turn of a run; `wakes` and `message` are the messages to a worker; `turn_end` is the reason why a
+//!   worker loses a turn.
 //! * `sessions` are the methods of [`Engine`](crate::Engine) for the transport layer.
 
 mod lanes;

@@ -1,6 +1,6 @@
 //! The messages for one worker.
 //!
-//! **Invariant**: batches are numbered, and kept until the worker says that it has seen them. A lost batch is sent
+//! **Invariant**: batches are numbered, and kept until the worker acknowledges them. A lost batch is sent
 //! again, so that no message is lost.
 
 use std::collections::{BTreeSet, VecDeque};

@@ -245,7 +245,7 @@ impl WorkerTurn {
             Some(live) if !live.is_blocked => Some(Rest::Active),
             // The run that has waited longest is claimed first.
             None if self.is_wanted => Some(Rest::Parked(now.min(self.due_by_row))),
-            // The writer of the row knew whether the run needs a worker. It does not matter which clock it used.
+            // The node that wrote the row determined whether the run needs a worker; its clock may differ from ours.
             None if self.is_due_by_row(state, ownership) => Some(Rest::Parked(self.due_by_row)),
             Some(_) | None => None,
         }
@@ -260,7 +260,7 @@ impl WorkerTurn {
     }
 
     /// Sends the worker a turn that it has not received, or takes the turn of a run that has ended, parks or is
-    /// paused. A worker whose report ended the run learns it from the acknowledgement.
+    /// paused. A worker whose report ended the run receives only the acknowledgement.
     ///
     /// `entries` are those of the item that was written.
     pub(crate) fn send(
@@ -294,7 +294,7 @@ impl WorkerTurn {
         let session = live.seat.session.id;
         let is_here = |envelope: &Envelope| matches!(&envelope.reply_to, ReplyTo::Worker(to, _) if to.id == session);
         let are_all_here = in_flight.answered.iter().all(|(envelope, _)| is_here(envelope));
-        // A report of another session is answered there, where the worker no longer listens.
+        // The reply to a report of another session goes to that session, from which the worker reads no more messages.
         let is_answered = |seq| {
             are_all_here
                 || in_flight.answered.iter().any(|(envelope, _)| envelope.seq == Some(seq) && is_here(envelope))

@@ -82,7 +82,7 @@ fn configs_are_checked_when_saved() {
     assert_eq!(faults("javascript", &json!({"code": "  \n"})), ["/code: it must not be empty"]);
     assert_eq!(
         faults("javascript", &json!({"code": "1", "timeoutSeconds": 0})),
-        ["/timeoutSeconds: 0 is out of range: it is between 1 and 3600"]
+        ["/timeoutSeconds: 0 is out of range: it must be between 1 and 3600"]
     );
     assert_eq!(
         faults("javascript", &json!({"cod/e": "1", "code": {"$expr": "ctx.code"}, "timeoutSeconds": "soon"})),

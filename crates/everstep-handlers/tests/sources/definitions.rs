@@ -82,7 +82,7 @@ fn errors_in_a_source_are_reported_with_their_position() {
     assert_eq!(faults(&body), ["/host: it is not a valid name or address of one host"]);
     let mut body = database();
     body["maxConnections"] = json!(0);
-    assert_eq!(faults(&body), ["/maxConnections: 0 is out of range: it is between 1 and 50"]);
+    assert_eq!(faults(&body), ["/maxConnections: 0 is out of range: it must be between 1 and 50"]);
     let mut body = database();
     body["sslMode"] = json!("verify-ca");
     assert_eq!(faults(&body), ["/rootCertificate: this sslMode needs `rootCertificate`"]);
@@ -129,7 +129,7 @@ fn a_query_declares_what_it_uses_and_uses_what_it_declares() {
     let request = json!({"source": "shop", "http": {"path": "/orders"}});
     assert_eq!(query_faults(&request, &of), ["/sql: a query of a source of type \"postgres\" needs `sql`"]);
     let limits = json!({"source": "shop", "sql": "select 1", "limits": {"rows": 10_001}});
-    assert_eq!(query_faults(&limits, &of), ["/limits/rows: 10001 is out of range: it is between 1 and 10000"]);
+    assert_eq!(query_faults(&limits, &of), ["/limits/rows: 10001 is out of range: it must be between 1 and 10000"]);
     let unknown = json!({"source": "shop", "sql": "select 1", "limits": {"row": 1}});
     assert_eq!(
         query_faults(&unknown, &of),

@@ -58,7 +58,7 @@ async fn a_script_and_its_check_agree() {
 
 #[test]
 fn nothing_of_a_script_runs() {
-    // A script that closes its function goes on outside it. An endless loop there would never return.
+    // A script that closes its function continues outside it. An endless loop there would never return.
     assert_eq!(Sandbox::check("}); while (true) {} (async function () {"), None);
     assert_eq!(Sandbox::check("}); function f() { f(); } f(); (async function () {"), None);
     assert_eq!(Sandbox::check("}); throw new SyntaxError('made up'); (async function () {"), None);

@@ -69,7 +69,7 @@ async fn the_context_is_frozen_in_every_depth() {
         "Object.defineProperty(globalThis, 'ctx', { value: 1 })",
         "delete globalThis.ctx",
     ] {
-        // Code is sloppy unless it declares strict mode: a write to a frozen object is then ignored silently.
+        // In strict mode a write to a frozen object throws a TypeError; in sloppy mode it is ignored silently.
         let code =
             format!("'use strict'; try {{ {code} }} catch (e) {{ return [e instanceof TypeError, ctx] }} return ctx");
         let found = value(&code).await;

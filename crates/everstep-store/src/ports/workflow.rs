@@ -15,8 +15,8 @@ pub trait WorkflowStore: Send + Sync {
     /// * The same digest as the newest version returns that version.
     /// * Of two calls at the same time, one is first, and the later version stays active.
     /// * A workflow that was deleted is new, and its version numbers continue.
-    /// * A workflow that is written as code has versions of no other style. If starts alone have named it, a version
-    ///   with a definition replaces it: its versions are deleted, whether or not runs go on, and the numbers continue.
+    /// * A workflow that is written as code has versions of no other style. If only starts have named it, a version
+    ///   with a definition replaces it: its versions are deleted, even if it has open runs, and the numbers continue.
     async fn save_workflow(
         &self,
         workflow: NewWorkflow,
@@ -26,10 +26,11 @@ pub trait WorkflowStore: Send + Sync {
 
     /// Saves versions under numbers that their author has chosen. Each answer has its version's index.
     ///
-    /// * A version becomes the active one when its definition is brought for the first time, if it is the newest one.
+    /// * A version becomes the active one when its definition is registered for the first time, if it is the newest.
     /// * The last registration of a version decides its retention and its definition; its style and the time of its
     ///   first registration stay.
-    /// * A version without a digest is only named: it exists, and nothing else changes until a definition is brought.
+    /// * A version without a digest is only named: it exists, and nothing else changes until its definition is
+    ///   registered.
     /// * A workflow of that name and another style does not change, and then nothing of the list is written.
     /// * A workflow that was deleted is new, also under numbers that it had; unless runs refer to versions
     ///   of another style that have these numbers.

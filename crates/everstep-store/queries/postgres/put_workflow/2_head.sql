@@ -1,5 +1,5 @@
--- What a workflow is like before it is changed: its newest version that was not deleted, the active one, and whether
--- starts alone have named all its versions.
+-- The state of a workflow before it is changed: its newest version that was not deleted, the active one, and whether
+-- all its versions were only named by starts.
 -- Served by the primary keys of workflows (workspace, name, version), deleted_workflows and workflow_heads.
 select
     version,

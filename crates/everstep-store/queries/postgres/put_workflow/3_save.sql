@@ -1,6 +1,6 @@
 -- Saves a version of a workflow, unless the newest has the same digest, and activates it if :activate.
 -- Served by the primary keys of workflows (workspace, name, version), workflow_heads and deleted_workflows.
--- If another node does not take the lock, one of two calls fails and is sent again; an active version never goes back.
+-- If another node does not take the lock, one of two calls fails and is sent again; no earlier version becomes active.
 with
 newest as materialized (
     select version, digest

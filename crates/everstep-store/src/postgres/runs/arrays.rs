@@ -296,7 +296,7 @@ impl<'a> AuditRows<'a> {
 }
 
 arrays! {
-    /// Which item has which row of the audit.
+    /// The pairs of an item and a row of the audit.
     Audited {
         runs: "audited_runs", Uuid;
         ids: "audited_ids", Uuid;
