@@ -70,7 +70,7 @@ pub fn serve(
     let hub = Arc::clone(&app.hub);
     let stop = async move {
         stop.await;
-        // Streams would never end without a request.
+        // Otherwise open streams would delay the end of the server.
         hub.stop();
     };
     listen::serve(listener, router(app), Box::pin(stop))

@@ -99,7 +99,7 @@ pub trait Handler: Send + Sync {
     /// The errors in a config; pointers are relative to it. Templates may occur in any field except raw ones.
     fn check(&self, config: &Value) -> Vec<Fault>;
 
-    /// What is wrong with the code in a config, such as the syntax of a script. Called when a definition is saved.
+    /// The errors in the code of a config, such as the syntax of a script. Called when a definition is saved.
     fn check_code(&self, _config: &Value) -> Vec<Fault> {
         Vec::new()
     }

@@ -79,7 +79,8 @@ fn in_base64(secret: &str, offset: usize) -> Pattern {
 
 impl Pattern {
     fn find_at(&self, text: &[u8], at: usize) -> Option<Range<usize>> {
-        // The ends of what was read so far: nearly always one, and more where a `%` may be read in two ways.
+        // The positions that the pattern matches up to. There is nearly always one; there are several where a `%` can
+        // be read in two ways.
         let (mut ends, mut next) = (vec![at], Vec::new());
         for byte in &*self.bytes {
             for end in &ends {

@@ -42,7 +42,7 @@ impl RevealedSecrets {
         Ok(revealed)
     }
 
-    /// Another text that must not be seen, such as one that was made of a secret.
+    /// Adds another text to mask, such as one that contains a secret in encoded form.
     pub(crate) fn add(&mut self, value: &Zeroizing<String>) {
         self.is_any = true;
         if value.len() >= MASKED_BYTES_MIN {
@@ -164,7 +164,7 @@ mod tests {
                 ] {
                     let masked = revealed(SECRET).mask(&format!("Basic {encoded} end"));
                     assert!(masked.contains(SECRET_MASK) && masked.ends_with(" end"), "{text}: {masked}");
-                    // What is left is at most the encoded text around the secret.
+                    // At most the encoded text around the secret remains.
                     let rest = masked.len() - "Basic [secret] end".len();
                     assert!(rest <= (before.len() + after.len()).div_ceil(3) * 4 + 2, "{text}: {masked}");
                     let address = percent(&encoded, true, |index| index % 3 == 0);

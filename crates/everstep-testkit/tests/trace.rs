@@ -1,4 +1,4 @@
-//! `make trace`: a test proves every requirement that `docs/trace.toml` claims, and it exists.
+//! `make trace`: for every requirement that `docs/trace.toml` claims there is a test that proves it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +25,7 @@ fn every_claimed_requirement_is_held_by_a_test_that_exists() {
     let mut held = BTreeMap::new();
     for (name, tests) in &table.requirements {
         let Some(number) = name.strip_prefix('R').and_then(|number| number.parse::<u32>().ok()) else {
-            wrong.push(format!("{name} is no requirement; write R12"));
+            wrong.push(format!("{name} is not a requirement; write R12"));
             continue;
         };
         if !claimed.contains(&number) {
@@ -37,16 +37,16 @@ fn every_claimed_requirement_is_held_by_a_test_that_exists() {
     for number in &claimed {
         match held.get(number) {
             Some(tests) if !tests.is_empty() => println!("R{number:<4} {}", tests.join("\n      ")),
-            _ => wrong.push(format!("R{number} is claimed and no test holds it")),
+            _ => wrong.push(format!("R{number} is claimed, and no test proves it")),
         }
     }
     assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n"));
-    println!("{} requirements are held by tests", claimed.len());
+    println!("{} requirements are proved by tests", claimed.len());
 }
 
 fn numbers(range: &str) -> std::ops::RangeInclusive<u32> {
     let (first, last) = range.split_once('-').unwrap_or((range, range));
-    let read = |text: &str| text.parse().unwrap_or_else(|_| panic!("{range:?} is no range of numbers"));
+    let read = |text: &str| text.parse().unwrap_or_else(|_| panic!("{range:?} is not a range of numbers"));
     read(first)..=read(last)
 }
 
@@ -92,7 +92,7 @@ fn find(test: &str, files: &BTreeMap<String, File>) -> Result<(), String> {
             let file = files.get(&format!("crates/{path}")).ok_or_else(missing)?;
             has_test(&file.text, name).then_some(()).ok_or_else(missing)
         }
-        _ => Err(format!("{test} is not how a test is named: see the rules at the top of docs/trace.toml")),
+        _ => Err(format!("{test} is not a valid name of a test: see the rules at the top of docs/trace.toml")),
     }
 }
 

@@ -53,8 +53,8 @@ Exit codes:
 
 Every setting has three names: --max-active-runs on the command line,
 EVERSTEP_MAX_ACTIVE_RUNS in the environment, and max_active_runs in the file of --config,
-under its table: [log], [server], [database], [cluster], [engine], [secrets] or
-[telemetry].";
+under its table: [log], [server], [database], [cluster], [engine], [secrets],
+[identity] or [telemetry].";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -167,15 +167,15 @@ pub(crate) struct ConfigArgs {
 
 /// Run the server: it performs runs, and programs use it over HTTP.
 ///
-/// Everything is in one database: SQLite in the data folder, or PostgreSQL with --database-url, which several servers
-/// may share. The first start makes an admin's key and keeps it in admin.key in the data folder; a terminal shows it
-/// once.
+/// All data is in one database: SQLite in the data folder, or PostgreSQL with --database-url, which several servers may
+/// share. The first start creates an admin API key, writes it to admin.key in the data folder, and prints it once if
+/// the output is a terminal.
 ///
-/// /livez answers while the process lives. /readyz answers 200 while it can work, else 503, with the node's id, the
-/// state of the database and the number of active runs.
+/// /livez responds while the process runs. /readyz responds with 200 while the server can work, else with 503; its body
+/// has the node's id, the state of the database and the number of active runs.
 ///
-/// On SIGTERM or SIGINT it takes nothing new, waits for tasks under way up to --shutdown-grace and gives its runs
-/// back, so that the next server goes on with them at once.
+/// On SIGTERM or SIGINT the server accepts no more work, waits up to --shutdown-grace for tasks in progress, and
+/// releases its runs, so that the next server continues them at once.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -217,13 +217,13 @@ pub(crate) enum KeysCommand {
     Revoke(RevokeKeyArgs),
 }
 
-/// Make a key and print it; it is shown only now, and the database keeps its SHA-256 alone.
+/// Create an API key and print it. It is shown only once: the database stores only its SHA-256.
 ///
-/// Permissions: workflow:read (see definitions), workflow:view (see runs with their data), workflow:act (act in runs of
-/// state machines), workflow:manage (start and steer runs, and act), workflow:publish (save definitions),
+/// Permissions: workflow:read (read definitions), workflow:view (read runs with their data), workflow:act (act in runs
+/// of state machines), workflow:manage (start and control runs; implies act), workflow:publish (save definitions),
 /// workflow:admin (everything), worker:serve (perform steps).
 ///
-/// Roles: viewer (read, view), operator (viewer, and manage), publisher (operator, and publish), admin (everything),
+/// Roles: viewer (read, view), operator (viewer and manage), publisher (operator and publish), admin (everything),
 /// worker (serve).
 #[derive(Debug, clap::Args)]
 #[command(group(clap::ArgGroup::new("allows").required(true).args(["role", "permissions"])))]
@@ -426,8 +426,8 @@ pub(crate) struct SecretsKeyArgs {}
 
 /// List the nodes of a database: their ids, their addresses, and their leases.
 ///
-/// A node that stopped in order, or that the others have shut out, is fenced: it never writes again, and is deleted
-/// after a day.
+/// A node that has stopped in order, or whose lease has expired, is fenced: it cannot write to the database, and is
+/// deleted after a day.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  everstep nodes --database-url postgres://me:secret@db/everstep")]
 pub(crate) struct NodesArgs {

@@ -40,7 +40,7 @@ pub struct Config {
     pub(crate) engine: EngineConfig,
     pub(crate) telemetry: Telemetry,
     pub(crate) secrets: SecretsConfig,
-    /// The identity provider, if people may show tokens.
+    /// The identity provider, if the server accepts tokens.
     pub(crate) identity: Option<IdentityOptions>,
 }
 

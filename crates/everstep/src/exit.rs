@@ -35,7 +35,7 @@ pub fn invalid(message: impl Into<String>) -> anyhow::Error {
 
 /// Prints an error for a person and returns its exit code.
 pub fn report(error: &anyhow::Error) -> ExitCode {
-    // The reader has what it wanted: `everstep runs | head -1`.
+    // The reader has closed the output because it needs no more: `everstep runs | head -1`.
     if error.downcast_ref::<OutputClosed>().is_some() {
         return ExitCode::SUCCESS;
     }

@@ -1,4 +1,4 @@
-//! Requests of scripts on a developer's own machine. On a server the options of a workspace allow them.
+//! The fetch policy of `everstep run` on a developer's machine. On a server the options of a workspace allow `fetch`.
 
 use async_trait::async_trait;
 use everstep_core::failure::Failure;

@@ -1,4 +1,4 @@
-//! The identity provider of a server: its settings, and what follows from them.
+//! The settings of the identity provider.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,7 +14,7 @@ use crate::exit::invalid;
 #[derive(Clone, Default, clap::Args, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct IdentitySettings {
-    /// The `iss` of the tokens that people show. With it the server accepts tokens; it then needs an audience, keys and
+    /// The `iss` of the tokens of people. If it is set, the server accepts tokens, and also needs an audience, keys and
     /// a workspace.
     #[arg(
         long,
@@ -25,7 +25,7 @@ pub struct IdentitySettings {
     )]
     pub(crate) jwt_issuer: Option<String>,
 
-    /// The `aud` of tokens for this server; several with commas between, of which a token has at least one.
+    /// The `aud` of tokens for this server. Of several, separated by commas, a token must have at least one.
     #[arg(
         long,
         env = "EVERSTEP_JWT_AUDIENCE",
@@ -35,8 +35,8 @@ pub struct IdentitySettings {
     )]
     pub(crate) jwt_audience: Option<String>,
 
-    /// The secret that the identity provider signs with (HS256, HS384, HS512); at least 32 bytes, and better in the
-    /// environment than here.
+    /// The secret with which the identity provider signs tokens (HS256, HS384, HS512); at least 32 bytes; set it in the
+    /// environment rather than in the file.
     #[arg(
         long,
         env = "EVERSTEP_JWT_SECRET",
@@ -46,7 +46,7 @@ pub struct IdentitySettings {
     )]
     pub(crate) jwt_secret: Option<String>,
 
-    /// Where the identity provider serves its keys, as a JSON Web Key Set. A private address must be allowed with
+    /// The URL of the identity provider's keys, a JSON Web Key Set. A private address must be allowed with
     /// --allow-addresses.
     #[arg(
         long,
@@ -67,8 +67,8 @@ pub struct IdentitySettings {
     )]
     pub(crate) jwt_jwks_file: Option<PathBuf>,
 
-    /// The algorithms that are accepted, with commas between: HS256, HS384, HS512 with a secret, else RS256, RS384,
-    /// RS512, PS256, PS384, PS512, ES256, ES384, EdDSA [default: all that fit the keys].
+    /// The algorithms that are accepted, separated by commas: with a secret HS256, HS384, HS512, otherwise RS256, RS384,
+    /// RS512, PS256, PS384, PS512, ES256, ES384, EdDSA [default: all that the keys support].
     #[arg(
         long,
         env = "EVERSTEP_JWT_ALGORITHMS",
@@ -128,7 +128,7 @@ pub struct IdentitySettings {
     )]
     pub(crate) jwt_email_claim: Option<String>,
 
-    /// The claim with the roles of a person; points lead into objects, such as realm_access.roles [default: roles].
+    /// The claim with the roles of a person; a path with dots reads a nested claim: realm_access.roles [default: roles].
     #[arg(
         long,
         env = "EVERSTEP_JWT_ROLES_CLAIM",
@@ -156,7 +156,7 @@ impl fmt::Debug for IdentitySettings {
 }
 
 impl IdentitySettings {
-    /// Flags and variables win over the file.
+    /// Flags and variables override the file.
     pub(crate) fn or(self, file: Self) -> Self {
         Self {
             jwt_issuer: self.jwt_issuer.or(file.jwt_issuer),
@@ -175,7 +175,7 @@ impl IdentitySettings {
         }
     }
 
-    /// The name of some setting that is given.
+    /// The first setting that is given, by its name.
     fn given(&self) -> Option<&'static str> {
         let given = [
             ("jwt-audience", self.jwt_audience.is_some()),
@@ -219,16 +219,20 @@ impl IdentitySettings {
                 KeySource::Url(url.parse().map_err(|error| invalid(format!("jwt-jwks-url: {error}")))?)
             }
             (None, None, Some(path)) => KeySource::File(path),
-            _ => return Err(invalid("give one of jwt-secret, jwt-jwks-url and jwt-jwks-file")),
+            _ => return Err(invalid("set exactly one of jwt-secret, jwt-jwks-url and jwt-jwks-file")),
         };
         let workspace = match (self.jwt_workspace, self.jwt_workspace_claim) {
             (Some(name), None) => WorkspaceSource::Name(name),
             (None, Some(claim)) => WorkspaceSource::Claim(claim),
-            _ => return Err(invalid("give one of jwt-workspace and jwt-workspace-claim")),
+            _ => return Err(invalid("set exactly one of jwt-workspace and jwt-workspace-claim")),
         };
         let algorithms = list(self.jwt_algorithms.as_deref()).map(|name| {
             let algorithm = name.parse::<JwtAlgorithm>();
-            algorithm.map_err(|_| invalid(format!("jwt-algorithms: {name:?} is no algorithm, such as RS256 or EdDSA")))
+            algorithm.map_err(|_| {
+                invalid(format!(
+                    "jwt-algorithms: {name:?} is not a supported algorithm; write for example RS256 or EdDSA"
+                ))
+            })
         });
         let defaults = ClaimNames::default();
         let options = IdentityOptions {
@@ -251,7 +255,7 @@ impl IdentitySettings {
     }
 }
 
-/// The parts of a text with commas between.
+/// The parts of a text that is separated by commas.
 fn list(text: Option<&str>) -> impl Iterator<Item = &str> {
     text.unwrap_or_default().split(',').map(str::trim).filter(|part| !part.is_empty())
 }

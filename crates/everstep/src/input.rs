@@ -8,7 +8,7 @@ use everstep_core::payload::Payload;
 
 use crate::exit::invalid;
 
-/// Reads the value of a flag: JSON, `@FILE` or `-`. The engine checks what may be in it; here it must be JSON.
+/// Reads the value of a flag: JSON, `@FILE` or `-`. Only the syntax is checked here; the engine checks the content.
 pub fn read(flag: &str, given: &str) -> anyhow::Result<Payload> {
     let (text, source) = match given {
         "-" => {

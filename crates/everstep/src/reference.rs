@@ -54,11 +54,11 @@ Clerk = \"workflow:act\"
 \"contracts.read\" = \"workflow:view\"
 ```
 
-## Variables of others
+## Other variables
 
 | variable | meaning |
 |---|---|
-| `RUST_LOG` | what to log, where `--log` is not given |
+| `RUST_LOG` | the log filter, if `--log` is not given |
 | `OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_EXPORTER_OTLP_HEADERS`, `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_SDK_DISABLED` | as OpenTelemetry defines them: see [telemetry](../guides/telemetry.md) |
 | `SSL_CERT_FILE`, `SSL_CERT_DIR` | the certificates that are trusted, in place of the machine's |
 ";
@@ -138,7 +138,7 @@ fn every_setting_has_its_key_in_the_file() {
         for argument in arguments {
             let (key, flag) = (argument.get_id().as_str(), argument.get_long().expect("every setting has a flag"));
             assert_eq!(key.replace('_', "-"), flag);
-            assert!(is_key(table, key), "{key} is no key of [{table}]");
+            assert!(is_key(table, key), "{key} is not a key of [{table}]");
         }
     }
     assert!(!is_key("server", "datta"));

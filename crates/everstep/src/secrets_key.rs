@@ -1,4 +1,4 @@
-//! The key for secrets: the key of the settings, or with an exclusive database, one in the data folder.
+//! The key for secrets: that of the settings; if there is none and the database is SQLite, one in the data folder.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;

@@ -15,7 +15,7 @@ use crate::config::HumanDuration;
 #[derive(Clone, Debug, Default, clap::Args, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LogSettings {
-    /// What to log on standard error: error, warn, info, debug, trace, or a filter such as everstep_engine=debug,info.
+    /// The log filter of standard error: error, warn, info, debug, trace, or a list such as everstep_engine=debug,info.
     /// If it is not given, RUST_LOG is read [default: info for serve, else warn].
     #[arg(
         long,
@@ -297,7 +297,7 @@ impl fmt::Debug for ClusterSettings {
 #[derive(Clone, Debug, Default, clap::Args, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EngineSettings {
-    /// Loops that own runs [default: half the cores].
+    /// The number of shards, the loops that own runs [default: half the cores].
     #[arg(long, env = "EVERSTEP_SHARDS", hide_env_values = true, value_name = "N", help_heading = "Engine options")]
     pub(crate) shards: Option<usize>,
 

@@ -23,7 +23,7 @@ pub(crate) fn safe_lines(text: &str) -> impl Iterator<Item = String> {
     text.trim_end().split('\n').map(|line| safe(line.trim_end_matches('\r')))
 }
 
-/// A text of several lines that is safe to show. All lines but the first are indented by so many columns.
+/// A text of several lines that is safe to show. All lines except the first are indented by `indent` columns.
 pub(crate) fn safe_block(text: &str, indent: usize) -> String {
     safe_lines(text).collect::<Vec<_>>().join(&format!("\n{:indent$}", ""))
 }

@@ -1,4 +1,4 @@
-// The runs that a worker executes: starts and ends their functions as the server's messages say, and sends their reports.
+// The runs that a worker executes: starts and ends their functions according to the server's messages, and sends reports.
 
 import { WorkflowVersionMismatch } from "./errors.js";
 import type { LogLevel } from "./log.js";
@@ -14,7 +14,7 @@ export interface RunsOwner {
   readonly workflows: ReadonlyMap<string, ReadonlyMap<number, ServedWorkflow>>;
   readonly isStopping: boolean;
   readonly leaseMs: number;
-  /** Whether the server still counts this worker's lease, by this worker's clock. */
+  /** Whether this worker's lease is still valid, by this worker's clock. */
   hasLease(): boolean;
   checkDrained(): void;
   /** Writes a log line. */
@@ -24,12 +24,12 @@ export interface RunsOwner {
 /** Milliseconds between two ticks. */
 export const TICK_MS = 200;
 /**
- * Ticks that a function may be busy outside steps before later results are delivered without waiting for it. Ticks, not
- * milliseconds: while the process is suspended there are none, and the function could not run either.
+ * The number of ticks that a function may be busy outside steps before later results are delivered without waiting for
+ * it. Ticks are counted, not milliseconds: a suspended process has no ticks, and its functions do not run either.
  */
 const STUCK_CHECK_TICKS = 6;
 
-/** Why the signal of a run is aborted that is parked, paused or at another worker. */
+/** The abort reason for the signal of a run that is parked, paused or at another worker. */
 const RUN_LEFT = "the run is no longer at this worker";
 
 export class ActiveRuns implements Host {
@@ -102,12 +102,12 @@ export class ActiveRuns implements Host {
     }
   }
 
-  /** Forgets the runs that the server has not confirmed in time. */
+  /** Removes the runs that the server has not confirmed in time. */
   forgetUnconfirmed(now: number): void {
     if (this.unconfirmed.size === 0 || now <= this.confirmBy) return;
     for (const replay of this.unconfirmed) {
-      // The server may still give this worker the same turn again. If the function was forgotten before its last report is
-      // answered, it would start again in that turn and repeat the step that the report is about.
+      // The server may still give this worker the same turn again. If the function were removed before its last report
+      // is answered, it would start again in that turn and repeat the step of that report.
       if (replay.running > 0 || replay.unanswered > 0) continue;
       this.forget(replay.id, replay.turn, "another worker has the run");
     }
@@ -117,7 +117,8 @@ export class ActiveRuns implements Host {
 
   process(message: NumberedMessage): void {
     this.each(message.turns, (turn) => this.turn(turn));
-    // Before the acks: an output that the journal could not keep is acknowledged, and a wake says that its step has failed.
+    // Before the acks: an output that the journal could not store is acknowledged, and a wake reports that its step has
+    // failed.
     this.each(message.wakes, (wake) => this.wake(wake));
     this.each(message.acks, ([n, seq]) => this.acknowledge(n, seq));
     this.each(message.refused, ({ n, code, detail }) => this.refused(n, code, detail));
@@ -301,7 +302,7 @@ export class ActiveRuns implements Host {
     this.stuckRuns.push({ replay, due: this.ticks + STUCK_CHECK_TICKS });
   }
 
-  /** A function may make no progress for as long as a worker may be silent: one lease. */
+  /** A function may make no progress for one lease, the time for which a worker may be silent. */
   get stuckChecksMax(): number {
     return Math.ceil(this.owner.leaseMs / (TICK_MS * STUCK_CHECK_TICKS));
   }

@@ -46,7 +46,7 @@ export class WorkflowVersionMismatch extends Error {
   }
 }
 
-/** The function and the journal disagree. The run is paused; resume it when the code is corrected. */
+/** The function and the journal disagree. The run is paused; resume it after the code is corrected. */
 export class NonDeterministicError extends Error {
   override readonly name: string = "NonDeterministicError";
   readonly code = "NONDETERMINISTIC";
@@ -56,7 +56,7 @@ export class NonDeterministicError extends Error {
 export class RunPausedError extends Error {
   override readonly name: string = "RunPausedError";
   readonly runId: string;
-  /** The code of the error that paused the run, as `NONDETERMINISTIC`; `PAUSED` if a request paused it. */
+  /** The code of the error that paused the run, such as `NONDETERMINISTIC`; `PAUSED` if a request paused it. */
   readonly code: string;
   /** Why the run is paused. */
   readonly reason: string;

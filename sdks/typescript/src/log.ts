@@ -46,7 +46,7 @@ export const stderrLogger: Logger = {
 };
 
 function writeRecord(level: LogLevel, message: string, fields: object | undefined): void {
-  // Of the console: unlike `process.stderr.write` it does not end the process when standard error is closed.
+  // The console is used because `process.stderr.write` would end the process when standard error is closed.
   console.error(formatRecord(new Date(), level, message, fields));
 }
 

@@ -1,4 +1,4 @@
-// Refuses versions of Node.js that lack what the SDK uses. Every entry point imports this module before any other.
+// Rejects versions of Node.js that lack functions that the SDK uses. Every entry point imports this module before any other.
 
 /** The first major version of Node.js that the SDK supports; `engines` in package.json has the same. */
 const NODE_MAJOR_MIN = 20;

@@ -19,7 +19,7 @@ export interface PendingReport {
   batch: number;
 }
 
-/** Milliseconds until a report is sent again that the server could not process (`later`). */
+/** Milliseconds after which a report that the server could not process (`later`) is sent again. */
 const RESEND_DELAY_MS = 1_000;
 /** Milliseconds that an unanswered batch may delay the next one. */
 const BATCH_WAIT_MAX_MS = 250;
@@ -34,7 +34,7 @@ const ENVELOPE_BYTES_MAX = 1_024;
 export class Outbox {
   maxReports = 512;
   maxBytes = 4 * 1024 * 1024;
-  /** What the server accepts beyond the first version of the protocol. */
+  /** The extensions of the first protocol version that the server accepts. */
   features: readonly string[] = [];
   /** Characters of reports in one batch: less than a size that was refused. */
   private maxCharacters = Number.POSITIVE_INFINITY;

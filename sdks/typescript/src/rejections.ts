@@ -1,8 +1,8 @@
-// Errors that reject a promise before the function awaits it.
+// Handles promises that are rejected before the function awaits them.
 //
-// A helper that is started now and awaited later has a promise of its own without a handler. When its step fails in
-// between, Node.js would end the process, and also the process of every worker that replays the function. Here it
-// becomes a warning.
+// An async helper that is started now and awaited later has its own promise, which has no handler until then. If its
+// step fails before, Node.js would end the process, and then the process of every worker that replays the function.
+// This module logs a warning instead.
 
 import { causeOf, messageOf } from "./reported-error.js";
 import type { Replay } from "./replay.js";
@@ -29,9 +29,10 @@ export function markError<E extends object>(error: E, replay: Replay, step?: str
 }
 
 /**
- * Intercepts the events of such promises and passes on all others. A listener would not do: test runners and programs
- * that exit have listeners too, and in a process without one, a listener would keep other rejections from ending it.
- * The patch stays: promises of a worker may reject after it has stopped.
+ * Intercepts the events of such promises and passes on all others. A listener cannot replace the patch: listeners of
+ * test runners and of the program would receive the events too, and in a process without other listeners it would keep
+ * other rejections from ending the process. The patch is never removed: promises of a worker may reject after it has
+ * stopped.
  */
 function patchEmit(): void {
   const emit = process.emit as (...event: unknown[]) => boolean;

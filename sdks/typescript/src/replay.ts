@@ -8,11 +8,11 @@
 // 3. If the function has not asked for the step of a result yet, later results wait, for about a second: code outside
 //    steps may be slow.
 // 4. A step that the journal does not have starts when the function has asked for every step of the journal.
-//    If the function makes no progress for as long as its host allows, function and journal disagree: code outside
-//    steps may be slow, and a branch that runs it may ask for a step of the journal yet.
-// 5. A function that has asked for other steps only, and for no step of the journal, has about five seconds: its first
-//    step differs. The time is for a branch that is slow before its first step, beside a faster one whose first step has
-//    no result in the journal, such as a long step that ran when its worker was replaced.
+//    Until then it is held, because a slow branch may still ask for the missing step. If the function makes no progress
+//    for as long as its host allows, function and journal disagree, and the run is paused.
+// 5. If the function has asked for no step of the journal at all, its first step differs, and the host's time is reduced
+//    to about five seconds. These are for a function with two branches: the faster one asks for a step that has no
+//    result in the journal, such as a long step whose worker was lost; the slower one has not asked for a step yet.
 
 import { setMaxListeners } from "node:events";
 import { AttemptContext, FunctionContext } from "./context.js";
@@ -26,7 +26,7 @@ import { SETTLED_STEP, type Step, StepPromise } from "./step.js";
 import type { Context, StepContext } from "./types.js";
 import type { Report, StepRecord, Turn } from "./wire.js";
 
-/** Checks, of about 1.2 s each, for a function that has asked for no step of the journal. */
+/** The maximum number of checks, about 1.2 s apart, of a function that has asked for no step of the journal. */
 const FIRST_STEP_CHECKS_MAX = 4;
 
 /** The environment of a replay: a worker, or a test. */
@@ -521,7 +521,7 @@ export class Replay {
         step.promise.ignoreRejection();
         this.failures.push({ name: step.name, promise: step.promise });
         const error = new StepError(step.name, code, message, attempts ?? step.attempt);
-        // Its frames are all of this file. The stack of the failed attempt is in the journal.
+        // All frames of its stack belong to this file. The stack of the failed attempt is in the journal.
         error.stack = `${error.name}: ${message}`;
         return step.reject(markError(error, this, step.name));
       }

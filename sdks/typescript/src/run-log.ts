@@ -44,7 +44,7 @@ export function runEnded(replay: Replay, lost: LostTurn): LogRecord {
   return lostTurn(replay, messages[lost.reason ?? ""] ?? "run was cancelled, or has failed at the server", lost);
 }
 
-/** The server has revoked a turn. Undefined for a run that only waits: such runs come and go all the time. */
+/** The server has revoked a turn. Undefined for a run that only waits: such runs are parked all the time. */
 export function turnRevoked(replay: Replay, lost: LostTurn): LogRecord | undefined {
   if (lost.reason === "paused") return lostTurn(replay, "run was paused", lost);
   return lost.reason === "moved" ? lostTurn(replay, "run continues in another turn, here or at another worker", lost) : undefined;

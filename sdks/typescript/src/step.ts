@@ -44,7 +44,7 @@ export class Step {
 export class StepPromise extends Promise<unknown> {
   /** Something awaits the promise, or handles it. */
   isAwaited = false;
-  /** The code that asked for the step has attached a handler at once, or has passed the promise to `Promise.race` or the like. */
+  /** The code that asked for the step has attached a handler at once, or has passed the promise to a function such as `Promise.race`. */
   isHandled = false;
   private readonly section = currentSection();
 

@@ -85,7 +85,7 @@ export class TestRun implements Host {
     this.processSoon();
   }
 
-  // Reports of the function. As by a server, they are processed when the function has run as far as it can.
+  // Reports of the function. As in a server, they are processed when the function has run as far as it can.
 
   report(replay: Replay, report: Report): void {
     if (replay !== this.replay || this.isDone) return;

@@ -1,4 +1,4 @@
-// How a worker talks to the server: over a WebSocket (`socket-transport.ts`) or by HTTP requests (`http-transport.ts`).
+// The connection of a worker to the server: a WebSocket (`socket-transport.ts`) or HTTP requests (`http-transport.ts`).
 // Both carry the same protocol.
 
 import { ApiError } from "./errors.js";
@@ -23,7 +23,7 @@ export interface TransportListener {
   /** The session is open. `welcome` is undefined when an earlier session was resumed over HTTP. */
   opened(welcome: Welcome | undefined, sentAt: number): void;
   received(message: NumberedMessage): void;
-  /** The server has received what was sent at this time. */
+  /** The server has received everything that was sent at this time. */
   confirmed(sentAt: number): void;
   /** A request with reports was answered. */
   reportsAnswered(): void;

@@ -4,7 +4,7 @@ import type { Duration } from "./duration.js";
 
 export type Json = string | number | boolean | null | Json[] | { [key: string]: Json };
 
-/** A value after a round trip through JSON, which is what the journal keeps. */
+/** A value after a round trip through JSON, as the journal stores it. */
 export type Jsonify<T> = unknown extends T ? T : [T] extends [Json] ? T : RoundTripped<T>;
 
 type RoundTripped<T> = T extends string | number | boolean | null

@@ -20,11 +20,11 @@ export interface Welcome {
   leaseSeconds: number;
   maxMessageBytes: number;
   maxReports: number;
-  /** What the server accepts beyond the first version of the protocol, as `unawaited`. */
+  /** The extensions of the first protocol version that the server accepts, such as `unawaited`. */
   features?: string[];
 }
 
-/** What the server sends to a worker at once. `m` counts from 1; a worker processes messages in that order. */
+/** A message of the server to a worker. `m` counts from 1; a worker processes messages in that order. */
 export interface NumberedMessage {
   m: number;
   acks?: [n: number, seq: number][];
@@ -36,7 +36,7 @@ export interface NumberedMessage {
   revoked?: LostTurn[];
 }
 
-/** A turn that the worker loses: why, in a word and for people. */
+/** A turn that the worker loses, with the reason as a word for programs and as a text for people. */
 export interface LostTurn extends TurnRef {
   /** `parked`, `paused` or `moved` of a turn that is revoked; `cancelled`, `failed` or `ended` of a run that has ended. */
   reason?: string;

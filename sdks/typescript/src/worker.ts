@@ -76,7 +76,7 @@ const GRACE_DEFAULT_MS = 10_000;
 const TIMER_MAX_MS = 2 ** 31 - 1;
 /** Connections of the HTTP transport: a poll, reports, and the end of the session. */
 const CONNECTIONS_MAX = 4;
-/** The lease until the server says how long it is. */
+/** The lease until the server has sent its duration. */
 const LEASE_DEFAULT_MS = 30_000;
 const RECONNECT_FIRST_MS = 50;
 const RECONNECT_MAX_MS = 5_000;
@@ -165,7 +165,7 @@ class ServingWorker implements Worker, RunsOwner, TransportListener {
       this.resolveReady = resolve;
       this.rejectReady = reject;
     });
-    // A program that does not await `ready` learns of the same error from `closed`.
+    // A program that does not await `ready` receives the same error from `closed`.
     this.ready.catch(() => {});
     this.closed = new Promise((resolve, reject) => {
       this.settleClosed = (error) => (error === undefined ? resolve() : reject(error));

@@ -47,7 +47,7 @@ impl RequestFacts {
         self.is_written.load(Ordering::Relaxed)
     }
 
-    /// The row of a route's path, with details.
+    /// The audit row of this request. `path` is that of the route, with its parameters as names.
     pub(super) fn row(&self, path: &str, mut details: Value, now: Timestamp) -> AuditRow {
         self.caller.describe(&mut details);
         if let Some(key) = &self.idempotency_key {
@@ -68,10 +68,10 @@ impl RequestFacts {
     }
 }
 
-/// What a handler needs in order to have the audit row of its request written with an item.
+/// Makes the audit row of a request that changes runs, so that the row is written with an item.
 ///
-/// A handler gives the row to the engine, and then records whether an item with the row was written. If none was, the
-/// request gets its row as requests do that change no run.
+/// A handler passes the row to the engine, and then records whether an item with the row was written. If none was,
+/// `audit_request` writes the row, like that of a request that changes no run.
 pub(crate) struct AuditDraft {
     facts: Arc<RequestFacts>,
     path: &'static str,
@@ -83,12 +83,13 @@ impl AuditDraft {
         &self.facts.caller
     }
 
-    /// The row of a request that is answered with a status, if its item is written.
+    /// The row for the item of one run. `status` is that of the response if the item is written.
     pub(crate) fn row(&self, status: StatusCode) -> Arc<AuditRow> {
         Arc::new(self.facts.row(self.path, json!({"status": status.as_u16()}), self.now))
     }
 
-    /// The row that the items of several runs share. The status of the answer is not known when the first is written.
+    /// The row that the items of several runs share. It has no status: that is not known when the first item is
+    /// written.
     pub(crate) fn shared_row(&self) -> Arc<AuditRow> {
         Arc::new(self.facts.row(self.path, json!({}), self.now))
     }

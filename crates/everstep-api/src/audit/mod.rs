@@ -1,10 +1,12 @@
-//! Who did what: every request that changed something leaves a row.
+//! The audit: every request that changes something has a row with its actor, its action and its target.
 //!
 //! 1. The row of a request that changes a run is written in the item of that run: both exist, or neither.
-//! 2. What changes who may do what, or what runs do, is written before it is answered.
-//! 3. Other requests are gathered, and written 200 ms later at the latest, and when the server stops. So are requests
-//!    for runs that wrote no item: a repeated start, a signal that nothing waits for.
-//! 4. Nothing is dropped: who finds the buffer full waits. What the database refuses for good is counted and logged.
+//! 2. The row of a request that needs the permission to publish or to administrate is written before the request is
+//!    answered.
+//! 3. Rows of other requests are queued, and written after 200 ms at the latest and when the server stops. This
+//!    includes requests for runs that wrote no item: a repeated start, a signal without an open wait.
+//! 4. No row is dropped: when the queue is full, requests wait. A row that the database rejects permanently is counted
+//!    and logged.
 
 mod draft;
 mod watch;

@@ -34,7 +34,7 @@ enum Job {
 }
 
 impl Audit {
-    /// Starts writing. It ends when the last handle is dropped.
+    /// Starts the writer. It ends when the last handle is dropped.
     pub fn start(store: Arc<dyn AccessStore>, meters: &Meters) -> Self {
         let (queue, jobs) = mpsc::channel(QUEUED_ROWS_MAX);
         let lost = meters.audit_lost();
@@ -61,7 +61,7 @@ impl Audit {
     pub async fn flush(&self) {
         let (done, is_done) = oneshot::channel();
         if self.queue.send(Job::Flush(done)).await.is_ok() {
-            // A closed channel means the same.
+            // An error means that the writer has ended, and there is nothing to wait for.
             let _ = is_done.await;
         }
     }

@@ -1,4 +1,4 @@
-//! API keys in the form that their holders have.
+//! API keys as text, as clients send them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,7 +13,7 @@ use crate::id;
 
 const KEY_PREFIX: &str = "es_";
 const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-/// This many letters of 62 contain 256 bits.
+/// So many random letters and digits, of 62, contain 256 bits.
 const KEY_LETTERS: usize = 43;
 
 /// A key: `es_` and 256 random bits in letters and digits. It is shown once and not stored.

@@ -19,14 +19,14 @@ use crate::http::problem::Problem;
 pub(crate) struct Caller {
     pub(crate) principal: Principal,
     pub(crate) workspace: WorkspaceId,
-    /// When the key or the token ends.
+    /// When the key or the token expires.
     pub(crate) expires_at: Option<Timestamp>,
-    /// Whether a ticket was shown in place of the key or the token.
+    /// Whether the request carried a ticket in place of the key or the token.
     pub(crate) is_ticket: bool,
     pub(super) permissions: Arc<[Permission]>,
 }
 
-/// Who a caller is.
+/// The identity of a caller.
 #[derive(Clone, Debug)]
 pub(crate) enum Principal {
     Key(KeyHolder),
@@ -83,7 +83,7 @@ impl Caller {
         self.expires_at.is_some_and(|end| end <= now)
     }
 
-    /// A number of the key or the person, for counts of requests and streams.
+    /// An id of the key or the person, under which requests and streams are counted.
     pub(crate) fn number(&self) -> Uuid {
         match &self.principal {
             Principal::Key(holder) => holder.id,
@@ -91,7 +91,7 @@ impl Caller {
         }
     }
 
-    /// Requests per second, where there is a limit of its own.
+    /// Requests per second, if the caller has its own limit.
     pub(super) fn rate_limit(&self) -> Option<u32> {
         match &self.principal {
             Principal::Key(holder) => holder.rate_limit,
@@ -99,7 +99,7 @@ impl Caller {
         }
     }
 
-    /// The caller as the audit and the log name them: `key:<id>`, or `person:<issuer>/<id>`. The kind comes from the
+    /// The name of the caller in the audit and the log: `key:<id>`, or `person:<issuer>/<id>`. The kind comes from the
     /// credential and never from the id.
     pub(crate) fn actor(&self) -> String {
         match &self.principal {
@@ -120,7 +120,7 @@ impl Caller {
         }
     }
 
-    /// What the caller has shown, for messages: `key` or `token`.
+    /// The kind of the caller's credential, for messages: `key` or `token`.
     pub(crate) fn credential(&self) -> &'static str {
         match self.principal {
             Principal::Key(_) => "key",

@@ -17,7 +17,7 @@ use crate::workers;
 const SEND_KEY_HINT: &str = "send the header `Authorization: Bearer es_…` or `x-api-key: es_…`; create API keys with `everstep keys create`; \
      the first one is in the file admin.key of the data folder";
 const SEND_TOKEN_HINT: &str = "send a token of the identity provider in the header `Authorization: Bearer …`; \
-                   it states an issuer, an audience, an end and a workspace that this server accepts";
+                   its issuer, audience and workspace must be those of this server, and it must have an expiry time";
 const NEW_TICKET_HINT: &str = "a ticket is valid for a minute; create another with POST /v1/tickets and an API key";
 /// The query parameter that contains a ticket. A route that accepts it is a live one.
 pub(crate) const TICKET: &str = "ticket";
@@ -106,14 +106,14 @@ pub(crate) async fn permit(gate: Gate, mut request: Request, next: Next) -> Resp
     response
 }
 
-/// The answer to a caller who may not do what they ask for.
+/// The response to a caller that lacks a permission.
 pub(crate) fn lacks_permission(caller: &Caller, permission: Permission) -> Problem {
     let detail = format!("this {} lacks the permission {permission}", caller.credential());
     let hint = match caller.principal {
         Principal::Key(_) => format!("create one that has it: everstep keys create --permissions {permission}"),
         Principal::Person(_) => format!(
-            "the identity provider grants it: by the word {permission} in the permissions of the token, or by a role \
-             that the role map maps to it"
+            "the identity provider grants it: the token must have the permission {permission}, or a role that the \
+             role map maps to it"
         ),
     };
     Problem::new(StatusCode::FORBIDDEN, "PERMISSION_DENIED", detail).hint(hint)
@@ -142,7 +142,7 @@ async fn find_person(app: &AppState, token: &str) -> Result<Caller, Problem> {
     match error {
         TokenError::Fault(fault) => {
             app.meters.count_refused_token(fault.reason());
-            // Nothing of the token is logged: a part of it may be a secret of its holder.
+            // No part of the token is logged: it may contain a secret of its holder.
             tracing::info!(reason = fault.reason(), "a token was refused");
             Err(reject_token(fault))
         }
@@ -186,7 +186,7 @@ fn count_and_admit(app: &AppState, caller: Caller) -> Result<Caller, Problem> {
 pub(crate) fn count_request(app: &AppState, caller: &Caller) -> Result<(), Problem> {
     let Err(wait) = app.keys.count(caller) else { return Ok(()) };
     let seconds = u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).saturating_add(1);
-    let detail = format!("this {} has sent more requests than it may", caller.credential());
+    let detail = format!("this {} has exceeded its rate limit", caller.credential());
     let hint =
         "send fewer requests per second, give the key a higher limit, or raise EVERSTEP_RATE_LIMIT on the server";
     let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, "RATE_LIMITED", detail);
@@ -257,7 +257,8 @@ pub(crate) fn sent_key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     }
 }
 
-/// Whether a query string contains a key or something like a key, or a ticket in a wrong parameter.
+/// Whether a query string contains a parameter for keys, a value with the form of a key or a token, or a ticket in
+/// another parameter than `ticket`.
 fn has_key(query: &str) -> bool {
     form_urlencoded::parse(query.as_bytes()).any(|(name, value)| {
         KEY_PARAMETERS.contains(&name.to_ascii_lowercase().as_str())

@@ -47,7 +47,7 @@ impl Keys {
         self.find_holder(secret.hash(), now).await
     }
 
-    /// The same caller as they are now; none when the key was revoked, or the key or the token has expired since.
+    /// The same caller with its present permissions; none if the key was revoked, or the key or the token has expired.
     pub(crate) async fn find_again(&self, caller: &Caller, now: Timestamp) -> everstep_store::Result<Option<Caller>> {
         match &caller.principal {
             Principal::Key(holder) => self.find_holder(holder.hash, now).await,
@@ -67,7 +67,7 @@ impl Keys {
         Ok(caller.map(|caller| Caller { is_ticket: true, ..caller }))
     }
 
-    /// Makes a ticket for a caller. It ends with the key or the token, if that comes first.
+    /// Creates a ticket for a caller. It expires after a minute, or with the key or the token if that is earlier.
     pub(crate) async fn make_ticket(&self, caller: &Caller, now: Timestamp) -> everstep_store::Result<Ticket> {
         let end = now.plus(ticket::TICKET_LIFETIME);
         let end = caller.expires_at.map_or(end, |expiry| expiry.min(end));
@@ -80,7 +80,7 @@ impl Keys {
         self.limiter.is_within(rate_limit)
     }
 
-    /// Counts one request, or returns the time that it must wait.
+    /// Counts one request, or returns the time to wait before the next one.
     pub(crate) fn count(&self, caller: &Caller) -> Result<(), Duration> {
         self.limiter.count_request(caller.number(), caller.rate_limit(), Instant::now())
     }

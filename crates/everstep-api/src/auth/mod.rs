@@ -1,14 +1,14 @@
-//! Who asks, and what they may do. Every route but the health checks needs a key.
+//! Authentication and permissions. Every route except the health checks and the documents needs a key or a token.
 //!
 //! * `caller` is the holder of an API key, or a person.
 //! * `identity` verifies the tokens of people.
-//! * `api_key` makes keys; the database holds their SHA-256 alone.
-//! * `permission` names what a key may be allowed to do.
-//! * `new_key` is a key that is to be made.
+//! * `api_key` creates keys; the database stores only their SHA-256.
+//! * `permission` lists the permissions.
+//! * `new_key` is a key to be created.
 //! * `role` names the usual sets of permissions.
-//! * `keys` finds the holder of a key, and remembers it for a few seconds.
-//! * `ticket` is what a browser shows in place of a key.
-//! * `rate` counts how many requests a key sends.
+//! * `keys` finds the holder of a key, and caches it for a few seconds.
+//! * `ticket` is a short-lived credential for clients that cannot send headers.
+//! * `rate` limits the requests of a key.
 //! * `guard` checks the caller before a route runs.
 
 mod api_key;

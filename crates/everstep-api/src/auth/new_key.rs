@@ -29,7 +29,7 @@ pub enum Grant {
 }
 
 impl Grant {
-    /// Reads a request that contains one of both.
+    /// Reads a request that contains exactly one of the two.
     pub fn from_request(role: Option<Role>, permissions: Option<Vec<Permission>>) -> Result<Self, String> {
         match (role, permissions) {
             (Some(role), None) => Ok(Self::Role(role)),

@@ -1,6 +1,7 @@
-//! Limits the rate of requests of a key with a token bucket: it is filled at the key's rate, a request takes one token.
+//! Limits the rate of requests of a key with a token bucket: it is filled at the key's rate, and a request takes one
+//! token.
 //!
-//! Each node counts its own requests.
+//! Each node counts only the requests that it receives.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -10,7 +11,7 @@ use uuid::Uuid;
 
 /// The capacity of a bucket: the tokens of this many seconds, so that a burst is allowed.
 const BURST_SECONDS: f64 = 2.0;
-/// Buckets in memory. A full bucket is equal to none and is removed first.
+/// Buckets in memory. A full bucket has the same effect as none, so full buckets are removed first.
 const BUCKETS_MAX: usize = 10_000;
 /// The search for full buckets is slow, so it happens at most this often.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
@@ -75,14 +76,14 @@ impl RateLimiter {
         }
     }
 
-    /// Counts one request of a key, or returns the time that it must wait.
+    /// Counts one request of a key, or returns the time to wait before the next one.
     pub(crate) fn count_request(&self, key: Uuid, own: Option<u32>, now: Instant) -> Result<(), Duration> {
         let rate = match own.unwrap_or(self.default_rate) {
             0 => return Ok(()),
             rate => f64::from(rate),
         };
         let mut buckets = self.buckets.lock().expect("no holder of the lock panics");
-        // More busy keys than can be counted.
+        // More keys are busy than there are buckets: the request is not limited.
         if !buckets.by_key.contains_key(&key) && !buckets.make_room(now) {
             return Ok(());
         }
@@ -109,7 +110,7 @@ mod tests {
         assert_eq!((0..30).filter(|_| take(0).is_ok()).count(), 20);
         assert_eq!(take(0), Err(Duration::from_millis(100)));
         assert_eq!((0..30).filter(|_| take(500).is_ok()).count(), 5);
-        // However long it is idle, it saves up no more than a burst.
+        // An idle key accumulates no more than a burst.
         assert_eq!((0..90).filter(|_| take(60_000).is_ok()).count(), 20);
     }
 

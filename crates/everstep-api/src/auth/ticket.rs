@@ -1,9 +1,11 @@
-//! What a browser shows in place of a key or a token, where it cannot send headers: it opens live routes, for a minute.
+//! Tickets: credentials for live routes, valid for a minute, for browsers that cannot send headers.
 //!
-//! 1. A ticket names the key that it was made with, by the key's hash, or contains the person; and when it ends.
-//! 2. It is signed with a secret that all nodes of a database share, so each of them takes it, and none keeps it.
-//! 3. The ticket of a key allows what its key allows at that moment: with a key that was revoked its tickets have ended
-//!    too. The ticket of a person allows what the token allowed, and ends with the token.
+//! 1. The ticket of a key contains the hash of the key, and the ticket of a person contains the person. Both contain
+//!    their expiry time.
+//! 2. A ticket is signed with a secret that all nodes of a database share. So every node accepts it, and no node stores
+//!    it.
+//! 3. The ticket of a key has the permissions that the key has when the ticket is used: a revoked key makes its tickets
+//!    invalid. The ticket of a person has the permissions of the token, and expires with the token at the latest.
 
 use std::fmt;
 use std::fmt::Write;
@@ -25,7 +27,7 @@ use crate::auth::caller::{Caller, Principal};
 use crate::auth::identity::{Person, VerifiedPerson};
 
 const PREFIX: &str = "est_";
-/// The ticket of a person begins with this.
+/// The prefix of the ticket of a person.
 const PERSON_PREFIX: &str = "est_p_";
 /// Characters of a ticket: a token has at most 8 KiB, and the person in a ticket is a part of it.
 const TICKET_CHARS_MAX: usize = 16 * 1024;
@@ -75,7 +77,7 @@ impl TicketKey {
     }
 }
 
-/// Whom a ticket was made for.
+/// The holder of a ticket.
 pub(crate) enum TicketHolder {
     /// The hash of the key with which it was created.
     Key([u8; HASH_BYTES]),
@@ -113,7 +115,7 @@ impl TicketHolder {
 impl PersonTicket {
     /// The person. Call it only after the signature was checked.
     pub(crate) fn caller(&self) -> Option<Caller> {
-        // Another release may have written other fields; the client makes another ticket.
+        // Another release may have written other fields; the client creates another ticket.
         let content: TicketContent = serde_json::from_slice(&self.0).ok()?;
         Some(Caller::from_person(VerifiedPerson {
             person: content.person.into(),

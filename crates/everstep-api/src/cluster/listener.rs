@@ -89,7 +89,7 @@ async fn workers(State(state): State<ListenerState>, signed: Signed) -> Result<V
     Ok(workers::forward::list(&state.engine, signed.workspace()?))
 }
 
-/// Unsigned requests learn nothing about this server.
+/// Answers signed requests to unknown paths. The response to an unsigned request does not show which paths exist.
 async fn nothing(_: Signed) -> impl IntoResponse {
     StatusCode::NOT_FOUND
 }

@@ -1,8 +1,9 @@
-//! The channel between nodes. Without it everything is correct, and slower.
+//! The channel between nodes. It only saves time: without it, every node finds all changes in the database.
 //!
 //! * [`Channel`] sends: it forwards inputs to the node that owns a run, and batches hints.
 //! * [`serve`] listens, at a separate address.
-//! * `signature` and `nonces` accept only requests that a node of this cluster sent, to this node, recently and once.
+//! * `signature` and `nonces` accept only requests that a node of this cluster sent to this node, recently, and each
+//!   only once.
 
 mod address;
 mod channel;

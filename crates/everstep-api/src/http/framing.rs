@@ -51,7 +51,7 @@ impl Framing {
 }
 
 /// Reads requests as hyper does, as far as their lengths are concerned. A request that hyper rejects ends the
-/// connection, so that what follows it does not matter.
+/// connection, so the bytes after it are irrelevant.
 #[derive(Default)]
 struct Reader {
     place: Place,
@@ -61,15 +61,15 @@ struct Reader {
     heads: VecDeque<bool>,
 }
 
-/// Where the next byte belongs.
+/// The part of a request that the next byte belongs to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Place {
     #[default]
     Head,
-    /// In a body, or a part of it, of which so many bytes follow.
+    /// In a body, or a part of it, of which this many bytes remain.
     Body(u64),
     ChunkSize,
-    /// In a chunk, or in the line break after it, of which so many bytes follow.
+    /// In a chunk or the line break after it, of which this many bytes remain.
     Chunk(u64),
     Trailers,
     Elsewhere,
@@ -112,7 +112,7 @@ impl Reader {
         }
     }
 
-    /// Reads a line; says where the next byte belongs.
+    /// Reads a line, and returns the part that the next byte belongs to.
     fn end_line(&mut self, line: &[u8]) -> Place {
         let is_whole = line.len() < LINE_BYTES_MAX;
         let line = line.strip_suffix(b"\r").unwrap_or(line);
@@ -121,7 +121,7 @@ impl Reader {
                 self.head.read(line, is_whole);
                 Place::Head
             }
-            // Empty lines before a request mean nothing.
+            // Empty lines before a request are ignored.
             Place::Head if !self.head.has_begun => Place::Head,
             Place::Head => {
                 let Head { is_chunked, length, is_too_long, .. } = std::mem::take(&mut self.head);
@@ -162,7 +162,7 @@ impl Head {
             self.is_chunked = true;
         } else if name.eq_ignore_ascii_case(b"content-length") {
             let length = str::from_utf8(value).ok().and_then(|digits| digits.parse().ok());
-            // One that is no number is rejected by hyper.
+            // hyper rejects a value that is not a number.
             self.length = Some(length.unwrap_or(0));
         } else {
             return;
@@ -171,7 +171,7 @@ impl Head {
     }
 }
 
-/// Skips up to so many bytes; says how many are left.
+/// Skips at most `left` bytes, and returns how many of these remain.
 fn skip(bytes: &mut &[u8], left: u64) -> u64 {
     let skipped = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
     *bytes = &bytes[skipped..];
@@ -218,7 +218,7 @@ impl AsyncWrite for FollowedStream {
 mod tests {
     use super::*;
 
-    /// What is found in a text, however it is cut into reads.
+    /// The result for a text, which must not depend on the sizes of the reads.
     fn find(text: &str) -> Vec<bool> {
         let read = |size: usize| {
             let mut reader = Reader::default();

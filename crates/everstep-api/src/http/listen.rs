@@ -1,5 +1,5 @@
-//! Accepts connections. An idle connection is closed: the number of connections is limited, and it has sent no API key
-//! yet.
+//! Accepts connections, whose number is limited. An idle connection is closed, because it may belong to a client
+//! without an API key.
 
 use std::convert::Infallible;
 use std::io;

@@ -76,8 +76,7 @@ impl<S: Clone + Send + Sync + 'static> Table<S> {
         self
     }
 
-    /// The entry of a protocol with its own authentication. It is not a route of ours: documents do not list it, and it
-    /// has its own tests.
+    /// Adds a route of a protocol with its own authentication. Documents and the tests of all routes do not list it.
     pub(crate) fn protocol<H, T>(mut self, method: &Method, path: &'static str, handler: H) -> Self
     where
         H: Handler<T, S>,

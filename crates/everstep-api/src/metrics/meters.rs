@@ -19,7 +19,7 @@ const WORKFLOW_LABELS_MAX: usize = 1_000;
 const STEP_LABELS_MAX: usize = 100;
 /// The maximum number of signal names with their own series, of one workflow.
 const SIGNAL_LABELS_MAX: usize = 50;
-/// From a step that does nothing to one that takes a night.
+/// Covers steps of a millisecond and steps of several hours.
 const BUCKETS_SECONDS: &[f64] =
     &[0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3_600.0, 14_400.0, 86_400.0];
 /// The period in which samples are put into their buckets while the page is not scraped.
@@ -116,7 +116,7 @@ impl Meters {
         }
     }
 
-    /// Whether runs in flight were last counted longer ago than this. A caller that receives true must count them.
+    /// Whether runs in flight were last counted longer ago than `every`. A caller that receives true must count them.
     pub(crate) fn must_count(&self, every: Duration) -> bool {
         let mut counted_at = self.counted_at.lock().unwrap_or_else(PoisonError::into_inner);
         let is_old = counted_at.is_none_or(|counted_at| counted_at.elapsed() >= every);

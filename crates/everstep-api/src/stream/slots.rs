@@ -9,8 +9,9 @@ use uuid::Uuid;
 
 use crate::http::problem::Problem;
 
-/// How many streams there may be, and how often they show that they live. A stream is an SSE response, a Socket.IO
-/// connection, or a run that one has joined. A Socket.IO client is pinged in an interval, and must answer in time.
+/// The maximum numbers of streams, and the intervals of their heartbeats and pings. A stream is an SSE response, a
+/// Socket.IO connection, or a run that a connection has joined. A Socket.IO client that does not answer a ping within
+/// `pong_timeout` is disconnected.
 #[derive(Clone, Copy, Debug)]
 pub struct Streams {
     pub per_node: usize,

@@ -198,7 +198,7 @@ impl Stream {
 
 /// One event in its wire format.
 fn event(id: Option<u64>, name: &str, data: &impl Serialize) -> String {
-    let data = serde_json::to_string(data).expect("what is sent can be written as JSON");
+    let data = serde_json::to_string(data).expect("an event can be written as JSON");
     let id = id.map(|id| format!("id: {id}\n")).unwrap_or_default();
     // JSON has line breaks only between its parts, where a space is equivalent.
     format!("{id}event: {name}\ndata: {}\n\n", data.replace(['\n', '\r'], " "))

@@ -186,7 +186,7 @@ pub(crate) struct Welcome {
     max_message_bytes: usize,
     /// Reports in a request or a frame.
     max_reports: usize,
-    /// What this server accepts beyond the first version of the protocol: `unawaited` is the field of `returned` and
+    /// Extensions of the first protocol version that this server accepts: `unawaited` is the field of `returned` and
     /// `threw`.
     features: &'static [&'static str],
 }

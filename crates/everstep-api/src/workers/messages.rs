@@ -60,7 +60,7 @@ struct LostTurn<'a> {
     /// run was `cancelled`, has `failed` at the server, or has `ended` otherwise.
     #[schemars(extend("enum" = ["parked", "paused", "moved", "cancelled", "failed", "ended"]))]
     reason: &'static str,
-    /// More about it, for people: who or what has paused, cancelled or failed the run.
+    /// The cause, for people: the actor or the error that paused, cancelled or failed the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<&'a str>,
 }

@@ -138,7 +138,7 @@ pub(crate) fn add(table: Table) -> Table {
             Method::GET,
             "/v1/workers",
             doc("workers", "List workers")
-                .about("The workers that are connected to any node, and what they serve.")
+                .about("The workers that are connected to any node, and the workflows that they serve.")
                 .answers::<Workers>(200),
             list::get,
         )

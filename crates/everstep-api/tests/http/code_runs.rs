@@ -26,7 +26,7 @@ async fn a_run_of_a_name_that_no_worker_has_registered_waits_for_one_if_that_is_
         let problem = server.post(&format!("/v1/workflows/{name}/runs"), &Value::Null).await;
         problem.refuses(400, "VALIDATION_ERROR");
     }
-    // Once a worker serves it, it goes on.
+    // When a worker serves it, the run continues.
     let mut worker = Worker::open(&server, &[("onboard-user", 1), ("onboard-user", 2)]).await;
     let served = server.post("/v1/workflows/onboard-user/runs", &json!({"version": 2})).await.is(201);
     assert_eq!(served["warning"], Value::Null);
@@ -64,7 +64,7 @@ async fn a_start_of_an_unknown_name_is_refused_with_a_similar_one() {
             server.post(&format!("{path}/batch"), &json!({"runs": [{}, {"allowUnserved": true}]})).await.is(207);
         assert_eq!(batch["runs"][0]["error"]["code"], "WORKFLOW_NOT_FOUND", "{batch}");
         assert!(batch["runs"][1]["created"] == true && batch["warning"].is_string(), "{batch}");
-        // That start has named the workflow, but it is as unknown as before.
+        // That start has created the name, but the workflow is still unknown.
         assert!(refused(&path, &Value::Null).await.starts_with(&question));
     }
     assert!(!refused("/v1/workflows/nothing-like-it/runs", &Value::Null).await.contains("did you mean"));

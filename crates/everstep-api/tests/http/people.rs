@@ -1,4 +1,4 @@
-//! People, whom an identity provider names by tokens.
+//! People, who authenticate with tokens of an identity provider.
 
 use std::collections::BTreeSet;
 use std::pin::Pin;
@@ -63,14 +63,14 @@ pub(crate) fn options(issuer: &str, keys: KeySource) -> IdentityOptions {
     }
 }
 
-/// A server whose people show tokens that are signed with [`SECRET`].
+/// A server that accepts tokens signed with [`SECRET`].
 pub(crate) async fn start() -> Server {
     let identity = Some(options(ISSUER, KeySource::from_secret(SECRET.to_owned())));
     let keyring = Some(Keyring::new(SealKey::generate(), Vec::new()));
     Server::launch(Setup { identity, keyring, ..Setup::default() }).await
 }
 
-/// A server whose people come from an issuer with these keys, and its clock.
+/// A server that accepts tokens of an issuer with these keys, and its clock.
 async fn start_with(keys: &[&SigningKey]) -> (Server, Issuer, Arc<Machine>) {
     let issuer = Issuer::start(keys.iter().map(|key| key.jwk()).collect()).await;
     let machine: Arc<Machine> = Arc::default();
@@ -84,7 +84,7 @@ fn now(server: &Server) -> i64 {
     server.engine.world().clock.now().millis() / 1_000
 }
 
-/// The claims of a good token of a person, for ten minutes.
+/// The claims of a valid token of a person, for ten minutes.
 fn claims(server: &Server, issuer: &str, person: &str) -> Value {
     json!({"iss": issuer, "aud": AUDIENCE, "sub": person, "exp": now(server) + 600})
 }
@@ -152,7 +152,7 @@ async fn people_do_what_their_permissions_and_roles_allow() {
 async fn the_audit_names_the_person_who_acted() {
     let server = start().await;
     server.publish("audited", &crate::support::chain(&[])).await;
-    // A person is a person, whatever id the token claims.
+    // The kind of a caller does not depend on the id in the token.
     let token = token(&server, "key:0190", &["workflow:manage"]);
     ask(&server, &token, Method::POST, "/v1/workflows/audited/runs", &json!({})).await.is(201);
     let row = until("the row of the audit", async || {
@@ -269,7 +269,7 @@ async fn a_bad_token_is_refused_counted_and_not_logged() {
         reasons.insert(*reason);
     }
     assert_eq!(reasons.len(), 11);
-    // An address and the other header are no place for a token.
+    // A token is rejected in the query string and in the other header.
     let token = rsa.token(&good);
     server.ask(Method::GET, &format!("/v1/me?q={token}"), &[], "").await.refuses(401, "AUTH_ERROR");
     server.ask(Method::GET, "/v1/me", &[("x-api-key", &token)], "").await.refuses(401, "AUTH_ERROR");
@@ -326,7 +326,7 @@ async fn every_type_of_key_verifies_its_tokens_and_no_others() {
     }
     let forged = SigningKey::secret(b"another secret of thirty-two bytes").token(&claims(&server, ISSUER, "forger"));
     get(&server, &forged, "/v1/me").await.refuses(401, "AUTH_ERROR");
-    // A public key that the token brings along counts for nothing.
+    // A public key in the header of the token is ignored.
     let pair = SigningKey::ed25519("own");
     let header = json!({"alg": "EdDSA", "kid": "own", "jwk": pair.jwk()});
     let forged = pair.token_with(&header, &claims(&server, ISSUER, "forger"));
@@ -344,7 +344,7 @@ async fn the_issuer_rotates_its_keys_without_a_restart() {
     };
     let (first, second) = (of(&old, "ann"), of(&new, "ann"));
     get(&server, &first, "/v1/me").await.is(200);
-    // A name that the issuer does not have is asked for once, and not again for half a minute.
+    // An unknown key name causes one request to the issuer, and no other for half a minute.
     issuer.rotate(vec![old.jwk(), new.jwk()]);
     get(&server, &second, "/v1/me").await.refuses(401, "AUTH_ERROR");
     assert_eq!(issuer.requests(), 1);
@@ -372,7 +372,7 @@ async fn the_last_keys_are_used_for_a_day_while_the_issuer_is_down() {
     let (server, issuer, machine) = start_with(&[&key]).await;
     let ask_again =
         async |person: &str| get(&server, &key.token(&claims(&server, issuer.url(), person)), "/v1/me").await;
-    // There has never been a key: the token may be good.
+    // No set of keys was ever read: the token may be valid.
     issuer.set_mode(IssuerMode::Fail);
     let answer = ask_again("ann").await;
     assert!(answer.headers.contains_key("retry-after"));
@@ -399,7 +399,7 @@ async fn the_last_keys_are_used_for_a_day_while_the_issuer_is_down() {
             ask_again("joe").await
         } => drop(answer.is(200)),
     }
-    // It is gone, and the day ends.
+    // The issuer is stopped, and the last set of keys expires after a day.
     issuer.stop();
     machine.advance(23 * 3_600);
     ask_again("ann").await.is(200);
@@ -433,7 +433,7 @@ async fn a_token_is_good_until_it_expires() {
     get(&server, &token, "/v1/me").await.is(200);
     machine.advance(620);
     get(&server, &token, "/v1/me").await.is(200);
-    // Also while it is remembered.
+    // This holds while the token is cached, too.
     machine.advance(12);
     get(&server, &token, "/v1/me").await.refuses(401, "AUTH_ERROR");
 }
@@ -455,7 +455,7 @@ async fn a_ticket_of_a_person_ends_with_the_token() {
     let long = ticket(600, &["workflow:view"]).await;
     assert_eq!((open(&short).await, open(&long).await), (200, 200));
     assert_eq!(open(&ticket(600, &["workflow:act"]).await).await, 403);
-    // A ticket opens only by live routes.
+    // Only live routes accept a ticket.
     server
         .ask(Method::GET, "/v1/runs", &[("authorization", &format!("Bearer {long}"))], "")
         .await
@@ -520,7 +520,7 @@ async fn a_token_names_the_workspace_of_its_person() {
         claims["roles"] = json!([role]);
         key.token(&claims)
     };
-    // The role means something in the workspace that maps it alone.
+    // The role grants a permission only in the workspace that maps it.
     let clerk = of(json!("shop"), "Clerk");
     assert_eq!(get(&server, &clerk, "/v1/runs").await.is(200)["runs"], json!([]));
     get(&server, &clerk, &run).await.refuses(404, "NOT_FOUND");
@@ -531,7 +531,7 @@ async fn a_token_names_the_workspace_of_its_person() {
     for tenant in [json!("other"), json!(""), json!(5), Value::Null, json!(made["workspace"]["id"])] {
         get(&server, &of(tenant, "Superadmin"), "/v1/me").await.refuses(401, "AUTH_ERROR");
     }
-    // The map is replaced as a whole; what is no map is refused.
+    // The map is replaced as a whole; a value that is not a map is rejected.
     let change = async |options: Value| {
         server.ask_as_admin(Method::PATCH, "/v1/workspaces/shop", &[], &json!({ "options": options })).await
     };

@@ -368,7 +368,7 @@ impl<'a> PollingClient<'a> {
         self.send(Method::GET, "").await
     }
 
-    /// Shows a key, and reads the answer.
+    /// Sends an API key, and reads the response.
     async fn connect(&self) {
         let auth = json!({"key": self.server.key()});
         assert_eq!(self.send(Method::POST, &format!("40{auth}")).await.0, 200);

@@ -39,7 +39,7 @@ pub(crate) struct Server {
     pub(crate) folder: TempDir,
 }
 
-/// What a server is started with.
+/// The settings of a server.
 pub(crate) struct Setup {
     pub(crate) streams: Streams,
     pub(crate) keyring: Option<Keyring>,

@@ -109,12 +109,12 @@ impl Ours {
     }
 }
 
-/// What a caller of another workspace finds for our names.
+/// The resource that a caller of another workspace finds under our names.
 #[derive(Debug, PartialEq)]
 enum Found {
     /// Nothing with that name.
     Nothing,
-    /// Their own: what they create or change is in their workspace.
+    /// Their own: the resources that they create or change are in their workspace.
     Theirs,
     /// The route is not for other workspaces at all.
     Denied,
@@ -122,7 +122,7 @@ enum Found {
     Refused(u16),
 }
 
-/// A body that a route would accept, and what other workspaces find there. A read needs no body.
+/// A body that a route would accept, and the result for callers of another workspace. A read needs no body.
 fn written(route: &Route) -> (Value, Found) {
     use Found::{Denied, Nothing, Refused, Theirs};
     let nothing = Value::Null;

@@ -1,8 +1,8 @@
 //! The JSON Schema (2020-12) of a graph as a file, for editors.
 //!
-//! It describes the current names of fields. The reader accepts more: older names, null for an absent field and a
-//! number as text. The schema refuses nothing else that the reader accepts, and refuses whatever it can express of what
-//! the reader refuses; a test compares the two.
+//! It describes the current names of fields. The reader also accepts older names, null for an absent field, and a
+//! number as text; the schema rejects these. Otherwise the schema accepts everything that the reader accepts, and
+//! rejects what the reader rejects, as far as JSON Schema can express it. A test compares the two.
 
 use everstep_core::limits;
 use everstep_core::schema::{CheckMode, Schema};
@@ -35,7 +35,7 @@ pub fn graph_schema(registry: &Registry) -> Value {
         "properties": {
             "$schema": {"type": "string", "description": "The address of this schema, for editors."},
             "name": {"type": "string", "maxLength": 200, "description": "A title for people."},
-            "description": {"type": "string", "maxLength": 1000, "description": "What the workflow is for."},
+            "description": {"type": "string", "maxLength": 1000, "description": "The purpose of the workflow."},
             "inputSchema": {
                 "type": "object",
                 "description": "The JSON Schema (2020-12) that the input of every new run fits, at most 64 KiB.",
@@ -113,7 +113,7 @@ fn node(entries: &[CatalogueEntry]) -> Value {
     })
 }
 
-/// What holds for the nodes of one kind.
+/// The conditions on nodes of one kind.
 fn of_kind(entry: &CatalogueEntry) -> Value {
     let mut properties = Map::new();
     properties.insert("config".to_owned(), json!({"$ref": format!("#/$defs/{}", entry.name)}));
@@ -216,7 +216,7 @@ fn add_config(entry: &CatalogueEntry, handler: Option<&Description>, definitions
     keywords.shift_remove("$schema");
     let inner = keywords.shift_remove("$defs");
     let mut inner = inner.and_then(|inner| inner.as_object().cloned()).unwrap_or_default();
-    // The core reads the configs of its own kinds: their schemas say where an expression may be.
+    // The core reads the configs of its own kinds, and their schemas already contain expressions.
     if let Some(handler) = handler {
         let rewriter = Rewriter { kind: &entry.name, inner: &inner.clone() };
         rewriter.rewrite(&mut config, &handler.info.raw_fields);
@@ -228,10 +228,10 @@ fn add_config(entry: &CatalogueEntry, handler: Option<&Description>, definitions
     definitions.extend(inner.into_iter().map(|(name, schema)| (format!("{}.{name}", entry.name), schema)));
 }
 
-/// Lets expressions and secrets take the place of values, as they may in a saved config.
+/// Changes the schema of a config so that expressions and secrets are accepted where a saved config may have them.
 struct Rewriter<'e> {
     kind: &'e str,
-    /// The schemas that the config refers to, as they were.
+    /// The schemas that the config refers to, unchanged.
     inner: &'e Map<String, Value>,
 }
 
@@ -259,7 +259,7 @@ impl Rewriter<'_> {
         }
     }
 
-    /// Rewrites the schema of a value, and lets an expression take the value's place.
+    /// Rewrites the schema of a value so that an expression is accepted in its place.
     fn open(&self, schema: &mut Value) {
         let is_secret = self.is_secret(schema);
         self.rewrite(schema, &[]);
@@ -267,7 +267,7 @@ impl Rewriter<'_> {
         let is_annotation =
             |keyword: &String| matches!(keyword.as_str(), "description" | "default" | "title" | "x-secret");
         if keywords.keys().all(is_annotation) {
-            // Any value fits already.
+            // The schema accepts any value already.
             return;
         }
         let mut outer = Map::new();

@@ -1,10 +1,10 @@
-//! The host of a request that carries a secret: the definition writes it out, and no computed text changes it.
+//! The host of a request that carries a secret: it is literal in the definition, and no computed text can change it.
 //!
 //! 1. The text of `url` before its first expression is read by the parser that sends the request. It must have a scheme
 //!    and a host, and its path must have begun, so that no text after it can change the host.
 //! 2. A definition without such a host is rejected when it is saved.
-//! 3. When the request is made, its scheme, host and port are compared with those of the definition: a definition that
-//!    was saved by an earlier release may be older than these rules.
+//! 3. When the request is made, its scheme, host and port are compared with those of the definition: an earlier release
+//!    may have saved the definition without these checks.
 
 use everstep_core::failure::Failure;
 use everstep_net::Url;
@@ -15,12 +15,12 @@ use super::request::{invalid, read_address};
 /// Texts that change the scheme, host or port, or make the address invalid, if they follow an unfinished host.
 const PROBES: &[&str] = &["x", "0", ".x", ":0", "@x", "/", "\\x"];
 
-/// An address that an http node's definition writes out.
+/// The address in the definition of an http node.
 #[derive(Debug, PartialEq)]
 pub(super) enum WrittenHost {
     /// The host is literal. The URL ends where the first expression begins.
     Literal(Url),
-    /// The whole address is a secret, so the author of the secret chose the host.
+    /// The whole address is a secret: the value of the secret contains the host.
     Secret,
     /// A part of the host is computed, or may be.
     Computed,
@@ -54,7 +54,8 @@ impl WrittenHost {
             Self::Literal(written) if written.origin() == requested.origin() => Ok(()),
             Self::Literal(written) => {
                 let (written, requested) = (place(written), place(requested));
-                let message = format!("`url`: a secret is for {written}, and the address leads to {requested}");
+                let message =
+                    format!("`url`: the definition sends its secrets to {written}, but the address is at {requested}");
                 Err(invalid(message))
             }
             Self::Computed => Err(invalid(format!("`url`: {COMPUTED_HOST}"))),
@@ -62,8 +63,8 @@ impl WrittenHost {
     }
 }
 
-/// What is wrong with a definition whose host is computed.
-pub(super) const COMPUTED_HOST: &str = "a request with a secret has a literal host: write the scheme, the host and the \
+/// The message for a definition whose host is computed.
+pub(super) const COMPUTED_HOST: &str = "a request with a secret must have a literal host: write the scheme, the host and the \
                                         first `/` of the path before the first expression";
 
 /// The scheme, host and port of an address.
@@ -153,7 +154,7 @@ mod tests {
         assert!(check("https://a.example:443/").is_ok());
         for other in ["https://b.example/", "http://a.example/", "https://a.example:444/", "https://a.example./"] {
             let failure = check(other).expect_err(other);
-            assert!(failure.message.contains("a secret is for https://a.example, and"), "{failure}");
+            assert!(failure.message.contains("sends its secrets to https://a.example, but"), "{failure}");
         }
         assert!(WrittenHost::Computed.check(&Url::parse("https://a.example/").expect("a URL")).is_err());
     }

@@ -100,7 +100,8 @@ pub(super) fn check(config: &Value) -> Vec<Fault> {
             report(pointer.to_owned(), failure.message);
         }
     }
-    // A secret goes where its definition says: a run's input must not choose the host. A literal address is checked above.
+    // A secret is sent only to the host in the definition: the input of a run must not choose the host. A literal
+    // address is checked above.
     let is_literal_url = config["url"].as_str().is_some_and(|url| is_literal(&url));
     if names_secret(config) && !is_literal_url && WrittenHost::read(&config["url"]) == WrittenHost::Computed {
         report("/url".to_owned(), COMPUTED_HOST.to_owned());

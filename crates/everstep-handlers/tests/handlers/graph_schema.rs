@@ -104,7 +104,7 @@ fn the_graph_schema_and_the_reader_agree() {
         if !faults.is_empty() {
             assert!(!problems.is_empty(), "the schema alone refuses {definition}: {faults:?}");
         } else {
-            // What the handler refuses beyond its schema, such as a host that is no host, no schema can express.
+            // No schema can express the checks of a handler beyond its own schema, such as that of a host.
             let is_of_handler = |problem: &Problem| {
                 problem.path.starts_with("/nodes/1/config")
                     && http.check(&definition["nodes"][1]["config"], SAVED).is_empty()
@@ -132,7 +132,7 @@ fn configs_in_the_graph_schema_are_those_of_the_catalogue() {
                 let definition = around(&entry.name, &config);
                 let fits = schema.check(&definition, CheckMode::Json).is_empty();
                 let expected = own.check(&config, mode);
-                // The name of a secret is checked by the reader, whatever the kind.
+                // The reader checks the name of a secret, whatever the kind.
                 let is_agreed = fits == expected.is_empty() || !fits && !problems(&definition).is_empty();
                 assert!(is_agreed, "{}: {config}: {expected:?}", entry.name);
                 verdicts[usize::from(fits)] += 1;
@@ -154,7 +154,7 @@ fn expressions_and_secrets_fit_where_a_config_may_have_them() {
     assert!(fits("http", json!({"url": "https://a.example/", "followRedirects": "{{ctx.input.follow}}"})));
     assert!(!fits("http", json!({"url": "https://a.example/", "method": secret})));
     assert!(!fits("http", json!({"url": "https://a.example/", "followRedirects": "yes"})));
-    // Code is text as it is: an object that computes it is refused.
+    // Code is literal text: an object that computes it is rejected.
     assert!(!fits("javascript", json!({"code": {"$expr": "ctx.input.code"}})));
 }
 

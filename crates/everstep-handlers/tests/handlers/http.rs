@@ -279,7 +279,7 @@ fn a_secret_goes_to_a_host_that_is_written_out() {
     assert!(registry.check("http", &open).is_empty());
 }
 
-/// A definition that an earlier release saved, or a template whose text turns out otherwise.
+/// An earlier release saved the definition, or the template computes another text than expected.
 #[tokio::test]
 async fn a_secret_is_not_sent_to_another_host_than_the_definition_has() {
     let (url, other) = (server().await, server().await);

@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-/// What the server does with a request.
+/// The response of the server to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IssuerMode {
     /// It answers with its keys.
@@ -87,7 +87,7 @@ async fn serve(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
-/// Answers one request and closes the connection. A client that goes away is no error here.
+/// Answers one request and closes the connection. A client that disconnects early is not an error here.
 async fn answer(mut connection: TcpStream, shared: Arc<Shared>) {
     let mut request = Vec::new();
     let mut buffer = [0; 1024];

@@ -23,7 +23,7 @@ pub(super) struct AuditedRequest {
     fate: Fate,
 }
 
-/// What a request asks for.
+/// The action that a request demands.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Asked {
     /// A start under this key.
@@ -37,7 +37,7 @@ pub(super) enum Asked {
 }
 
 impl Asked {
-    /// What a person asks for; `None` for what the engine or a worker sends itself.
+    /// The action of an input from a person; `None` for inputs of the engine or of a worker.
     pub(super) fn from_input(run: RunId, input: &Input) -> Option<Self> {
         match input {
             Input::Signal { payload, .. } | Input::BufferedSignal { payload, .. } => payload
@@ -93,7 +93,7 @@ impl Ledger {
     }
 }
 
-/// What the reply to an input says about its row.
+/// The fate of an audit row, according to the reply to its input.
 pub(super) fn fate_of_reply(reply: Option<&Result<Reply, Error>>) -> Fate {
     match reply {
         Some(Ok(reply)) if reply.is_recorded() => Fate::Accepted,
@@ -144,7 +144,7 @@ pub(super) fn check(
     if written.is_empty() { Ok(()) } else { Err(format!("audit rows without an entry: {written:?}")) }
 }
 
-/// What was asked for by the entries of a run, and how often.
+/// The actions that the entries of a run record, and how often.
 fn asked_in(run: RunId, journal: &[Entry]) -> BTreeMap<Asked, usize> {
     let mut asked: BTreeMap<_, _> =
         signals_in(journal).into_iter().map(|(number, times)| (Asked::Signal(run, number), times)).collect();

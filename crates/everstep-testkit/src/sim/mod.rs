@@ -1,16 +1,19 @@
 //! The whole engine on a virtual clock, with a seeded scheduler and faults.
 //!
-//! A seed decides everything: the workflows, the inputs, which ready task is polled next, when the store's replies
-//! are late, lost or doubled, when the clock jumps and when the process dies, between any two awaits.
-//! Several servers on one database also stall, lose the way to it or to each other, and disagree about the time.
-//! The store is the real SQL on an in-memory database. The same seed replays exactly.
+//! A seed decides everything: the workflows, the inputs, which ready task is polled next, when the store's replies are
+//! late, lost or duplicated, when the clock jumps, and when the process dies, between any two awaits. Several servers
+//! on one database are also suspended, lose the connection to it or to each other, and have different clocks. The store
+//! is the real SQL on an in-memory database. The same seed replays exactly.
 //!
-//! * `game` plays a seed on the `executor`; `client` and `inbox_signals` are the world outside, `storm` is what breaks.
-//! * `server` runs the engine; `store` is its database, behind a `wire`; `peers` carries what servers tell each other.
-//! * `fleet` has the workers that run code workflows: `worker` is one of them, `carrier` and `socket` the ways to a server and back,
-//!   `scripts` are the functions that they run, and `turns` says what must hold of them.
+//! * `game` plays a seed on the `executor`; `client` and `inbox_signals` are the world outside, `storm` causes the
+//!   faults.
+//! * `server` runs the engine; `store` is its database, behind a `wire`; `peers` carries the messages between servers.
+//! * `fleet` has the workers that run code workflows: `worker` is one of them, `carrier` and `socket` are its
+//!   connections to a server, `scripts` are the functions that workers run, and `turns` has the conditions on their
+//!   runs.
 //! * `audit` has the requests with a row of the audit, and compares the rows with the journals.
-//! * `watch` and `judge` say what must hold, from the `ledger`.
+//! * `watch` and `judge` have the conditions on all runs, during a simulation and at its end; they compare them with
+//!   the `ledger`.
 
 mod audit;
 mod carrier;

@@ -62,7 +62,8 @@ impl SimStore {
         let well_since = ledger.well_since(member.machine, now).map(|since| since.max(member.joined_at));
         if let Some(since) = well_since.filter(|since| now.since(*since) >= ledger.lease) {
             let machine = member.machine;
-            ledger.violation(format!("{node} on server {machine} was fenced although it was healthy since {since}"));
+            ledger
+                .violation(format!("{node} on server {machine} was fenced although it has been healthy since {since}"));
         }
     }
 
@@ -154,7 +155,7 @@ impl Watch {
         }
         let since = *self.claimable.entry(row.id).or_insert(now);
         if now.since(since) > patience {
-            return Err(format!("{} is due since {} and no node claims it", row.id, row.wake_at));
+            return Err(format!("{} has been due since {} and no node claims it", row.id, row.wake_at));
         }
         Ok(())
     }

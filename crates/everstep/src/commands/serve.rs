@@ -146,13 +146,13 @@ fn greet(url: &str, node: &LocalNode, config: &Config, key: &FirstKey) {
     }
 }
 
-/// The line about a new admin's key. Only a terminal shows the key itself: logs are kept, copied and sent elsewhere.
+/// The line about a new admin API key. Only a terminal shows the key itself: logs are kept, copied and sent elsewhere.
 fn key_line(secret: &ApiKey, path: &Path, is_terminal: bool) -> String {
     let path = path.display();
     if is_terminal {
-        format!("  key     {} (admin; shown only now, and kept in {path})", secret.reveal())
+        format!("  key     {} (admin; shown only once, and stored in {path})", secret.reveal())
     } else {
-        format!("  key     a new admin's API key is in {path}")
+        format!("  key     a new admin API key is in {path}")
     }
 }
 

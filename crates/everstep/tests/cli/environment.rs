@@ -1,4 +1,4 @@
-//! What the environment of a command means to it: the server of the folder, variables, pipes, certificates.
+//! The environment of a command: the server of the folder, variables, pipes, certificates.
 
 use serde_json::json;
 

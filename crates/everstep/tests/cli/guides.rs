@@ -82,7 +82,7 @@ fn documents() -> Vec<PathBuf> {
     std::iter::once(root().join("README.md")).chain(guides).chain(others).collect()
 }
 
-/// What a fresh clone has, as far as the documents need it.
+/// Copies the files of a fresh clone that the documents need.
 fn copy_repository(clone: &Path) {
     let sdk = clone.join("sdks/typescript");
     std::fs::create_dir_all(&sdk).unwrap();
@@ -128,7 +128,7 @@ fn blocks(text: &str) -> Vec<Block> {
             ("sh", _) => Some(Kind::Script(None)),
             ("console", _) => Some(Kind::Session),
             (_, Some(file)) => Some(Kind::File(file)),
-            // What is shown is the answer only where it follows at once.
+            // A document is the answer of the block before it only if it follows that block directly.
             ("json", None) if before == "sh" && is_next => {
                 if let Some(Block { kind: Kind::Script(answer), .. }) = blocks.last_mut() {
                     *answer = Some(serde_json::from_str(code).unwrap());
@@ -193,7 +193,7 @@ fn execute_session(shell: &mut Shell, document: &str, text: &str) {
             wait_for(&place, || first_missing(&shown, &shell.printed_since(begin)).is_none().then_some(()));
             continue;
         }
-        // A person looks again until there is something to see.
+        // A user repeats such a command until it shows the expected lines.
         let looks = ["show ", "runs", "workers", "workflows", "logs "];
         let is_look = looks.iter().any(|look| command.starts_with(&format!("everstep {look}")));
         let fails = shown.iter().any(|line| line.starts_with("error:") || line.starts_with("ignored"));
@@ -256,7 +256,7 @@ fn is_like(shown: &str, printed: &str) -> bool {
     rest.is_empty() || is_open
 }
 
-/// A line without what differs each time: ids, numbers, durations, and the bars of a timeline.
+/// A line without the parts that differ each time: ids, numbers, durations, and the bars of a timeline.
 fn normalize(line: &str) -> String {
     let word = |word: &str| {
         let bare = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());

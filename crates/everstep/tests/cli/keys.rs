@@ -94,7 +94,8 @@ fn a_key_is_made_for_what_it_may_do() {
     let client = Client::new(server.address(), Some(key));
     client.get("/v1/runs").is(200);
     client.get("/v1/nodes").refuses(403, "PERMISSION_DENIED");
-    // The server uses the folder, and the folder has no admin's key that the command could ask it with.
+    // The server uses the folder, and the folder has no admin API key with which the command could send a request to
+    // it.
     let late = create(&["--name", "late", "--permissions", "workflow:view"]);
     late.exits(2).says("EVERSTEP_API_KEY");
     server.stop();
@@ -192,7 +193,7 @@ fn the_last_rows_of_the_audit_are_written_before_the_server_ends() {
     for _ in 0..20 {
         client.start("flow", &json!({}));
     }
-    // At once, before they would be written in any case.
+    // The server is stopped at once, before the writer's delay has passed.
     server.stop();
     let server = Server::start(&data);
     let audit = server.client().get("/v1/audit?action=POST%20/v1/workflows/%7Bname%7D/runs").is(200);

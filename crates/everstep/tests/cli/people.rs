@@ -1,4 +1,4 @@
-//! A server with an identity provider, as people and admins meet it.
+//! A server with an identity provider, as people and admins use it.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -97,7 +97,7 @@ fn settings_of_an_identity_provider_that_do_not_fit_are_refused() {
     };
     serve(&["--jwt-audience", "x"]).exits(2).says("jwt-audience needs jwt-issuer");
     let issuer = ["--jwt-issuer", "https://login.example.com", "--jwt-audience", "everstep"];
-    serve(&issuer).exits(2).says("give one of jwt-secret, jwt-jwks-url and jwt-jwks-file");
+    serve(&issuer).exits(2).says("set exactly one of jwt-secret, jwt-jwks-url and jwt-jwks-file");
     let secret = [&issuer[..], &["--jwt-secret", "short", "--jwt-workspace", "default"]].concat();
     serve(&secret).exits(2).says("at least 32 bytes");
     let confused = [

@@ -1,4 +1,4 @@
-//! What the commands report about runs: why they stopped, what they wait for, and what happened in them.
+//! The commands report why runs stopped, which signals and times they wait for, and which steps they performed.
 
 use std::process::Stdio;
 

@@ -71,12 +71,12 @@ impl Shell {
         self.wait(commands, begin, &end)
     }
 
-    /// What was printed since a place.
+    /// The output since a position.
     pub(crate) fn printed_since(&self, begin: usize) -> String {
         self.printed.lock().unwrap()[begin..].to_owned()
     }
 
-    /// Where the next output begins.
+    /// The position at which the next output begins.
     pub(crate) fn place(&self) -> usize {
         self.printed.lock().unwrap().len()
     }

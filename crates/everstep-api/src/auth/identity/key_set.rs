@@ -1,15 +1,15 @@
 //! The keys of an identity provider. Each is pinned to the algorithms that it may be used with.
 //!
-//! 1. A shared secret is used with HS256, HS384 and HS512, and with nothing else.
-//! 2. A key of a JSON Web Key Set is never used with them: a public key is no secret. A symmetric key (`oct`) in a set
-//!    is ignored, because a set is public.
+//! 1. A shared secret is used with HS256, HS384 and HS512 only.
+//! 2. A key of a JSON Web Key Set is never used with these algorithms, because public keys are known to attackers. A
+//!    symmetric key (`oct`) in a set is ignored, because the set is public.
 //! 3. The `alg`, `use`, `key_ops` and `kid` of a key are enforced. A key that states no `alg` is used with the
 //!    algorithms of its type and curve.
 
 use jsonwebtoken::{Algorithm, DecodingKey};
 use serde_json::{Map, Value};
 
-/// Keys that are read of one set.
+/// The maximum number of keys that are read from one set.
 const KEYS_MAX: usize = 100;
 
 const HMAC: &[Algorithm] = &[Algorithm::HS256, Algorithm::HS384, Algorithm::HS512];
@@ -22,7 +22,7 @@ pub(crate) struct KeySet {
     keys: Vec<VerificationKey>,
 }
 
-/// A key, and what it may be used with.
+/// A key, and the algorithms that it may be used with.
 #[derive(Debug)]
 pub(crate) struct VerificationKey {
     kid: Option<String>,
@@ -30,7 +30,7 @@ pub(crate) struct VerificationKey {
     pub(crate) key: DecodingKey,
 }
 
-/// Why a document is no set of keys.
+/// Why a document is not a usable set of keys.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum KeySetError {
     #[error("is not JSON")]
@@ -42,7 +42,7 @@ pub(crate) enum KeySetError {
 }
 
 impl KeySet {
-    /// A set of one secret, which tokens do not name.
+    /// A set of one secret. It matches every token, because tokens do not name it.
     pub(crate) fn from_secret(secret: &[u8], allowed: &[Algorithm]) -> Self {
         let algorithms = restrict(HMAC, allowed);
         Self { keys: vec![VerificationKey { kid: None, algorithms, key: DecodingKey::from_secret(secret) }] }
@@ -57,12 +57,12 @@ impl KeySet {
         if keys.is_empty() { Err(KeySetError::NoUsableKey) } else { Ok(Self { keys }) }
     }
 
-    /// Whether some key has this name, whatever it may be used with. A secret has no name and fits every token.
+    /// Whether a key has this name, independent of its algorithms. A secret has no name and matches every token.
     pub(crate) fn has(&self, kid: Option<&str>) -> bool {
         self.keys.iter().any(|key| key.is_named(kid))
     }
 
-    /// The key with which a token of this name and algorithm is verified.
+    /// The key that verifies a token with this key name and algorithm.
     pub(crate) fn find(&self, kid: Option<&str>, algorithm: Algorithm) -> Option<&VerificationKey> {
         self.keys.iter().find(|key| key.is_named(kid) && key.algorithms.contains(&algorithm))
     }
@@ -77,7 +77,7 @@ impl VerificationKey {
 
 fn read_key(key: &Map<String, Value>, allowed: &[Algorithm]) -> Option<VerificationKey> {
     let text = |name: &str| key.get(name).and_then(Value::as_str);
-    // A field that is present and no text is not what it should be; then the key is not used.
+    // A key with a field of the wrong type is not used.
     let is_text_or_absent = |name: &str| key.get(name).is_none_or(Value::is_string);
     if !["use", "alg", "kid"].into_iter().all(is_text_or_absent) {
         return None;
@@ -100,7 +100,7 @@ fn read_key(key: &Map<String, Value>, allowed: &[Algorithm]) -> Option<Verificat
     };
     let mut algorithms = restrict(fitting, allowed);
     if let Some(name) = text("alg") {
-        // RFC 9864 calls EdDSA with this curve by the name of the curve.
+        // RFC 9864 names EdDSA with this curve after the curve.
         let name = if name == "Ed25519" { "EdDSA" } else { name };
         algorithms.retain(|algorithm| format!("{algorithm:?}") == name);
     }

@@ -1,13 +1,13 @@
-//! People, whom an identity provider names: `Authorization: Bearer <JWT>`.
+//! People, who authenticate with a token of an identity provider: `Authorization: Bearer <JWT>`.
 //!
 //! * `options` holds the settings of the identity provider.
 //! * `crypto` verifies signatures with `ring`.
 //! * `key_set` holds the keys of a provider, each with the algorithms that it may be used with.
 //! * `key_source` reads them, and reads them again when the provider rotates its keys.
-//! * `token` verifies a token, and states which rule it breaks.
-//! * `role_map` maps roles and foreign words to permissions.
+//! * `token` verifies a token, and reports the rule that it breaks.
+//! * `role_map` maps roles, and permissions of other systems, to permissions.
 //! * `person` is the holder of a verified token.
-//! * `provider` puts these together, and remembers verified tokens for a short time.
+//! * `provider` combines these, and caches verified tokens for a short time.
 
 mod crypto;
 mod key_set;

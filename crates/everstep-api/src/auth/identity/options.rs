@@ -12,7 +12,7 @@ use crate::auth::identity::RoleMap;
 /// A secret that tokens are signed with has at least this many bytes.
 const SECRET_BYTES_MIN: usize = 32;
 
-/// The identity provider of a server, and how its tokens are read.
+/// The identity provider of a server, and the meaning of the claims in its tokens.
 #[derive(Clone, Debug)]
 pub struct IdentityOptions {
     /// The `iss` of its tokens.
@@ -27,25 +27,25 @@ pub struct IdentityOptions {
     pub roles: RoleMap,
 }
 
-/// Where the keys of a provider are.
+/// The source of a provider's keys.
 #[derive(Clone)]
 pub enum KeySource {
     /// A secret that the provider and this server share.
     Secret(Zeroizing<Vec<u8>>),
     /// A JSON Web Key Set that the provider serves.
     Url(Url),
-    /// A JSON Web Key Set in a file, which is read again when its time comes.
+    /// A JSON Web Key Set in a file, which is read again every five minutes.
     File(PathBuf),
 }
 
 impl KeySource {
-    /// The bytes of a text are the secret.
+    /// Uses the bytes of a text as the secret.
     pub fn from_secret(secret: String) -> Self {
         Self::Secret(Zeroizing::new(secret.into_bytes()))
     }
 }
 
-/// Where the workspace of a person is.
+/// The source of a person's workspace.
 #[derive(Clone, Debug)]
 pub enum WorkspaceSource {
     /// All people belong to the workspace with this name.
@@ -73,7 +73,7 @@ impl Default for ClaimNames {
 }
 
 impl IdentityOptions {
-    /// What is wrong with the options, as one sentence.
+    /// The first error in the options, as a sentence.
     pub fn check(&self) -> Result<(), String> {
         if self.issuer.is_empty() || self.audience.is_empty() || self.audience.iter().any(String::is_empty) {
             return Err("an identity provider needs an issuer and an audience".to_owned());
@@ -81,14 +81,14 @@ impl IdentityOptions {
         if let KeySource::Secret(secret) = &self.keys
             && secret.len() < SECRET_BYTES_MIN
         {
-            return Err(format!("the secret of tokens has at least {SECRET_BYTES_MIN} bytes, not {}", secret.len()));
+            return Err(format!("the secret must have at least {SECRET_BYTES_MIN} bytes, not {}", secret.len()));
         }
         let is_secret = matches!(self.keys, KeySource::Secret(_));
         match self.algorithms.iter().find(|algorithm| (algorithm.family() == AlgorithmFamily::Hmac) != is_secret) {
             Some(algorithm) if is_secret => {
-                Err(format!("{algorithm:?} needs a public key; with a secret there are HS256, HS384 and HS512"))
+                Err(format!("{algorithm:?} needs a public key; a secret supports HS256, HS384 and HS512"))
             }
-            Some(algorithm) => Err(format!("{algorithm:?} needs a secret, and is never accepted for a public key")),
+            Some(algorithm) => Err(format!("{algorithm:?} needs a secret, and is not supported with public keys")),
             None => Ok(()),
         }
     }

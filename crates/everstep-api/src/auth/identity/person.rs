@@ -19,7 +19,7 @@ const NAME_CHARS_MAX: usize = 256;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Person {
     pub(crate) issuer: String,
-    /// Unique at the issuer.
+    /// Unique among the people of the issuer.
     pub(crate) id: String,
     pub(crate) name: Option<String>,
     pub(crate) email: Option<String>,
@@ -46,12 +46,12 @@ impl Person {
         Ok(Self { issuer: issuer.to_owned(), id: id.to_owned(), name, email, roles: own_roles, words })
     }
 
-    /// The person as the audit and the journal name them, without the kind.
+    /// The id of the person in the audit and the journal, without the kind: `<issuer>/<id>`.
     pub(crate) fn full_id(&self) -> String {
         format!("{}/{}", self.issuer, self.id)
     }
 
-    /// A number for counts per person.
+    /// An id under which requests and streams of the person are counted.
     pub(crate) fn number(&self) -> Uuid {
         let mut hash = Sha256::new();
         hash.update(b"everstep person\0");
@@ -65,7 +65,7 @@ impl Person {
     }
 }
 
-/// A claim by its name; if there is none, by the path that points in the name describe, such as `realm_access.roles`.
+/// A claim by its name. If no claim has the name, it is a path with dots into objects, such as `realm_access.roles`.
 pub(crate) fn find<'a>(claims: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     if let Some(value) = claims.get(name) {
         return Some(value);
@@ -74,7 +74,7 @@ pub(crate) fn find<'a>(claims: &'a Map<String, Value>, name: &str) -> Option<&'a
     rest.split('.').try_fold(claims.get(first)?, |value, name| value.get(name))
 }
 
-/// A list of words: an array of texts, or one text with spaces between, as `scope` is.
+/// A list of words: an array of strings, or one string with spaces between the words, such as `scope`.
 fn list(claim: Option<&Value>) -> Result<Vec<String>, TokenFault> {
     match claim {
         None | Some(Value::Null) => Ok(Vec::new()),

@@ -31,7 +31,7 @@ pub struct IdentityProvider {
     cache: Mutex<HashMap<[u8; 32], (Timestamp, VerifiedPerson)>>,
 }
 
-/// A person who has shown a token.
+/// The holder of a verified token.
 #[derive(Clone, Debug)]
 pub(crate) struct VerifiedPerson {
     pub(crate) person: Arc<Person>,
@@ -44,7 +44,7 @@ pub(crate) struct VerifiedPerson {
 #[derive(Debug)]
 pub(crate) enum TokenError {
     Fault(TokenFault),
-    /// The keys of the provider are not known: the token may be good.
+    /// The keys of the provider are not known, so the token may be valid.
     NoKeys,
     Store(everstep_store::Error),
 }

@@ -1,9 +1,9 @@
-//! Maps the words of an identity provider to permissions.
+//! Maps the roles and permissions of an identity provider to permissions of this server.
 //!
-//! 1. A role of a token maps to one permission, by the map of the workspace, or else of the server. A role that the
-//!    map does not have grants nothing.
-//! 2. A permission is one of this server, or a word of another system. A word of another system may stand for a
-//!    permission of this server, by the second map.
+//! 1. A role maps to one permission, by the map of the workspace, or else by that of the server. A role that is in
+//!    neither map grants nothing.
+//! 2. A permission in a token, or of a role, is one of this server or one of another system. The second map maps those
+//!    of other systems to permissions of this server.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -50,7 +50,8 @@ impl RoleMap {
         self.clone().with(own.collect(), BTreeMap::new())
     }
 
-    /// All words that a person has: those of the token, and those that the roles stand for.
+    /// All permissions of a person, in the words of this server or of other systems: those of the token, and those that
+    /// its roles map to.
     pub(crate) fn words(&self, roles: &[String], claimed: Vec<String>) -> BTreeSet<String> {
         let granted = roles.iter().filter_map(|role| self.roles.get(role).cloned());
         claimed.into_iter().chain(granted).collect()

@@ -1,11 +1,11 @@
 //! Verifies a token (RFC 7519).
 //!
 //! 1. It has at most 8 KiB.
-//! 2. Its header names no critical extension: this server knows none.
-//! 3. The key that it names exists, and may be used with its algorithm. `none` is no algorithm.
-//! 4. Its signature is the key's.
+//! 2. Its header names no critical extension: this server supports none.
+//! 3. The key that it names exists, and may be used with its algorithm. The algorithm `none` is rejected.
+//! 4. The key verifies its signature.
 //! 5. `iss` is the provider, and `aud` contains this server.
-//! 6. `exp` is present and not over, `nbf` is not in the future; both with a leeway of 30 seconds.
+//! 6. `exp` is present and has not passed, `nbf` is not in the future; both with a leeway of 30 seconds.
 
 use std::time::Duration;
 
@@ -74,12 +74,12 @@ impl TokenFault {
         }
     }
 
-    /// A sentence for the caller, without anything of the token.
+    /// A sentence for the caller, which contains no part of the token.
     pub(crate) fn detail(self) -> &'static str {
         match self {
             Self::TooLong => "the token has more than 8 KiB",
             Self::Malformed => "the credential is neither an API key nor a JSON Web Token",
-            Self::Critical => "the token has a critical header, which this server does not know",
+            Self::Critical => "the token has a critical header that this server does not support",
             Self::Algorithm => "the token is signed with an algorithm that is not accepted for its key",
             Self::UnknownKey => "the token is signed with a key that the identity provider does not have",
             Self::Signature => "the signature of the token is wrong",
@@ -99,7 +99,7 @@ pub(crate) struct VerifiedToken {
     pub(crate) expires_at: Timestamp,
 }
 
-/// Whether a text is meant to be a token rather than a key: three parts with points between.
+/// Whether a text has the form of a token rather than that of a key: three parts with dots between them.
 pub(crate) fn is_token(text: &str) -> bool {
     text.bytes().filter(|byte| *byte == b'.').count() == 2
 }
@@ -110,7 +110,7 @@ pub(crate) fn read_header(token: &str) -> Result<Header, TokenFault> {
         return Err(TokenFault::TooLong);
     }
     let header = decode_header(token).map_err(|error| match error.kind() {
-        // An algorithm that the header names and the library does not know, such as none.
+        // An algorithm that the library does not support, such as none.
         ErrorKind::Json(error) if error.to_string().contains("unknown variant") => TokenFault::Algorithm,
         _ => TokenFault::Malformed,
     })?;
@@ -137,7 +137,7 @@ pub(crate) fn verify(
     validation.set_issuer(&[&options.issuer]);
     validation.set_audience(&options.audience);
     validation.set_required_spec_claims(&["iss", "aud", "exp"]);
-    // The times are compared with the clock of this node, which the library does not know.
+    // The times are compared with the clock of this node below: the library would use the machine's clock.
     validation.validate_exp = false;
     validation.validate_nbf = false;
     let claims =

@@ -1,4 +1,4 @@
-//! The texts of the table about a route, beside its path.
+//! The documentation of a route: its row of the table contains it, beside the path.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::Value;
@@ -8,7 +8,7 @@ use crate::http::openapi::Parameter;
 /// Generates the schema of a type.
 pub(crate) type SchemaFn = fn(&mut SchemaGenerator) -> Schema;
 
-/// A route's text.
+/// The documentation of a route.
 #[derive(Clone, Debug)]
 pub(crate) struct Doc {
     pub(crate) tag: &'static str,
@@ -44,7 +44,7 @@ pub(crate) struct ResponseDoc {
     pub(crate) events: Vec<(&'static str, &'static str, SchemaFn)>,
 }
 
-/// The text of a route begins with its group and a summary.
+/// Begins the documentation of a route with its group and its summary.
 pub(crate) fn doc(tag: &'static str, summary: &'static str) -> Doc {
     Doc {
         tag,
@@ -125,9 +125,9 @@ impl Doc {
         self
     }
 
-    /// The answer that was named last is a stream, and has an event with this data.
+    /// Makes the last response a stream, and adds an event with this data to it.
     pub(crate) fn with_event<T: JsonSchema>(mut self, name: &'static str, about: &'static str) -> Self {
-        let answer = self.answers.last_mut().expect("an event belongs to an answer");
+        let answer = self.answers.last_mut().expect("an event belongs to a response");
         answer.events.push((name, about, SchemaGenerator::subschema_for::<T>));
         self
     }

@@ -1,10 +1,12 @@
-//! The document of the API, OpenAPI 3.1, made from the table of routes: a route without its text cannot be added.
+//! The OpenAPI 3.1 document of the API, generated from the table of routes. A route without documentation does not
+//! compile.
 //!
-//! * `doc` is what the table says about a route: `doc("runs", "List runs").answers::<Runs>(200)`.
-//! * `parameter` describes query parameters, headers and places in a path; the same list tells which are refused.
-//! * `document` writes the whole; `normalize` makes schemas that generators of clients accept.
+//! * `doc` is the documentation of a route: `doc("runs", "List runs").answers::<Runs>(200)`.
+//! * `parameter` describes query parameters, headers and path parameters; query parameters that it does not describe
+//!   are rejected.
+//! * `document` writes the whole document; `normalize` makes schemas that generators of clients accept.
 //!
-//! The schemas are those of the types in `wire`, so a field cannot be sent without standing in the document.
+//! The schemas are those of the types in `wire`, so the document contains every field that is sent.
 
 mod doc;
 mod document;

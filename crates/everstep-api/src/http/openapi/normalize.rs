@@ -2,10 +2,10 @@
 //!
 //! 1. No schema is `true`: generators that know only OpenAPI 3.0 expect an object, `{}`.
 //! 2. A choice between constant words is an `enum`; the texts of the words are one description.
-//! 3. Formats are those of OpenAPI. schemars names Rust's types, such as `uint32`, which generators read as 32 bits with
-//!    a sign, or not at all.
-//! 4. A default of `null` is left out: an optional field that is absent means the same. So is one of an object, a
-//!    list or a component: some generators copy it as it is into the code of another language.
+//! 3. Formats are those of OpenAPI. schemars uses the names of Rust's types, such as `uint32`, which generators read as
+//!    signed 32 bits, or do not support.
+//! 4. A default of `null` is left out: an absent optional field means the same. A default of an object, a list or a
+//!    component is left out too: some generators copy its JSON unchanged into the code of another language.
 //! 5. An object that is one part of a choice is a component of its own: generators name its type by the component, and
 //!    some fail on objects without a name.
 
@@ -18,12 +18,12 @@ const OF_SCHEMA: &[&str] = &["items", "additionalProperties", "not", "contains",
 const OF_LIST: &[&str] = &["oneOf", "anyOf", "allOf", "prefixItems"];
 const OF_MAP: &[&str] = &["properties", "patternProperties", "$defs"];
 
-/// A schema of a response. `name` is that of the component, or the operation with what the schema describes.
+/// Normalizes a schema of a response. `name` is the name of the component, or of the operation and the described part.
 pub(super) fn sent(name: &str, schema: Value) -> Value {
     normalize(name, schema)
 }
 
-/// A schema of a request. Numbers that are read have an end, which the reader knows by its type.
+/// Normalizes a schema of a request, and adds the maximum that the Rust type of an integer sets.
 pub(super) fn received(name: &str, schema: Value) -> Value {
     normalize(name, with_maximum(schema))
 }
@@ -94,7 +94,7 @@ fn normalize(name: &str, schema: Value) -> Value {
     Value::Object(fields)
 }
 
-/// An object of a choice, with a title: the name of the choice, and the word that tells the object from the others.
+/// Gives an object of a choice a title: the name of the choice, and the word that distinguishes the object.
 fn with_title(name: &str, mut schema: Value) -> Value {
     let has_title = schema.get("title").is_some();
     let Some(properties) = schema.get("properties").and_then(Value::as_object).filter(|_| !has_title) else {

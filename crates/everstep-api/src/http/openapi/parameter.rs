@@ -73,7 +73,7 @@ impl Parameter {
         Self { name: prefix, about, shape: Shape::Family }
     }
 
-    /// Whether it is the parameter, or one of the family, that a request contains.
+    /// Whether `name` is this parameter, or one of this family.
     pub(crate) fn is_called(&self, name: &str) -> bool {
         match self.shape {
             Shape::Family => name.len() > self.name.len() && name.starts_with(self.name),

@@ -15,7 +15,7 @@ use crate::server::AppState;
 pub(crate) const FILTERS: &[Parameter] = &[
     Parameter::text(
         "actor",
-        "Who did it: `key:` and a key's id, or `person:`, the issuer and a person's id, such as `person:https://login.example.com/ann`.",
+        "The actor: `key:` and a key's id, or `person:`, the issuer and a person's id, such as `person:https://login.example.com/ann`.",
     ),
     Parameter::text("action", "The action, such as `POST /v1/runs/{id}/cancel`."),
     Parameter::time("since", "From this time on."),

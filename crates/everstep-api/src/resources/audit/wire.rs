@@ -15,7 +15,7 @@ pub(crate) struct AuditEntry {
     #[schemars(with = "Id")]
     id: Uuid,
     at: Time,
-    /// The actor: `key:` and the id of an API key, or `command line`.
+    /// The actor: `key:` and the id of an API key, `person:` with the issuer and the id of a person, or `command line`.
     actor: String,
     /// The method and the route, such as `POST /v1/runs/{id}/cancel`.
     action: String,

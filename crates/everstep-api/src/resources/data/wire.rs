@@ -48,7 +48,7 @@ pub(crate) struct SavedQueries {
     pub(crate) next_cursor: Option<String>,
 }
 
-/// The parameters of a trial of a query.
+/// The parameters of running a saved query.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(crate) struct QueryRun {

@@ -78,8 +78,8 @@ pub(crate) async fn revoke(
     let missing = || Problem::not_found(format!("the API key {id:?} was not found"));
     let key: Uuid = id.parse().map_err(|_| missing())?;
     let (store, now) = (&app.access, app.engine.world().clock.now());
-    // Of two admins who revoke each other's key at the same time, one is rejected here. On two nodes both may succeed:
-    // then a user of the database creates a key on the command line.
+    // If two admins revoke each other's key at the same time, the second is rejected here. On two nodes both may
+    // succeed; then an operator creates a key with `everstep keys create`.
     let _one_at_a_time = app.keys.revoking.lock().await;
     let rows = store.list_keys(caller.workspace).await?;
     let row = rows.iter().find(|row| row.id == key).ok_or_else(missing)?;

@@ -1,4 +1,4 @@
-//! `/v1/me`: the key or the person that asks, and their permissions.
+//! `/v1/me`: the caller, and its permissions.
 
 use axum::Json;
 use axum::extract::State;

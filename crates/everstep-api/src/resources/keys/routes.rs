@@ -19,7 +19,7 @@ pub(crate) fn add(table: Table) -> Table {
             Method::GET,
             "/v1/me",
             doc("access", "Get the caller")
-                .about("The workspace, the key or the person that asks, and their permissions.")
+                .about("The workspace of the caller, its key or person, and its permissions.")
                 .answers::<Me>(200),
             me::show,
         )

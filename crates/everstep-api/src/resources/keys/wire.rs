@@ -87,7 +87,7 @@ impl JsonSchema for NewKey {
 /// A new API key with the permissions of a role.
 #[derive(JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[expect(dead_code, reason = "it is a schema: `NewKey` is what is read")]
+#[expect(dead_code, reason = "only its schema is used: requests are read as `NewKey`")]
 struct KeyWithRole {
     /// The purpose of the key, for people.
     #[schemars(length(min = 1, max = 128))]
@@ -104,17 +104,17 @@ struct KeyWithRole {
 /// A new API key with permissions of its own.
 #[derive(JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[expect(dead_code, reason = "it is a schema: `NewKey` is what is read")]
+#[expect(dead_code, reason = "only its schema is used: requests are read as `NewKey`")]
 struct KeyWithPermissions {
-    /// What the key is for, so that people know it later.
+    /// The purpose of the key, for people.
     #[schemars(length(min = 1, max = 128))]
     name: String,
     #[schemars(length(min = 1))]
     permissions: Vec<Permission>,
-    /// It works no more from then on.
+    /// The key is rejected after this time.
     #[schemars(with = "Option<Moment>")]
     expires_at: Option<String>,
-    /// Requests per second, on each node; 0 for any number.
+    /// Requests per second, on each node; 0 for no limit.
     #[schemars(range(max = 1_000_000))]
     rate_limit: Option<u32>,
 }
@@ -132,11 +132,11 @@ pub(crate) struct MadeKey {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Me {
     pub(crate) workspace: MyWorkspace,
-    /// Null if a person asks.
+    /// Null if the caller is a person.
     pub(crate) key: Option<MyKey>,
-    /// Null if the holder of a key asks.
+    /// Null if the caller is the holder of a key.
     pub(crate) person: Option<MyPerson>,
-    /// All that the key or the person may do.
+    /// All permissions of the key or the person.
     pub(crate) permissions: Vec<Permission>,
 }
 
@@ -163,12 +163,12 @@ pub(crate) struct MyKey {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct MyPerson {
     pub(crate) issuer: String,
-    /// Unique at the issuer.
+    /// Unique among the people of the issuer.
     pub(crate) id: String,
     pub(crate) name: Option<String>,
     pub(crate) email: Option<String>,
     pub(crate) roles: Vec<String>,
-    /// When the token ends.
+    /// When the token expires.
     pub(crate) expires_at: Option<Time>,
 }
 

@@ -234,7 +234,7 @@ fn check_tags(tags: &BTreeMap<String, String>) -> Result<Payload, Problem> {
     Ok(Payload::from(json!(tags)))
 }
 
-/// Starts a run; with `waitSeconds` the answer comes as soon as it has ended or is paused, or when the time is over.
+/// Starts a run. With `waitSeconds` the response is sent when the run has ended or is paused, or after that time.
 async fn start(app: &AppState, audit: &AuditDraft, start: Start, query: &Query) -> Answer {
     let seconds = show::wait_seconds(query)?;
     let detail = if seconds.is_zero() { StartDetail::Beginning } else { StartDetail::End };

@@ -15,8 +15,8 @@ pub(crate) fn add(table: Table) -> Table {
         "/v1/tickets",
         doc("access", "Create a ticket")
             .about(
-                "It opens live routes in place of the key or the token that it is made with, for a minute, and ends \
-                 with that key or token.",
+                "Live routes accept it in place of the key or the token of this request, for a minute. It expires \
+                 earlier if that key or token does.",
             )
             .may_take::<Empty>()
             .answers::<Ticket>(201),

@@ -107,7 +107,9 @@ pub(crate) async fn missing_to_start(
             not_found(format!(
                 "workflow {name:?} was not found: no worker has registered it, and no definition is saved"
             ))
-            .hint(format!("{question}start a worker that serves it; allowUnserved starts the run before, and it waits"))
+            .hint(format!(
+                "{question}start a worker that serves it, or set allowUnserved to true: then the run waits for a worker"
+            ))
         }
     }
 }

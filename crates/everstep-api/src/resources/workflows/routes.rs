@@ -11,7 +11,7 @@ use crate::http::openapi::{Parameter, doc};
 use crate::http::schema::Json;
 use crate::routes::Table;
 
-/// The meaning of the header `ETag` of a workflow.
+/// The rejection of a request that needs a definition.
 const STYLE_CONFLICT: &str = "`WORKFLOW_STYLE_CONFLICT`: the workflow is written as code, and has no definition.";
 const ACTIVE_VERSION_ETAG: &str = "The active version, for `If-Match`.";
 

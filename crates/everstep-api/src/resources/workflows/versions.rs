@@ -84,8 +84,8 @@ pub(crate) async fn delete(
         Deletion::NotFound => Err(Problem::not_found(format!("workflow {name:?} was not found"))),
         Deletion::InUse(runs) => {
             let count = if runs == 1 { "1 run".to_owned() } else { format!("{runs} runs") };
-            let detail = format!("{count} of workflow {name:?} have not ended");
-            let hint = "wait for their end, or cancel them, and try again";
+            let detail = format!("workflow {name:?} still has {count} in progress");
+            let hint = "wait until its runs have ended, or cancel them, and try again";
             Err(Problem::new(StatusCode::CONFLICT, "WORKFLOW_IN_USE", detail).hint(hint).with("runs", runs))
         }
     }

@@ -62,7 +62,8 @@ pub(crate) async fn make(
     }
     let workspace = WorkspaceId::from_uuid(id::new_id(now));
     let row = WorkspaceRow { id: workspace, name: name.clone(), options: change(None, options), created_at: now };
-    // The key is created first: after an error the name is free for another request, and an unknown key does no harm.
+    // The key is created first: if an error follows, the name is still free for another request, and the key belongs to
+    // no workspace.
     let (secret, key) = first_key(&row, now);
     store.add_key(&key).await?;
     if !store.add_workspace(&row).await? {
@@ -116,13 +117,13 @@ pub fn check_workspace_name(name: &str) -> Result<(), String> {
     Err(format!("{name:?} is not a valid name of a workspace: use {rule}"))
 }
 
-/// Refuses a role map that is too long, or has an entry without a word.
+/// Rejects a role map with too many entries, or with a role or a permission that is empty or too long.
 fn check_roles(roles: Option<&BTreeMap<String, String>>) -> Result<(), Problem> {
     let Some(roles) = roles else { return Ok(()) };
     let is_word = |word: &String| !word.trim().is_empty() && word.chars().count() <= ROLE_CHARS_MAX;
     if roles.len() > ROLES_MAX || !roles.iter().all(|(role, permission)| is_word(role) && is_word(permission)) {
         let detail = format!(
-            "options.roles has at most {ROLES_MAX} entries, and each role and permission 1 to {ROLE_CHARS_MAX} characters"
+            "options.roles has at most {ROLES_MAX} entries; each role and each permission has 1 to {ROLE_CHARS_MAX} characters"
         );
         return Err(Problem::invalid(detail).hint("such as {\"roles\": {\"Clerk\": \"workflow:act\"}}"));
     }

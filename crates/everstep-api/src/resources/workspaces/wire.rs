@@ -40,7 +40,7 @@ impl Workspace {
 pub(crate) struct WorkspaceOptions {
     /// Whether javascript nodes may use `fetch`.
     pub(crate) fetch: bool,
-    /// The permissions for which roles of people stand, beside the role map of the server.
+    /// The role map of the workspace: from roles of people to permissions. It has precedence over that of the server.
     pub(crate) roles: BTreeMap<String, String>,
 }
 
@@ -67,8 +67,8 @@ pub(crate) struct Workspaces {
 pub(crate) struct ChangedOptions {
     /// Whether javascript nodes may use `fetch`.
     pub(crate) fetch: Option<bool>,
-    /// The permissions for which roles of people stand. The map replaces that of the workspace; roles that it does not
-    /// name have the meaning that the role map of the server gives them.
+    /// The role map: from roles of people to permissions. It replaces the whole map of the workspace; for roles that it
+    /// does not contain, the role map of the server applies.
     pub(crate) roles: Option<BTreeMap<String, String>>,
 }
 

@@ -97,7 +97,7 @@ pub(super) fn refused(namespace: &str, message: &str, data: &Value) -> String {
 }
 
 pub(super) fn event(name: &str, argument: &impl Serialize) -> String {
-    let argument = serde_json::to_string(argument).expect("what is sent can be written as JSON");
+    let argument = serde_json::to_string(argument).expect("a message can be written as JSON");
     format!("42[{},{argument}]", Value::from(name))
 }
 

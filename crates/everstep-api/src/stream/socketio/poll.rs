@@ -39,7 +39,7 @@ struct Poll {
     /// Held while a poll is in progress.
     outgoing: tokio::sync::Mutex<mpsc::Receiver<String>>,
     asked_at: Mutex<Instant>,
-    /// Whether the client has broken the rules of the protocol, which ends the connection.
+    /// Whether the client has violated the protocol, which ends the connection.
     is_broken: watch::Sender<bool>,
 }
 
@@ -77,7 +77,7 @@ pub(super) async fn open(
             () = asked.wait_until_forgotten() => SessionEnd::TimedOut,
             () = asked.wait_until_broken() => SessionEnd::TimedOut,
         };
-        // The client fetches the last packets, unless it is gone or has broken the rules.
+        // The client fetches the last packets, unless it has disconnected or violated the protocol.
         if end == SessionEnd::Closed {
             tokio::select! {
                 () = sleep(LINGER_DURATION) => {}
@@ -89,26 +89,25 @@ pub(super) async fn open(
     Ok(poll.next_response().await.expect("no other request knows the connection yet"))
 }
 
-/// Answers a poll as soon as there is something to say. A client has one poll at a time: a second one closes the
-/// connection.
+/// Answers a poll as soon as packets are queued. A client has one poll at a time: a second one closes the connection.
 pub(super) async fn get(app: &AppState, sid: &str) -> Result<Response, Problem> {
     let poll = app.hub.polls.find(sid)?;
     if let Some(response) = poll.next_response().await {
         return Ok(response);
     }
     close(app, sid);
-    let hint = "connect again, and send the next GET after the response to the one before";
-    Err(Problem::invalid("the connection was polled twice at once, and is closed").hint(hint))
+    let hint = "connect again, and send a GET only after the response to the previous one";
+    Err(Problem::invalid("the connection was polled twice at the same time, and is closed").hint(hint))
 }
 
-/// Closes a connection whose client has broken the rules of the protocol: it is unknown from now on.
+/// Closes a connection whose client has violated the protocol. Later requests do not find it.
 pub(super) fn close(app: &AppState, sid: &str) {
     if let Some(poll) = app.hub.polls.all().remove(sid) {
         poll.is_broken.send_replace(true);
     }
 }
 
-/// Hears what a client sends. A packet that cannot be read closes the connection.
+/// Accepts the packets of a client. A packet that cannot be read closes the connection.
 pub(super) async fn post(app: &AppState, sid: &str, body: &Bytes) -> Result<Response, Problem> {
     let poll = app.hub.polls.find(sid)?;
     let packets = str::from_utf8(body).ok().map(|text| text.split(PACKET_SEPARATOR));
@@ -127,8 +126,8 @@ pub(super) async fn post(app: &AppState, sid: &str, body: &Bytes) -> Result<Resp
 }
 
 impl Poll {
-    /// The packets that wait to be sent, as one response; none while another poll waits for them. Waits for the first
-    /// of them, or for the end of the connection.
+    /// The queued packets, as one response; none while another poll waits for them. Waits for the first packet, or for
+    /// the end of the connection.
     async fn next_response(&self) -> Option<Response> {
         let mut outgoing = self.outgoing.try_lock().ok()?;
         // A ping is sent periodically, so this never takes long.
@@ -147,7 +146,7 @@ impl Poll {
         Some(plain(text))
     }
 
-    /// Waits until the client has broken the rules of the protocol.
+    /// Waits until the client has violated the protocol.
     async fn wait_until_broken(&self) {
         let mut is_broken = self.is_broken.subscribe();
         // The sender lives as long as this value.

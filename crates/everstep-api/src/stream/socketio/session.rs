@@ -79,7 +79,7 @@ pub(super) async fn serve(
 /// How a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SessionEnd {
-    /// By one of both. The last packets may wait for the client.
+    /// One side has closed it. The last packets may still wait for the client.
     Closed,
     /// The client did not answer a ping, or did not authenticate in time.
     TimedOut,
@@ -122,7 +122,7 @@ struct Leave {
     run_id: String,
 }
 
-/// What a client shows of itself. Clients may send more, which is meant for others.
+/// The credentials of a client. Clients may send other fields, which are ignored.
 #[derive(Deserialize)]
 struct Credentials {
     key: Option<String>,
@@ -243,7 +243,7 @@ impl Session {
 
     /// Handles a request.
     async fn ask(&mut self, id: Option<u64>, name: &str, arguments: Vec<Value>) -> Result<(), SessionEnd> {
-        let caller = self.member.as_ref().expect("requests are accepted only from members");
+        let caller = self.member.as_ref().expect("requests are accepted only from authenticated clients");
         let answer = match (auth::count_request(&self.app, caller), name) {
             (Err(problem), _) => Err(problem),
             (Ok(()), events::JOIN) => self.join(id, arguments).await,
@@ -267,7 +267,7 @@ impl Session {
     /// Joins a run. The response is sent before all messages about the run.
     async fn join(&mut self, id: Option<u64>, arguments: Vec<Value>) -> Result<Option<Value>, Problem> {
         let Join { run_id, after } = read(arguments)?;
-        let caller = self.member.clone().expect("requests are accepted only from members");
+        let caller = self.member.clone().expect("requests are accepted only from authenticated clients");
         if !caller.may(Permission::View) {
             return Err(auth::lacks_permission(&caller, Permission::View));
         }
@@ -323,8 +323,8 @@ impl Drop for Session {
     }
 }
 
-/// Sends a ping, after the queued messages. A stock client counts only pings, whatever else it receives: it disconnects
-/// if a ping is omitted because the connection is busy.
+/// Sends a ping, after the queued messages. For a stock client only pings prove that the connection is alive: it
+/// disconnects if a ping is omitted while other messages arrive.
 fn ask_whether_there(out: &mpsc::Sender<String>) {
     if let Err(TrySendError::Full(ping)) = out.try_send(packet::PING.to_owned()) {
         let out = out.clone();

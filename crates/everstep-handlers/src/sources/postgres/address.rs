@@ -64,7 +64,7 @@ fn choose_tls(mode: SslMode, pem: Option<&str>) -> Result<(Wanted, Trust), Failu
         (SslMode::Require, _) => (Wanted::Require, Trust::Anyone),
         (SslMode::VerifyCa, Some(roots)) => (Wanted::Require, Trust::SignedBy(roots)),
         (SslMode::VerifyFull, Some(roots)) => (Wanted::Require, Trust::NamedAndSignedBy(roots)),
-        // Any certificate of the web may be valid for some name: only the name identifies the owner.
+        // The certificates of the web are valid for many owners: only the name identifies the server.
         (SslMode::VerifyCa | SslMode::VerifyFull, None) => (Wanted::Require, Trust::NamedAndSignedBy(tls::web_roots())),
     })
 }

@@ -42,7 +42,7 @@ pub(super) fn bind(names: &[String], values: &Values<'_>, types: &[Type]) -> Res
     bound.collect()
 }
 
-/// A value in the text format of its type, or a description of what it is instead.
+/// A value in the text format of its type, or, if it does not have the type, a description of the value.
 fn text(value: &Value, kind: &Type) -> Result<String, String> {
     let other = || Err(describe(value).to_owned());
     match kind.kind() {

@@ -33,7 +33,7 @@ pub(super) fn measure(plan: &Plan) -> anyhow::Result<Vec<Figure>> {
 }
 
 fn parse(rule: &Value) -> anyhow::Result<Rule> {
-    Rule::parse(rule, "").map_err(|problems| anyhow::anyhow!("{rule} is no rule: {problems:?}"))
+    Rule::parse(rule, "").map_err(|problems| anyhow::anyhow!("{rule} is not a rule: {problems:?}"))
 }
 
 /// Evaluations per second, after a quarter of the time to warm up.

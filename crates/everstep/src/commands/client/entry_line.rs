@@ -9,7 +9,7 @@ const DATA_CHARS_MAX: usize = 100;
 /// Columns before the description.
 const INDENT: usize = 2;
 
-/// An entry as the server sends it: `seq`, time, kind, step and what it contains. A stack trace has lines of its own.
+/// An entry as the server sends it: seq, time, kind, step and data. A stack trace has its own lines.
 pub(super) fn draw(entry: &Value) -> String {
     let said = |name: &str| entry[name].as_str().map(text::safe).unwrap_or_default();
     let attempt = entry["attempt"].as_u64().filter(|attempt| *attempt > 1);
@@ -22,7 +22,7 @@ pub(super) fn draw(entry: &Value) -> String {
     format!("{}{}", format!("{head}  {first}").trim_end(), rest.collect::<String>())
 }
 
-/// What an entry contains. Only errors have several lines.
+/// The data of an entry as text. Only errors have several lines.
 fn describe(data: &Value) -> Vec<String> {
     let error = if data["error"].is_null() { &data["reason"] } else { &data["error"] };
     if let Some(message) = error["message"].as_str() {

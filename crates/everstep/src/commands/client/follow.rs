@@ -11,7 +11,7 @@ use crate::commands::client::{entry_line, run_id};
 use crate::remote::Remote;
 use crate::{exit, output, text};
 
-/// The pause before a stream that has broken off is opened again, and how often that is tried without a new entry.
+/// The pause before a lost stream is opened again, and the number of attempts without a new entry.
 const RECONNECT_AFTER: Duration = Duration::from_secs(1);
 const RECONNECTS_MAX: u32 = 30;
 
@@ -21,14 +21,14 @@ pub(crate) async fn run(args: &FollowArgs) -> anyhow::Result<ExitCode> {
     let (mut after, mut failures) = (args.after, 0);
     loop {
         let before = after;
-        // The first connection is not retried: its error is the user's answer.
+        // The first connection is not retried: its error is reported to the user.
         match follow(&remote, &run, &mut after).await {
             Ok(Some(status)) => return end(&run, &status),
             Ok(None) => {}
             Err(error) if after == args.after => return Err(error),
             Err(error) if error.is::<output::OutputClosed>() => return Err(error),
             Err(error) if failures == RECONNECTS_MAX => return Err(error),
-            Err(error) => tracing::debug!(%error, "the stream broke off"),
+            Err(error) => tracing::debug!(%error, "the stream was interrupted"),
         }
         failures = if after > before { 0 } else { failures + 1 };
         if failures > RECONNECTS_MAX {
@@ -59,7 +59,7 @@ async fn follow(remote: &Remote, run: &str, after: &mut u64) -> anyhow::Result<O
                 "status" if data["status"] == "paused" => {
                     eprintln!("the run is paused; `everstep resume {run}` continues it");
                 }
-                // Without a status the server closes the stream for another reason.
+                // Without a status the run has not ended: the server closes the stream for another reason.
                 "end" => return Ok(data["status"].as_str().map(str::to_owned)),
                 _ => {}
             }
@@ -73,12 +73,12 @@ fn end(run: &str, status: &str) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(if status == "completed" { 0 } else { exit::FAILED }))
 }
 
-/// Server-sent events in the pieces in which they come.
+/// Reads server-sent events from the chunks of a response.
 #[derive(Default)]
 struct Events(Vec<u8>);
 
 impl Events {
-    /// The events that are complete with this piece, with their names.
+    /// The events that are complete with this chunk, with their names.
     fn read(&mut self, chunk: &[u8]) -> Vec<(String, Value)> {
         self.0.extend_from_slice(chunk);
         let mut events = Vec::new();

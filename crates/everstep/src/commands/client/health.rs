@@ -32,7 +32,7 @@ fn describe(body: &Value) -> Option<String> {
         return Some(format!("the database does not answer: {error}"));
     }
     if body["fenced"] == true {
-        return Some("it is fenced and joins again".to_owned());
+        return Some("it is fenced, and will join the cluster again".to_owned());
     }
     said(&body["status"])
 }

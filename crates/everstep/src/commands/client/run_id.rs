@@ -9,7 +9,7 @@ use everstep_net::Method;
 use crate::exit::invalid;
 use crate::remote::Remote;
 
-/// The digits of a complete id, and the fewest digits of a beginning.
+/// The digits of a complete id, and the minimum number of digits of a prefix.
 const ID_DIGITS: usize = 32;
 const ID_DIGITS_MIN: usize = 4;
 /// An id begins with the time of the run in milliseconds, in this many hexadecimal digits.
@@ -17,7 +17,7 @@ const TIME_DIGITS: usize = 12;
 /// A run may be created a little later than its id: a child waits for a node, and the clocks of nodes differ.
 const EARLIER: Duration = Duration::from_secs(60);
 const LATER: Duration = Duration::from_secs(600);
-/// Runs of that time which are read at most.
+/// The maximum number of runs of that time that are read.
 const RUNS_READ_MAX: usize = 10_000;
 const PAGE_SIZE: usize = 500;
 
@@ -52,7 +52,7 @@ pub(super) async fn find(remote: &Remote, given: &str) -> anyhow::Result<String>
     found.ok_or_else(|| invalid(format!("no run has an id that begins with {given}; `everstep runs` lists them")))
 }
 
-/// The digits of the beginning of an id; none of a complete id, and of what is no id.
+/// The digits of a prefix of an id; none for a complete id and for any other text.
 fn beginning(given: &str) -> Option<String> {
     let digits: String = given.chars().filter(|character| *character != '-').collect();
     let is_short = (ID_DIGITS_MIN..ID_DIGITS).contains(&digits.len());
@@ -90,7 +90,7 @@ mod tests {
             assert!(since < now && now < until, "{digits}: {since} {until}");
             assert!(is_beginning(&digits, &id));
         }
-        // A time that is to come, and far ahead, is no error.
+        // A time far in the future is not an error.
         let (since, until) = created("ffffffff", now);
         assert!(since <= until && until < now.plus(Duration::from_secs(3_600)), "{since} {until}");
         for given in [&*id, "", "019", "order-17", &id.replace('-', "")] {

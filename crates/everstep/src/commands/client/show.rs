@@ -13,7 +13,7 @@ use crate::{output, text};
 
 /// Columns of the names in the head.
 const INDENT: usize = 10;
-/// The entries at the end of a journal among which the cancellation is looked for.
+/// The number of entries at the end of a journal in which the cancellation is searched.
 const LAST_ENTRIES: u64 = 20;
 
 pub(crate) async fn run(args: &ShowArgs) -> anyhow::Result<ExitCode> {

@@ -47,7 +47,7 @@ pub(crate) struct Run {
     worker: Option<String>,
     /// The steps in progress, at most 100.
     open: Vec<Open>,
-    /// Steps that the function had not awaited when it ended: they still ran, or had failed. Perhaps an `await` is
+    /// Steps that the function had not awaited when it ended: they were still running, or had failed. An `await` may be
     /// missing.
     #[schemars(with = "Vec<String>")]
     unawaited: Vec<StepKey>,
@@ -99,7 +99,7 @@ impl Run {
         self.is_unserved.then(|| waiting::warning(&self.workflow, self.workflow_version))
     }
 
-    /// The run with what the end of its function left behind.
+    /// Adds the steps that the function did not await, and the stack of its error.
     pub(crate) fn with_end(mut self, end: FunctionEnd) -> Self {
         self.unawaited = end.unawaited;
         if let Some(error) = &mut self.error {
@@ -108,7 +108,7 @@ impl Run {
         self
     }
 
-    /// The run with the facts of its state: the row may follow a second later.
+    /// Replaces fields by those of a snapshot, which is newer: the row may be a second older.
     ///
     /// `for_worker` is set if the run of a code workflow waits for a worker.
     pub(crate) fn with_snapshot(mut self, snapshot: RunSnapshot, for_worker: Option<ForWorker>) -> Self {

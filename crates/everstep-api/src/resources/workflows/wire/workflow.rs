@@ -41,7 +41,7 @@ pub(crate) struct Workflow {
     /// The number of days for which runs are kept after their end, unless their start sets it.
     retention_days: u32,
     created_at: Time,
-    /// What to correct before a run is started, such as a secret that does not exist. Only in answers to a save.
+    /// Problems to correct before a run is started, such as a secret that does not exist. Only in responses to a save.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) warnings: Vec<Fault>,
 }
@@ -193,15 +193,15 @@ pub(crate) struct Validation {
     valid: bool,
     /// All problems.
     problems: Vec<Fault>,
-    /// What to correct before a run is started, such as a secret that does not exist. A definition with warnings is
-    /// valid.
+    /// Problems to correct before a run is started, such as a secret that does not exist. A definition with warnings
+    /// is valid.
     warnings: Vec<Fault>,
 }
 
 /// One problem of a definition.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Fault {
-    /// A word for programs, where it has one of its own: `UNKNOWN_VARIABLE`, `SYNTAX_ERROR`, `UNKNOWN_SECRET`.
+    /// A code for programs, if the kind of problem has one: `UNKNOWN_VARIABLE`, `SYNTAX_ERROR`, `UNKNOWN_SECRET`.
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<&'static str>,
     /// The node that the problem concerns, if it concerns one.
