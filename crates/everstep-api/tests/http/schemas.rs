@@ -66,7 +66,7 @@ async fn a_start_whose_input_does_not_fit_is_refused_with_one_problem_per_path()
     let test = json!({"definition": with_schema(), "input": {"amount": 1}});
     server.post("/v1/test-runs", &test).await.is(201);
 
-    // A workflow without a schema says so.
+    // The schema of a workflow without one is null.
     server.put("/v1/workflows/free", &chain(&[])).await.is(201);
     assert_eq!(server.get("/v1/workflows/free").await.is(200)["inputSchema"], Value::Null);
 }

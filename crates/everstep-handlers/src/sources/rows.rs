@@ -18,7 +18,7 @@ pub(super) struct Rows {
     max_rows: usize,
     max_bytes: usize,
     on_limit: OnLimit,
-    /// Whether the caller wants no more rows than its own limit, even if there are more.
+    /// Whether the caller's limit is the lower one: further rows are then cut off, whatever `on_limit` is.
     wants_few: bool,
     is_cut: bool,
 }

@@ -140,8 +140,8 @@ impl Storm {
         self.store.ledger().jumped_at = self.executor.now();
     }
 
-    /// The storm has ended: all connections work again, except for one last crash. From then on there are no inputs
-    /// from outside.
+    /// Ends the storm: all connections work again. After one last crash, which the seed decides, there are no faults and
+    /// no inputs from outside.
     pub(super) fn end(&mut self) {
         let is_shared = {
             let now = self.executor.now();

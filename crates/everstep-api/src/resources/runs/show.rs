@@ -150,7 +150,7 @@ fn may_want_worker(app: &AppState, row: &RunRow, snapshot: &RunSnapshot) -> bool
     could_continue && snapshot.worker.is_none()
 }
 
-/// What a run of a code workflow waits for, if it needs a worker to continue.
+/// Whether a run of a code workflow waits for a worker, and whether a worker serves the workflow.
 async fn for_worker(
     app: &AppState,
     row: &RunRow,

@@ -38,7 +38,8 @@ pub(crate) struct Run {
     origin: Option<RunId>,
     /// Test runs are neither listed nor counted.
     is_test: bool,
-    /// What it waits for, in one sentence: the run \"sleeps at step nap until …\". Null after its end.
+    /// The time, signal, child run or worker that it waits for, as a sentence without its subject, such as `sleeps at
+    /// step nap until …`. Null after its end.
     waiting_for: Option<String>,
     /// Whether no worker serves its workflow.
     #[serde(skip)]

@@ -1,4 +1,4 @@
-//! What a run waits for, for people in one sentence and for programs in full.
+//! The waits of a run: in one sentence for people, and with all fields for programs.
 
 use std::fmt::Write as _;
 
@@ -86,7 +86,7 @@ fn word(activity: &StepActivity) -> &'static str {
     }
 }
 
-/// What a run waits for, in one sentence without its beginning: "sleeps at step nap until …".
+/// The sentence about the waits of a run, without its subject: "sleeps at step nap until …".
 /// None for a run that has ended.
 pub(crate) fn sentence(snapshot: &RunSnapshot) -> Option<String> {
     match snapshot.status {
