@@ -15,7 +15,7 @@ use crate::config::HumanDuration;
 #[derive(Clone, Debug, Default, clap::Args, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LogSettings {
-    /// The log filter of standard error: error, warn, info, debug, trace, or a list such as everstep_engine=debug,info.
+    /// What to log on standard error: error, warn, info, debug, trace, or a filter such as everstep_engine=debug,info.
     /// If it is not given, RUST_LOG is read [default: info for serve, else warn].
     #[arg(
         long,

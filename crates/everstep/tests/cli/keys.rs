@@ -22,7 +22,7 @@ fn the_first_start_makes_an_admin_s_key_and_logs_only_its_file() {
     server.stranger().get("/v1/nodes").refuses(401, "AUTH_ERROR");
     let said = server.stop();
     assert!(!said.contains("es_"), "{said}");
-    assert!(said.contains(&format!("  key     a new admin's API key is in {}", file.display())), "{said}");
+    assert!(said.contains(&format!("  key     a new admin API key is in {}", file.display())), "{said}");
     assert!(said.contains("admin.key)\" http://127.0.0.1:"), "{said}");
 
     let server = Server::start(&data);
