@@ -4,6 +4,7 @@
 //! [`run::decide::decide`] receives a [`workflow::Workflow`], a [`run::State`] and a [`run::Input`] and returns the
 //! journal entries that follow. The other crates of Everstep persist, perform or show them.
 
+pub mod actor;
 pub mod code;
 pub mod contains;
 pub mod evaluate;
@@ -14,6 +15,7 @@ pub mod journal;
 pub mod kinds;
 pub mod limits;
 pub mod logic;
+pub mod machine;
 pub mod payload;
 pub mod planted;
 pub mod retry;

@@ -35,6 +35,18 @@ pub const CHILD_DEPTH: u32 = 32;
 pub const KEY_CHARS: usize = 255;
 /// Idempotency keys of signals and controls that a run remembers.
 pub const REMEMBERED_KEYS: usize = 256;
+/// Idempotency keys of requests to a machine that a run remembers, with their answers.
+pub const REMEMBERED_ACTS: usize = 1_000;
+/// The number of hours for which a run remembers them.
+pub const REMEMBERED_HOURS: u64 = 24;
+/// Characters of a comment of a transition, and of the reason of an assignment.
+pub const COMMENT_CHARS: usize = 2_000;
+/// Transitions in a row that the server itself performs at once, before it pauses the run.
+pub const AUTO_TRANSITIONS: u32 = 16;
+/// Persons to whom a state is assigned, and voters of an action.
+pub const PERSONS: usize = 1_000;
+/// Characters of the name of a person.
+pub const PERSON_CHARS: usize = 255;
 /// Nodes of one graph.
 pub const GRAPH_NODES: usize = 10_000;
 /// Bytes of the schema of a workflow's input.

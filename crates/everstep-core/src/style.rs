@@ -21,6 +21,8 @@ use crate::graph;
 use crate::graph::Graph;
 use crate::ids::StepKey;
 use crate::journal::{Entry, Event, Outcome};
+use crate::machine;
+use crate::machine::{Act, Assignment, Machine, MachineRun};
 use crate::payload::Payload;
 use crate::run::apply::{Fold, Folded};
 use crate::run::decide::Draft;
@@ -38,6 +40,8 @@ pub enum Style {
     Graph(Graph),
     /// A function in a user's process. The server knows only its name.
     Code,
+    /// States, and actions of persons that lead from one to another.
+    Machine(Machine),
 }
 
 /// The name of a style, as it is stored and shown.
@@ -45,6 +49,7 @@ pub enum Style {
 pub enum StyleName {
     Graph,
     Code,
+    Machine,
 }
 
 impl StyleName {
@@ -52,18 +57,19 @@ impl StyleName {
         match self {
             Self::Graph => "graph",
             Self::Code => "code",
+            Self::Machine => "machine",
         }
     }
 
     /// The style with a name; `None` for a style that this build does not know.
     pub fn parse(name: &str) -> Option<Self> {
-        [Self::Graph, Self::Code].into_iter().find(|style| style.as_str() == name)
+        [Self::Graph, Self::Code, Self::Machine].into_iter().find(|style| style.as_str() == name)
     }
 
     /// Whether a version is a definition that users save. Otherwise workers register versions, by name only.
     pub fn has_definition(self) -> bool {
         match self {
-            Self::Graph => true,
+            Self::Graph | Self::Machine => true,
             Self::Code => false,
         }
     }
@@ -75,6 +81,7 @@ impl StyleName {
 pub(crate) enum Progress {
     Graph(graph::Progress),
     Code(code::Progress),
+    Machine(machine::Progress),
 }
 
 /// The facts about the steps of a run that its journal does not contain, in the terms of its style.
@@ -82,6 +89,7 @@ pub(crate) enum Progress {
 pub(crate) enum StepFacts {
     Graph(graph::StepFacts),
     Code(code::StepFacts),
+    Machine(machine::StepFacts),
 }
 
 /// The performer of a workflow's steps.
@@ -95,7 +103,7 @@ pub enum PerformerKind {
 impl Style {
     pub fn performer_kind(&self) -> PerformerKind {
         match self {
-            Self::Graph(_) => PerformerKind::Server,
+            Self::Graph(_) | Self::Machine(_) => PerformerKind::Server,
             Self::Code => PerformerKind::Worker,
         }
     }
@@ -103,7 +111,31 @@ impl Style {
     pub fn graph(&self) -> Option<&Graph> {
         match self {
             Self::Graph(graph) => Some(graph),
-            Self::Code => None,
+            Self::Code | Self::Machine(_) => None,
+        }
+    }
+
+    pub fn machine(&self) -> Option<&Machine> {
+        match self {
+            Self::Machine(machine) => Some(machine),
+            Self::Graph(_) | Self::Code => None,
+        }
+    }
+
+    pub fn name(&self) -> StyleName {
+        match self {
+            Self::Graph(_) => StyleName::Graph,
+            Self::Code => StyleName::Code,
+            Self::Machine(_) => StyleName::Machine,
+        }
+    }
+
+    /// The lowest format of an item of a run: a build that does not know a style must not own its runs, even before
+    /// their first entry of a newer kind.
+    pub fn format(&self) -> u32 {
+        match self {
+            Self::Graph(_) | Self::Code => 1,
+            Self::Machine(_) => 2,
         }
     }
 
@@ -111,6 +143,7 @@ impl Style {
     pub(crate) fn definition(&self) -> Option<&Value> {
         match self {
             Self::Graph(graph) => Some(graph.definition()),
+            Self::Machine(machine) => Some(machine.definition()),
             Self::Code => None,
         }
     }
@@ -119,15 +152,26 @@ impl Style {
     pub fn name_of<'a>(&self, step: &'a StepKey) -> &'a str {
         match self {
             Self::Graph(_) => step.node_name(),
-            Self::Code => step.as_str(),
+            Self::Code | Self::Machine(_) => step.as_str(),
         }
     }
 
     /// Why values cannot be set in the context of a run, or `None` if they can.
     pub(crate) fn refuse_context(&self) -> Option<&'static str> {
         match self {
-            Self::Graph(_) => None,
+            Self::Graph(_) | Self::Machine(_) => None,
             Self::Code => Some("a run of a code workflow has no context: send it a signal instead"),
+        }
+    }
+
+    /// Why a run cannot be retried, whatever its status is; or `None` if it can.
+    pub(crate) fn refuse_retry(&self) -> Option<&'static str> {
+        match self {
+            Self::Graph(_) | Self::Code => None,
+            Self::Machine(_) => Some(
+                "a run of a state machine has no steps that could be retried: start another one from an earlier entry \
+                 with POST /v1/runs/{id}/fork",
+            ),
         }
     }
 
@@ -135,7 +179,7 @@ impl Style {
     pub(crate) fn check_result(&self, step: &StepKey, outcome: Outcome) -> Result<Outcome, Failure> {
         match self {
             Self::Graph(graph) => graph::check_handle(graph, step, outcome),
-            Self::Code => Ok(outcome),
+            Self::Code | Self::Machine(_) => Ok(outcome),
         }
     }
 
@@ -143,16 +187,8 @@ impl Style {
     pub(crate) fn child_failure(&self, failure: Failure) -> Failure {
         match self {
             Self::Graph(_) => failure,
-            // The server does not retry a call: the function decides.
-            Self::Code => Failure { retryable: false, ..failure },
-        }
-    }
-
-    /// The event that follows when the timer of an open step is due; `None` for a step without one.
-    pub(crate) fn on_timer(&self, step: StepKey, open: &Open) -> Option<Event> {
-        match self {
-            Self::Graph(_) => graph::on_timer(step, open),
-            Self::Code => code::on_timer(step, open),
+            // The server does not retry a call: the function or the machine decides.
+            Self::Code | Self::Machine(_) => Failure { retryable: false, ..failure },
         }
     }
 }
@@ -163,6 +199,7 @@ impl Progress {
         match style {
             Style::Graph(_) => Self::Graph(graph::Progress::default()),
             Style::Code => Self::Code(code::Progress::default()),
+            Style::Machine(_) => Self::Machine(machine::Progress::default()),
         }
     }
 
@@ -170,20 +207,36 @@ impl Progress {
         match self {
             Self::Graph(_) => matches!(style, Style::Graph(_)),
             Self::Code(_) => matches!(style, Style::Code),
+            Self::Machine(_) => matches!(style, Style::Machine(_)),
         }
     }
 
     pub(crate) fn graph(&self) -> Option<&graph::Progress> {
         match self {
             Self::Graph(progress) => Some(progress),
-            Self::Code(_) => None,
+            Self::Code(_) | Self::Machine(_) => None,
         }
     }
 
     pub(crate) fn code(&self) -> Option<&code::Progress> {
         match self {
-            Self::Graph(_) => None,
+            Self::Graph(_) | Self::Machine(_) => None,
             Self::Code(progress) => Some(progress),
+        }
+    }
+
+    pub(crate) fn machine(&self) -> Option<&machine::Progress> {
+        match self {
+            Self::Graph(_) | Self::Code(_) => None,
+            Self::Machine(progress) => Some(progress),
+        }
+    }
+
+    /// Whether a run without an open step waits for an input. Otherwise it has something to do.
+    pub(crate) fn waits_without_steps(&self) -> bool {
+        match self {
+            Self::Graph(_) | Self::Code(_) => false,
+            Self::Machine(_) => true,
         }
     }
 
@@ -192,6 +245,7 @@ impl Progress {
         match self {
             Self::Graph(progress) => progress.has_ready_steps(),
             Self::Code(progress) => progress.has_ready_steps(),
+            Self::Machine(progress) => progress.has_ready_steps(),
         }
     }
 
@@ -200,6 +254,7 @@ impl Progress {
         match self {
             Self::Graph(progress) => progress.weight,
             Self::Code(progress) => progress.weight(),
+            Self::Machine(progress) => progress.weight(),
         }
     }
 
@@ -208,6 +263,7 @@ impl Progress {
         match self {
             Self::Graph(progress) => progress.bytes,
             Self::Code(progress) => progress.bytes,
+            Self::Machine(progress) => progress.context.size(),
         }
     }
 
@@ -217,13 +273,14 @@ impl Progress {
             Self::Graph(progress) => progress.has_failed_steps(),
             // A retry runs the function again in any case.
             Self::Code(_) => true,
+            Self::Machine(_) => false,
         }
     }
 
     /// The failure of a run, with the step that caused it if readers cannot find that step among the failed steps.
     pub(crate) fn run_failure(&self, failure: &Failure, step: Option<&StepKey>) -> Failure {
         match self {
-            Self::Graph(_) => Failure { step: None, attempts: None, ..failure.clone() },
+            Self::Graph(_) | Self::Machine(_) => Failure { step: None, attempts: None, ..failure.clone() },
             Self::Code(progress) => {
                 let attempts = step.and_then(|step| progress.step(step)).map(|step| step.attempt);
                 Failure { step: step.cloned(), attempts, ..failure.clone() }
@@ -238,13 +295,14 @@ impl StepFacts {
         match workflow.map(|workflow| &workflow.style) {
             Some(Style::Graph(_)) | None => Self::Graph(graph::StepFacts::new(workflow)),
             Some(Style::Code) => Self::Code(code::StepFacts::default()),
+            Some(Style::Machine(_)) => Self::Machine(machine::StepFacts),
         }
     }
 
     /// Reads the kind of each step from a later state, for a story that does not begin with the first entry.
     pub(crate) fn learn(&mut self, state: &State) {
         match self {
-            Self::Graph(_) => {}
+            Self::Graph(_) | Self::Machine(_) => {}
             Self::Code(facts) => facts.learn(state),
         }
     }
@@ -252,7 +310,7 @@ impl StepFacts {
     /// Records the kind of a step, by an entry about it.
     pub(crate) fn note(&mut self, step: &StepKey, event: &Event) {
         match self {
-            Self::Graph(_) => {}
+            Self::Graph(_) | Self::Machine(_) => {}
             Self::Code(facts) => facts.note(step, event),
         }
     }
@@ -260,7 +318,7 @@ impl StepFacts {
     /// Whether only the whole journal shows which entry of a step is its first.
     pub(crate) fn needs_whole_journal(&self) -> bool {
         match self {
-            Self::Graph(_) => false,
+            Self::Graph(_) | Self::Machine(_) => false,
             Self::Code(_) => true,
         }
     }
@@ -269,7 +327,7 @@ impl StepFacts {
     pub(crate) fn name_of<'a>(&self, step: &'a StepKey) -> &'a str {
         match self {
             Self::Graph(_) => step.node_name(),
-            Self::Code(_) => step.as_str(),
+            Self::Code(_) | Self::Machine(_) => step.as_str(),
         }
     }
 
@@ -278,13 +336,14 @@ impl StepFacts {
         match self {
             Self::Graph(facts) => facts.kind(step),
             Self::Code(facts) => facts.kind(step),
+            Self::Machine(facts) => facts.kind(step),
         }
     }
 
     /// When the attempt of an entry began, if its beginning has no entry.
     pub(crate) fn began_at(&self, entry: &Entry) -> Option<Timestamp> {
         match self {
-            Self::Graph(_) => None,
+            Self::Graph(_) | Self::Machine(_) => None,
             Self::Code(_) => code::began_at(entry),
         }
     }
@@ -292,7 +351,7 @@ impl StepFacts {
     /// The end of a sleep that began before the first entry of the story.
     pub(crate) fn sleeps_until(&self, step: &StepKey) -> Option<Timestamp> {
         match self {
-            Self::Graph(_) => None,
+            Self::Graph(_) | Self::Machine(_) => None,
             Self::Code(facts) => facts.sleeps_until(step),
         }
     }
@@ -303,6 +362,16 @@ impl StepFacts {
             Self::Graph(_) => true,
             // Users choose the names: brackets in them have no meaning.
             Self::Code(_) => false,
+            // The brackets contain a version.
+            Self::Machine(_) => false,
+        }
+    }
+
+    /// Whether a run without an open step waits for an input, as [`Progress::waits_without_steps`].
+    pub(crate) fn waits_without_steps(&self) -> bool {
+        match self {
+            Self::Graph(_) | Self::Code(_) => false,
+            Self::Machine(_) => true,
         }
     }
 
@@ -310,7 +379,7 @@ impl StepFacts {
     pub(crate) fn is_failure_handled(&self, step: &StepKey) -> bool {
         match self {
             Self::Graph(facts) => facts.is_failure_handled(step),
-            Self::Code(_) => false,
+            Self::Code(_) | Self::Machine(_) => false,
         }
     }
 
@@ -324,6 +393,8 @@ impl StepFacts {
         match self {
             Self::Graph(_) => graph::reopened(steps),
             Self::Code(_) => code::reopened(steps, failed_step),
+            // A run of a machine is not retried.
+            Self::Machine(_) => Vec::new(),
         }
     }
 }
@@ -333,7 +404,10 @@ pub(crate) fn fold(style: &Style, progress: &mut Progress, fold: Fold<'_>) -> Fo
     match (style, progress) {
         (Style::Graph(graph), Progress::Graph(progress)) => graph::fold(graph, progress, fold),
         (Style::Code, Progress::Code(progress)) => code::fold(progress, fold),
-        (Style::Graph(_), Progress::Code(_)) | (Style::Code, Progress::Graph(_)) => {
+        (Style::Machine(machine), Progress::Machine(progress)) => machine::fold(machine, progress, fold),
+        (Style::Graph(_), Progress::Code(_) | Progress::Machine(_))
+        | (Style::Code, Progress::Graph(_) | Progress::Machine(_))
+        | (Style::Machine(_), Progress::Graph(_) | Progress::Code(_)) => {
             Err("the run is of a workflow of another style")
         }
     }
@@ -344,7 +418,39 @@ pub(crate) fn next(workflow: &Workflow, state: &State, cx: Cx<'_>) -> Vec<Event>
     match &workflow.style {
         Style::Graph(graph) => graph::next(graph::GraphRun::from_state(workflow, graph, state), cx),
         Style::Code => code::next(state, cx),
+        Style::Machine(machine) => machine::next(MachineRun::from_state(workflow, machine, state), cx),
     }
+}
+
+/// The events that follow when the timer of an open step is due; none for a step without one.
+pub(crate) fn on_timer(workflow: &Workflow, state: &State, step: &StepKey, open: &Open, cx: Cx<'_>) -> Vec<Event> {
+    match &workflow.style {
+        Style::Graph(_) => graph::on_timer(step.clone(), open).into_iter().collect(),
+        Style::Code => code::on_timer(step.clone(), open).into_iter().collect(),
+        Style::Machine(machine) => machine::on_timer(MachineRun::from_state(workflow, machine, state), step, open, cx),
+    }
+}
+
+/// A request to perform an action of a machine, or to vote for it.
+pub(crate) fn on_act(draft: &mut Draft<'_>, act: Act) -> Reply {
+    match &draft.workflow.style {
+        Style::Machine(machine) => machine::on_act(draft, machine, act),
+        Style::Graph(_) | Style::Code => refuse_request(),
+    }
+}
+
+/// A request to assign the state of a machine.
+pub(crate) fn on_assignment(draft: &mut Draft<'_>, assignment: Assignment) -> Reply {
+    match &draft.workflow.style {
+        Style::Machine(machine) => machine::on_assignment(draft, machine, assignment),
+        Style::Graph(_) | Style::Code => refuse_request(),
+    }
+}
+
+fn refuse_request() -> Reply {
+    let message = "only runs of state machines have actions: send this run a signal instead, with POST \
+                   /v1/runs/{id}/signals/{event}";
+    Reply::refused("INVALID_TRANSITION", message)
 }
 
 /// Records a signal. A signal without an open wait is buffered, if its sender requests it and the style supports it,
@@ -353,6 +459,11 @@ pub(crate) fn on_signal(draft: &mut Draft<'_>, event: &str, payload: Payload, is
     match &draft.workflow.style {
         Style::Graph(graph) => graph::on_signal(draft, graph, event, payload, is_kept),
         Style::Code => code::on_signal(draft, event, payload, is_kept),
+        Style::Machine(_) => {
+            let message = "a run of a state machine waits for actions, not for signals: send POST \
+                           /v1/runs/{id}/transitions with an action instead";
+            Reply::refused("INVALID_TRANSITION", message)
+        }
     }
 }
 
@@ -385,6 +496,8 @@ pub(crate) fn step_status(workflow: &Workflow, state: &State, step: &StepKey) ->
     match &workflow.style {
         Style::Graph(graph) => graph::GraphRun::from_state(workflow, graph, state).step_status(step),
         Style::Code => code::step_status(state, step),
+        // The steps of a state are dropped when it is left.
+        Style::Machine(_) => None,
     }
 }
 
@@ -393,6 +506,7 @@ pub(crate) fn step_kind<'a>(workflow: &'a Workflow, state: &State, step: &StepKe
     match &workflow.style {
         Style::Graph(graph) => graph::step_kind(graph, step),
         Style::Code => code::step_kind(state, step),
+        Style::Machine(_) => machine::step_kind(step),
     }
 }
 
@@ -401,6 +515,7 @@ pub(crate) fn context(workflow: &Workflow, state: &State) -> Payload {
     match &workflow.style {
         Style::Graph(graph) => graph::GraphRun::from_state(workflow, graph, state).context(),
         Style::Code => code::context(state),
+        Style::Machine(_) => machine::context(state),
     }
 }
 
@@ -408,7 +523,7 @@ pub(crate) fn context(workflow: &Workflow, state: &State) -> Payload {
 pub(crate) fn scopes(workflow: &Workflow, state: &State) -> Vec<(String, Payload)> {
     match &workflow.style {
         Style::Graph(graph) => graph::GraphRun::from_state(workflow, graph, state).scopes(),
-        Style::Code => Vec::new(),
+        Style::Code | Style::Machine(_) => Vec::new(),
     }
 }
 
@@ -423,7 +538,7 @@ pub(crate) fn describe_task(
         Style::Graph(graph) => {
             graph::describe_task(graph::GraphRun::from_state(workflow, graph, state), step, evaluate)
         }
-        Style::Code => Err(TaskSpec::unknown(step)),
+        Style::Code | Style::Machine(_) => Err(TaskSpec::unknown(step)),
     }
 }
 
@@ -432,5 +547,6 @@ pub(crate) fn check_counts(workflow: &Workflow, state: &State) -> Result<(), Str
     match &workflow.style {
         Style::Graph(graph) => graph::GraphRun::from_state(workflow, graph, state).check_counts(),
         Style::Code => code::check_counts(state),
+        Style::Machine(machine) => machine::check_counts(MachineRun::from_state(workflow, machine, state)),
     }
 }

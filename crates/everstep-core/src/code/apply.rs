@@ -24,6 +24,7 @@ pub(crate) fn fold(progress: &mut Progress, mut fold: Fold<'_>) -> Folded {
         | Event::RunFailed { .. }
         | Event::RunCancelled { .. } => Ok(None),
         Event::ContextSet { .. } => Err("a code workflow has no context"),
+        Event::TransitionApplied(_) | Event::VoteCast(_) | Event::Assigned(_) => Err("a code workflow has no states"),
         Event::StepDispatched { .. }
         | Event::StepCompleted { .. }
         | Event::StepFailed { .. }
@@ -163,7 +164,11 @@ fn fold_step(progress: &mut Progress, fold: Fold<'_>) -> Option<Option<Timestamp
             let (event, payload) = (event.clone(), payload.clone());
             progress.buffer(Buffered { seq, event, payload, until: *until }, entry.at);
         }
-        Event::StepSkipped { .. } | Event::ContextSet { .. } => return None,
+        Event::StepSkipped { .. }
+        | Event::TransitionApplied(_)
+        | Event::VoteCast(_)
+        | Event::Assigned(_)
+        | Event::ContextSet { .. } => return None,
         Event::RunStarted { .. }
         | Event::RunPaused { .. }
         | Event::RunResumed

@@ -65,6 +65,9 @@ pub(crate) fn began_at(entry: &Entry) -> Option<Timestamp> {
         | Event::StepSkipped { .. }
         | Event::TimerSet { .. }
         | Event::TimerFired { .. }
+        | Event::TransitionApplied(_)
+        | Event::VoteCast(_)
+        | Event::Assigned(_)
         | Event::ContextSet { .. }
         | Event::WaitOpened { .. }
         | Event::WaitResolved { .. }
@@ -127,6 +130,9 @@ fn first_kind(event: &Event) -> Option<StepKind> {
         | Event::SignalBuffered { .. }
         | Event::TurnStarted { .. }
         | Event::TurnLost { .. }
+        | Event::TransitionApplied(_)
+        | Event::VoteCast(_)
+        | Event::Assigned(_)
         | Event::ContextSet { .. }
         | Event::RunPaused { .. }
         | Event::RunResumed

@@ -72,6 +72,9 @@ pub(crate) fn fold(graph: &Graph, progress: &mut Progress, mut fold: Fold<'_>) -
         | Event::SignalBuffered { .. }
         | Event::TurnStarted { .. }
         | Event::TurnLost { .. } => return Err("it belongs to a code workflow"),
+        Event::TransitionApplied(_) | Event::VoteCast(_) | Event::Assigned(_) => {
+            return Err("it belongs to a state machine");
+        }
     }
     Ok(since)
 }

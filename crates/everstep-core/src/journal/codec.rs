@@ -148,6 +148,9 @@ pub fn encode(entry: &Entry) -> Row {
         }
         Event::TurnStarted { turn, worker } => json(&Turn { turn: *turn, worker: worker.clone() }),
         Event::TurnLost { turn } => json(&Turn { turn: *turn, worker: String::new() }),
+        Event::TransitionApplied(applied) => json(applied),
+        Event::VoteCast(vote) => json(vote),
+        Event::Assigned(assigned) => json(assigned),
         Event::RunPaused { reason } => json(reason),
         Event::RunCompleted { output, .. } => output.json().as_bytes().to_vec(),
         Event::RunFailed { failure, step, stack, unawaited } => {
@@ -233,6 +236,9 @@ fn read_event(row: Row) -> Result<(Event, Extras), String> {
         }
         Kind::TurnStarted => with(read(bytes)?, |Turn { turn, worker }| Event::TurnStarted { turn, worker }),
         Kind::TurnLost => with(read(bytes)?, |Turn { turn, .. }| Event::TurnLost { turn }),
+        Kind::TransitionApplied => with(read(bytes)?, Event::TransitionApplied),
+        Kind::VoteCast => with(read(bytes)?, Event::VoteCast),
+        Kind::Assigned => with(read(bytes)?, Event::Assigned),
         Kind::ContextSet => with(read(bytes)?, |values: Payload| Event::ContextSet { values }),
         Kind::RunPaused => with(read(bytes)?, |reason| Event::RunPaused { reason }),
         Kind::RunResumed => (Event::RunResumed, read_extras(bytes)?),

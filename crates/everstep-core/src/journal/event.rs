@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
+use super::transition::{Assigned, TransitionApplied, VoteCast};
+use crate::actor::Actor;
 use crate::failure::Failure;
 use crate::ids::StepKey;
 use crate::payload::Payload;
 use crate::run::{Child, Parent};
 use crate::time::Timestamp;
 
-/// The highest event format this build writes and reads.
-pub const FORMAT: u32 = 1;
+/// The highest event format that this build writes and reads: 1 is that of graphs and functions, 2 adds state machines.
+pub const FORMAT: u32 = 2;
 
 /// One fact, in the past tense.
 #[derive(Clone, Debug, PartialEq)]
@@ -86,6 +88,12 @@ pub enum Event {
     TurnLost {
         turn: u32,
     },
+    /// A machine entered a state.
+    TransitionApplied(Box<TransitionApplied>),
+    /// A person voted for an action of a machine's state, or withdrew the vote.
+    VoteCast(Box<VoteCast>),
+    /// A machine's state was assigned to other persons, or one of its voters was replaced.
+    Assigned(Box<Assigned>),
     /// Values merged into the context; later values replace earlier ones.
     ContextSet {
         values: Payload,
@@ -122,12 +130,27 @@ pub struct Cause {
     /// The step that started the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Parent>,
+    /// The person or the program that started the run; for a child, the one that started its first ancestor.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "read_actor")]
+    pub by: Option<Actor>,
 }
 
 impl From<Parent> for Cause {
     fn from(parent: Parent) -> Self {
-        Self { parent: Some(parent) }
+        Self { parent: Some(parent), by: None }
     }
+}
+
+impl From<Actor> for Cause {
+    fn from(by: Actor) -> Self {
+        Self { parent: None, by: Some(by) }
+    }
+}
+
+/// Reads the actor of a cause; none if it has a form of a later build.
+fn read_actor<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Actor>, D::Error> {
+    let value = serde_json::Value::deserialize(deserializer)?;
+    Ok(serde_json::from_value(value).ok())
 }
 
 /// The purpose of a timer. The timeouts of waits and children are part of the entries that open them.
@@ -140,7 +163,7 @@ pub enum TimerPurpose {
     Retry,
     /// A loop waits between two items.
     Pace,
-    /// The time limit of a machine's state. Reserved for machines: no style of this build sets such a timer.
+    /// The time limit of a machine's state.
     After,
 }
 
@@ -249,6 +272,9 @@ impl Event {
             Self::SignalBuffered { .. } => Kind::SignalBuffered,
             Self::TurnStarted { .. } => Kind::TurnStarted,
             Self::TurnLost { .. } => Kind::TurnLost,
+            Self::TransitionApplied(_) => Kind::TransitionApplied,
+            Self::VoteCast(_) => Kind::VoteCast,
+            Self::Assigned(_) => Kind::Assigned,
             Self::ContextSet { .. } => Kind::ContextSet,
             Self::RunPaused { .. } => Kind::RunPaused,
             Self::RunResumed => Kind::RunResumed,
@@ -256,6 +282,36 @@ impl Event {
             Self::RunCompleted { .. } => Kind::RunCompleted,
             Self::RunFailed { .. } => Kind::RunFailed,
             Self::RunCancelled { .. } => Kind::RunCancelled,
+        }
+    }
+
+    /// The format that introduced this kind of event, or this variant of it. A node decides only runs whose formats it
+    /// knows, so that an item carries the highest format of its entries.
+    pub fn format(&self) -> u32 {
+        match self {
+            Self::TransitionApplied(_) | Self::VoteCast(_) | Self::Assigned(_) => 2,
+            Self::TimerSet { why, .. } => match why {
+                TimerPurpose::After => 2,
+                TimerPurpose::Sleep | TimerPurpose::Retry | TimerPurpose::Pace => 1,
+            },
+            Self::RunStarted { .. }
+            | Self::StepDispatched { .. }
+            | Self::StepCompleted { .. }
+            | Self::StepFailed { .. }
+            | Self::StepSkipped { .. }
+            | Self::TimerFired { .. }
+            | Self::WaitOpened { .. }
+            | Self::WaitResolved { .. }
+            | Self::SignalBuffered { .. }
+            | Self::TurnStarted { .. }
+            | Self::TurnLost { .. }
+            | Self::ContextSet { .. }
+            | Self::RunPaused { .. }
+            | Self::RunResumed
+            | Self::RunRetried
+            | Self::RunCompleted { .. }
+            | Self::RunFailed { .. }
+            | Self::RunCancelled { .. } => 1,
         }
     }
 
@@ -274,6 +330,9 @@ impl Event {
             | Self::SignalBuffered { .. }
             | Self::TurnStarted { .. }
             | Self::TurnLost { .. }
+            | Self::TransitionApplied(_)
+            | Self::VoteCast(_)
+            | Self::Assigned(_)
             | Self::ContextSet { .. }
             | Self::RunPaused { .. }
             | Self::RunResumed
@@ -282,6 +341,13 @@ impl Event {
             | Self::RunFailed { .. }
             | Self::RunCancelled { .. } => None,
         }
+    }
+}
+
+impl Kind {
+    /// Whether a run ends with an event of this kind.
+    pub fn ends_run(self) -> bool {
+        matches!(self, Self::RunCompleted | Self::RunFailed | Self::RunCancelled)
     }
 }
 
@@ -324,7 +390,6 @@ macro_rules! kinds {
     };
 }
 
-// 12 and 13 are reserved for machines.
 kinds! {
     RunStarted = 1, "INPUT_SET";
     StepDispatched = 2, "NODE_DISPATCHED";
@@ -337,8 +402,11 @@ kinds! {
     WaitOpened = 9, "WAIT_OPENED";
     WaitResolved = 10, "WAIT_RESOLVED";
     SignalBuffered = 11, "SIGNAL_BUFFERED";
+    TransitionApplied = 12, "TRANSITION_APPLIED";
+    VoteCast = 13, "VOTE_CAST";
     TurnStarted = 14, "TURN_STARTED";
     TurnLost = 15, "TURN_LOST";
+    Assigned = 16, "ASSIGNED";
     RunPaused = 20, "RUN_PAUSED";
     RunResumed = 21, "RUN_RESUMED";
     RunRetried = 22, "RUN_RETRIED";

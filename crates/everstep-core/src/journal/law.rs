@@ -71,6 +71,9 @@ pub fn check(
             | Event::WaitOpened { .. }
             | Event::WaitResolved { .. }
             | Event::SignalBuffered { .. }
+            | Event::TransitionApplied(_)
+            | Event::VoteCast(_)
+            | Event::Assigned(_)
             | Event::ContextSet { .. }
             | Event::RunPaused { .. }
             | Event::RunResumed

@@ -4,6 +4,8 @@ pub mod codec;
 mod entry;
 mod event;
 pub mod law;
+mod transition;
 
 pub use entry::Entry;
 pub use event::{Cause, Dispatch, Event, FORMAT, Kind, Outcome, Resolution, TimerPurpose};
+pub use transition::{Assigned, AutoAction, Ballot, TransitionApplied, VoteCast};

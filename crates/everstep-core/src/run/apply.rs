@@ -2,13 +2,11 @@
 //!
 //! The phase is common to all styles and changes here. The run's style folds everything else.
 
-use std::sync::Arc;
-
-use super::keys::Keyed;
 use super::open::OpenSteps;
 use super::{FoldError, Phase, State};
 use crate::ids::RunId;
 use crate::journal::{Entry, Event};
+use crate::machine;
 use crate::style;
 use crate::time::Timestamp;
 use crate::workflow::Workflow;
@@ -38,16 +36,13 @@ impl State {
             return Err("it does not follow the entry before it");
         }
         let next = self.phase_after(&entry.event, entry.at)?;
-        if let Some(key) = &entry.key {
-            let kind = Keyed::of_event(&entry.event).ok_or("an entry of this kind has no key")?;
-            self.keys.remember(kind, Arc::clone(key));
-        }
         if entry.at > self.updated_at {
             self.open.forget_left();
         }
         (self.seq, self.updated_at) = (entry.seq, entry.at);
-        let Self { run, phase, open, progress, .. } = self;
+        let Self { run, phase, open, progress, keys, .. } = self;
         let since = style::fold(&workflow.style, progress, Fold { run: *run, phase, open, entry })?;
+        keys.apply(entry, progress.machine().and_then(machine::Progress::answer))?;
         if let Event::RunStarted { input, cause, .. } = &entry.event {
             self.started_at = entry.at;
             self.input = input.clone();
@@ -85,6 +80,9 @@ impl State {
             | Event::SignalBuffered { .. }
             | Event::TurnStarted { .. }
             | Event::TurnLost { .. }
+            | Event::TransitionApplied(_)
+            | Event::VoteCast(_)
+            | Event::Assigned(_)
             | Event::ContextSet { .. } => return Ok(None),
         };
         match self.status().may_become(next.status()) {

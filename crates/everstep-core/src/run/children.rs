@@ -6,7 +6,7 @@ use super::decide::Draft;
 use super::{Child, Parent, Reply, State};
 use crate::failure::Failure;
 use crate::ids::{RunId, StepKey};
-use crate::journal::{Event, Outcome};
+use crate::journal::{Cause, Event, Outcome};
 use crate::payload::Payload;
 
 impl State {
@@ -32,6 +32,13 @@ impl State {
     pub fn parent_of(&self, step: &StepKey, attempt: u32) -> Option<Parent> {
         let waits = self.open_child(step, attempt)?.waits;
         Some(Parent { run: self.run, step: step.clone(), attempt, waits, depth: self.depth().saturating_add(1) })
+    }
+
+    /// The cause that the child of an open step is started with; `None` for a step without a child. A child has the
+    /// starter of its parent.
+    pub fn cause_of(&self, step: &StepKey, attempt: u32) -> Option<Cause> {
+        let parent = self.parent_of(step, attempt)?;
+        Some(Cause { parent: Some(parent), by: self.started_by().cloned() })
     }
 
     /// Whether an open step has started a run.

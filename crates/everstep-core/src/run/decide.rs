@@ -11,7 +11,8 @@
 //! 5. An ended run does not change, except that a failed one may be retried.
 //! 6. The end of a child counts as a result; `run/child.rs` has the rules.
 //! 7. A signal or control whose key was accepted before is not recorded again; [`keys`] has the rules.
-//! 8. The run's style determines which steps are ready, and the effect of a timer, a signal or a report
+//! 8. After a request to a machine, the answer contains the transitions that the machine performed because of it.
+//! 9. The run's style determines which steps are ready, and the effect of a timer, a signal or a report
 //!    ([`crate::style`]).
 
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use crate::failure::{Failure, code};
 use crate::ids::StepKey;
 use crate::journal::{Dispatch, Entry, Event, Outcome};
 use crate::limits;
+use crate::machine;
 use crate::payload::{self, Payload};
 use crate::planted::{self, Bug};
 use crate::style;
@@ -45,6 +47,7 @@ pub fn decide(workflow: &Workflow, state: &mut State, input: Input, key: Option<
     let mut draft = Draft::new(workflow, state, cx);
     let reply = draft.record_once(input, key);
     let has_more = draft.settle();
+    let reply = draft.complete(reply);
     Decision { entries: draft.entries, since: draft.since, reply, has_more }
 }
 
@@ -102,7 +105,7 @@ impl Draft<'_> {
     /// Records an input unless its key was accepted before.
     fn record_once(&mut self, input: Input, key: Option<&str>) -> Reply {
         if let Some(key) = key {
-            if let Some(reply) = keys::answer(self.state, &input, key) {
+            if let Some(reply) = keys::answer(self.state, &input, key, self.cx.now) {
                 return reply;
             }
             self.key = Some(key.into());
@@ -124,6 +127,8 @@ impl Draft<'_> {
             Input::BeginTurn { worker } => style::on_turn_begun(self, worker),
             Input::LoseTurn { turn } => style::on_turn_lost(self, turn),
             Input::Report { turn, report } => style::on_report(self, turn, *report),
+            Input::Transition(act) => style::on_act(self, *act),
+            Input::Assign(assignment) => style::on_assignment(self, *assignment),
             Input::SetContext { values } => self.set_context(values),
             Input::Pause { reason } => self.pause(reason),
             Input::Resume => self.resume(),
@@ -211,11 +216,23 @@ impl Draft<'_> {
         if open.attempt != attempt || open.timer.is_none_or(|due| due > self.cx.now) {
             return Reply::ignored("the timer is not due");
         }
-        match self.workflow.style.on_timer(step.clone(), open) {
-            Some(event) => self.write(event),
-            None => return Reply::ignored("the step has no timer"),
+        let events = style::on_timer(self.workflow, self.state, step, open, self.cx);
+        if events.is_empty() {
+            return Reply::ignored("the step has no timer");
+        }
+        for event in events {
+            self.write(event);
         }
         Reply::Accepted
+    }
+
+    /// Fires the timers that are due, with everything that follows from each.
+    pub(crate) fn fire_due_timers(&mut self) {
+        while let Some((step, attempt)) = self.state.first_due(self.cx.now) {
+            if self.timer(&step, attempt) != Reply::Accepted || self.settle() {
+                return;
+            }
+        }
     }
 
     /// A signal for a wait. `is_kept` requests that it is buffered if no wait for it is open yet.
@@ -262,8 +279,23 @@ impl Draft<'_> {
         self.accept(Event::ContextSet { values })
     }
 
+    /// The answer to an accepted request to a machine, after everything that followed.
+    fn complete(&self, reply: Reply) -> Reply {
+        match (reply, self.state.machine().and_then(machine::Progress::answer)) {
+            (Reply::Applied(applied), Some(answer)) if applied.seq == answer.seq && !applied.repeated => {
+                Reply::Applied(Box::new(answer.clone()))
+            }
+            (reply, _) => reply,
+        }
+    }
+
+    /// Whether the input has a key that the entry of an accepted request will contain.
+    pub(crate) fn has_key(&self) -> bool {
+        self.key.is_some()
+    }
+
     /// Writes everything that is ready, until nothing is or the item is full. Returns whether more is ready.
-    fn settle(&mut self) -> bool {
+    pub(crate) fn settle(&mut self) -> bool {
         while self.state.phase.is_live() {
             if self.entries.len() >= limits::EVENTS_PER_DECISION {
                 return true;
@@ -303,6 +335,9 @@ impl Draft<'_> {
             | Event::SignalBuffered { .. }
             | Event::TurnStarted { .. }
             | Event::TurnLost { .. }
+            | Event::TransitionApplied(_)
+            | Event::VoteCast(_)
+            | Event::Assigned(_)
             | Event::ContextSet { .. }
             | Event::RunPaused { .. }
             | Event::RunResumed

@@ -34,6 +34,7 @@ fn why(event: &Event) -> &'static str {
         Event::RunCancelled { .. } => "was cancelled",
         Event::RunFailed { .. } => "failed",
         Event::RunCompleted { .. } => "completed without waiting for it",
+        Event::TransitionApplied(_) => "left the state that waited for it",
         Event::RunStarted { .. }
         | Event::StepDispatched { .. }
         | Event::StepCompleted { .. }
@@ -46,6 +47,8 @@ fn why(event: &Event) -> &'static str {
         | Event::SignalBuffered { .. }
         | Event::TurnStarted { .. }
         | Event::TurnLost { .. }
+        | Event::VoteCast(_)
+        | Event::Assigned(_)
         | Event::ContextSet { .. }
         | Event::RunPaused { .. }
         | Event::RunResumed

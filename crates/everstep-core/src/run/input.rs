@@ -8,6 +8,7 @@ use crate::code::Report;
 use crate::failure::Failure;
 use crate::ids::{RunId, StepKey};
 use crate::journal::{Cause, Outcome};
+use crate::machine::{Act, Applied, Assignment, RefusalDetails};
 use crate::payload::Payload;
 
 /// A stimulus of a run from outside.
@@ -72,6 +73,10 @@ pub enum Input {
         turn: u32,
         report: Box<Report>,
     },
+    /// A request to perform an action of a machine, or to vote for it.
+    Transition(Box<Act>),
+    /// A request to assign the state of a machine to other persons.
+    Assign(Box<Assignment>),
     SetContext {
         values: Payload,
     },
@@ -108,24 +113,33 @@ pub enum Reply {
     Buffered,
     /// It was accepted before, under the same key.
     Repeated,
+    /// A machine accepted the request, now or under the same key before.
+    Applied(Box<Applied>),
     /// It changes nothing: a duplicate, a late result, a signal for which no wait is open.
     Ignored(Cow<'static, str>),
     /// It contradicts the run's status, or cannot be stored.
     Refused {
         code: Cow<'static, str>,
         message: String,
+        /// What a machine reports beside the message.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        details: Option<Box<RefusalDetails>>,
     },
 }
 
 impl Reply {
     /// Whether the journal contains the requested change.
     pub fn is_accepted(&self) -> bool {
-        matches!(self, Self::Accepted | Self::Buffered | Self::Repeated)
+        matches!(self, Self::Accepted | Self::Buffered | Self::Repeated | Self::Applied(_))
     }
 
     /// Whether this input, and no earlier one, wrote the entry of the requested change.
     pub fn is_recorded(&self) -> bool {
-        matches!(self, Self::Accepted | Self::Buffered)
+        match self {
+            Self::Accepted | Self::Buffered => true,
+            Self::Applied(applied) => !applied.repeated,
+            Self::Repeated | Self::Ignored(_) | Self::Refused { .. } => false,
+        }
     }
 
     pub fn ignored(why: &'static str) -> Self {
@@ -133,6 +147,6 @@ impl Reply {
     }
 
     pub fn refused(code: &'static str, message: impl Into<String>) -> Self {
-        Self::Refused { code: Cow::Borrowed(code), message: message.into() }
+        Self::Refused { code: Cow::Borrowed(code), message: message.into(), details: None }
     }
 }

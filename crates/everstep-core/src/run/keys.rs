@@ -1,20 +1,28 @@
 //! Idempotency keys: a request that was accepted under a key is not applied twice.
 //!
-//! 1. Signals and controls may have a key; the entry that they write contains it.
-//! 2. If the same key was accepted with the same kind of input, nothing is written.
-//! 3. The same key with another kind of input is rejected.
-//! 4. A run remembers its last [`limits::REMEMBERED_KEYS`] keys, also after its end.
+//! 1. Signals, controls and requests to a machine may have a key; the entry that they write contains it.
+//! 2. If the same key was accepted with the same kind of signal or control, nothing is written.
+//! 3. The same key with another kind of signal or control is rejected.
+//! 4. A run remembers the last [`limits::REMEMBERED_KEYS`] keys of signals and controls, also after its end.
+//! 5. A key of a request to a machine belongs to the caller: an equal key of another caller is another request. The
+//!    same request under the same key receives the first answer again; another request is rejected. A run remembers
+//!    the last [`limits::REMEMBERED_ACTS`] of them, for [`limits::REMEMBERED_HOURS`] hours.
+//! 6. A rejected request leaves no key.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::key_ring::{KeyRecord, KeyRing};
 use super::{Input, Reply, State};
-use crate::journal::Event;
+use crate::actor::Actor;
+use crate::journal::{Entry, Event};
 use crate::limits;
+use crate::machine::Applied;
+use crate::time::Timestamp;
 
-/// The kinds of input that may have a key.
+/// The kinds of signals and controls that may have a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Keyed {
@@ -26,15 +34,24 @@ pub(crate) enum Keyed {
     Retry,
 }
 
-impl Keyed {
-    fn of_input(input: &Input) -> Option<Self> {
+/// The kind of input that a key belongs to.
+enum Owner<'a> {
+    Control(Keyed),
+    /// A request of a caller to a machine, by its digest.
+    Act(&'a Actor, &'a str),
+}
+
+impl<'a> Owner<'a> {
+    fn of_input(input: &'a Input) -> Option<Self> {
         match input {
-            Input::Signal { .. } | Input::BufferedSignal { .. } => Some(Self::Signal),
-            Input::SetContext { .. } => Some(Self::SetContext),
-            Input::Pause { .. } => Some(Self::Pause),
-            Input::Resume => Some(Self::Resume),
-            Input::Cancel { .. } => Some(Self::Cancel),
-            Input::Retry => Some(Self::Retry),
+            Input::Signal { .. } | Input::BufferedSignal { .. } => Some(Self::Control(Keyed::Signal)),
+            Input::SetContext { .. } => Some(Self::Control(Keyed::SetContext)),
+            Input::Pause { .. } => Some(Self::Control(Keyed::Pause)),
+            Input::Resume => Some(Self::Control(Keyed::Resume)),
+            Input::Cancel { .. } => Some(Self::Control(Keyed::Cancel)),
+            Input::Retry => Some(Self::Control(Keyed::Retry)),
+            Input::Transition(act) => Some(Self::Act(&act.by, &act.digest)),
+            Input::Assign(assignment) => Some(Self::Act(&assignment.by, &assignment.digest)),
             Input::Start { .. }
             | Input::Result { .. }
             | Input::TaskLost { .. }
@@ -50,17 +67,21 @@ impl Keyed {
     }
 
     /// The kind of input that wrote an event under a key.
-    pub(crate) fn of_event(event: &Event) -> Option<Self> {
+    fn of_event(event: &'a Event) -> Option<Self> {
+        let act = |by, request: &'a Option<String>| Some(Self::Act(by, request.as_deref()?));
         match event {
             Event::StepCompleted { .. }
             | Event::StepFailed { .. }
             | Event::WaitResolved { .. }
-            | Event::SignalBuffered { .. } => Some(Self::Signal),
-            Event::ContextSet { .. } => Some(Self::SetContext),
-            Event::RunPaused { .. } => Some(Self::Pause),
-            Event::RunResumed => Some(Self::Resume),
-            Event::RunCancelled { .. } => Some(Self::Cancel),
-            Event::RunRetried => Some(Self::Retry),
+            | Event::SignalBuffered { .. } => Some(Self::Control(Keyed::Signal)),
+            Event::ContextSet { .. } => Some(Self::Control(Keyed::SetContext)),
+            Event::RunPaused { .. } => Some(Self::Control(Keyed::Pause)),
+            Event::RunResumed => Some(Self::Control(Keyed::Resume)),
+            Event::RunCancelled { .. } => Some(Self::Control(Keyed::Cancel)),
+            Event::RunRetried => Some(Self::Control(Keyed::Retry)),
+            Event::TransitionApplied(applied) => act(&applied.by, &applied.request),
+            Event::VoteCast(vote) => act(&vote.by, &vote.request),
+            Event::Assigned(assigned) => act(&assigned.by, &assigned.request),
             Event::RunStarted { .. }
             | Event::StepDispatched { .. }
             | Event::StepSkipped { .. }
@@ -73,7 +94,9 @@ impl Keyed {
             | Event::RunFailed { .. } => None,
         }
     }
+}
 
+impl Keyed {
     fn name(self) -> &'static str {
         match self {
             Self::Signal => "a signal",
@@ -86,59 +109,104 @@ impl Keyed {
     }
 }
 
-/// The last keys of a run, oldest first.
+impl KeyRecord for Keyed {
+    fn weight(&self) -> usize {
+        0
+    }
+}
+
+/// A request to a machine that was accepted under a key, with its answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ActRecord {
+    by: Actor,
+    digest: String,
+    answer: Applied,
+}
+
+impl ActRecord {
+    fn has_expired(&self, now: Timestamp) -> bool {
+        now.since(self.answer.at) >= Duration::from_hours(limits::REMEMBERED_HOURS)
+    }
+}
+
+impl KeyRecord for ActRecord {
+    fn weight(&self) -> usize {
+        let votes = self.answer.votes.as_ref().map_or(0, |votes| 64 * (votes.by.len() + 1));
+        256 + self.by.id.len() + self.digest.len() + votes
+    }
+}
+
+/// The last keys of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Keys {
-    list: VecDeque<(Keyed, Arc<str>)>,
-    /// The approximate memory of the keys.
-    bytes: usize,
+    #[serde(default, skip_serializing_if = "KeyRing::is_empty")]
+    controls: KeyRing<Keyed>,
+    #[serde(default, skip_serializing_if = "KeyRing::is_empty")]
+    acts: KeyRing<ActRecord>,
 }
 
 impl Keys {
     pub(crate) fn is_empty(&self) -> bool {
-        self.list.is_empty()
+        self.controls.is_empty() && self.acts.is_empty()
     }
 
     pub(crate) fn weight(&self) -> usize {
-        self.bytes
+        self.controls.weight() + self.acts.weight()
     }
 
-    pub(crate) fn remember(&mut self, kind: Keyed, key: Arc<str>) {
-        self.bytes += weight(&key);
-        self.list.push_back((kind, key));
-        if self.list.len() > limits::REMEMBERED_KEYS
-            && let Some((_, oldest)) = self.list.pop_front()
-        {
-            self.bytes -= weight(&oldest);
+    /// Folds an entry. `answer` is the answer to the last request to a machine, if the run is one of a machine.
+    pub(crate) fn apply(&mut self, entry: &Entry, answer: Option<&Applied>) -> Result<(), &'static str> {
+        if let Some(answer) = answer {
+            self.acts.change_newest(|record| {
+                // The transitions that follow in the item of a request are part of its answer.
+                if record.answer.seq == answer.seq {
+                    record.answer.clone_from(answer);
+                }
+            });
         }
+        let Some(key) = &entry.key else { return Ok(()) };
+        match Owner::of_event(&entry.event).ok_or("an entry of this kind has no key")? {
+            Owner::Control(kind) => self.controls.remember(Arc::clone(key), kind, limits::REMEMBERED_KEYS),
+            Owner::Act(by, digest) => {
+                let answer = answer.filter(|answer| answer.seq == entry.seq).ok_or("the request has no answer")?;
+                let record = ActRecord { by: by.clone(), digest: digest.to_owned(), answer: answer.clone() };
+                self.acts.drop_expired(|record| record.has_expired(entry.at));
+                self.acts.remember(Arc::clone(key), record, limits::REMEMBERED_ACTS);
+            }
+        }
+        Ok(())
     }
-
-    fn find(&self, key: &str) -> Option<Keyed> {
-        self.list.iter().find(|(_, known)| &**known == key).map(|(kind, _)| *kind)
-    }
-}
-
-fn weight(key: &str) -> usize {
-    40 + key.len()
 }
 
 /// The reply of a run to a key, before it examines the input itself; `None` if the key is new.
-pub fn answer(state: &State, input: &Input, key: &str) -> Option<Reply> {
+pub fn answer(state: &State, input: &Input, key: &str, now: Timestamp) -> Option<Reply> {
     if !(1..=limits::KEY_CHARS).contains(&key.chars().count()) {
         let message = format!("an idempotency key has 1 to {} characters", limits::KEY_CHARS);
         return Some(Reply::refused("VALIDATION_ERROR", message));
     }
-    let Some(kind) = Keyed::of_input(input) else {
-        return Some(Reply::refused("VALIDATION_ERROR", "only signals and controls have an idempotency key"));
+    let Some(owner) = Owner::of_input(input) else {
+        let message = "only signals, controls and requests to a machine have an idempotency key";
+        return Some(Reply::refused("VALIDATION_ERROR", message));
     };
-    match state.keys.find(key)? {
-        known if known == kind => Some(Reply::Repeated),
-        known => {
+    match owner {
+        Owner::Control(kind) => {
+            let known = *state.keys.controls.find(key, |_| true)?;
+            if known == kind {
+                return Some(Reply::Repeated);
+            }
             let message = format!(
                 "this idempotency key was used for {} before, not for {}; use a new key",
                 known.name(),
                 kind.name()
             );
+            Some(Reply::refused("IDEMPOTENCY_KEY_REUSED", message))
+        }
+        Owner::Act(by, digest) => {
+            let known = state.keys.acts.find(key, |record| record.by == *by && !record.has_expired(now))?;
+            if known.digest == digest {
+                return Some(Reply::Applied(Box::new(Applied { repeated: true, ..known.answer.clone() })));
+            }
+            let message = "this idempotency key was used for another request before; use a new key";
             Some(Reply::refused("IDEMPOTENCY_KEY_REUSED", message))
         }
     }

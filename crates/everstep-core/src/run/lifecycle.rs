@@ -45,6 +45,9 @@ impl Draft<'_> {
     }
 
     pub(super) fn retry(&mut self) -> Reply {
+        if let Some(reason) = self.workflow.style.refuse_retry() {
+            return Reply::refused("INVALID_TRANSITION", reason);
+        }
         if !matches!(self.state.phase, Phase::Failed { .. }) {
             return self.refuse("INVALID_TRANSITION", "has not failed");
         }

@@ -7,6 +7,7 @@ mod cx;
 pub mod decide;
 pub mod inbox;
 mod input;
+mod key_ring;
 pub mod keys;
 mod lifecycle;
 mod open;

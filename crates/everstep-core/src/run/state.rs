@@ -5,10 +5,12 @@ use serde::{Deserialize, Serialize};
 use super::keys::Keys;
 use super::open::{OpenStep, OpenSteps};
 use super::phase::Phase;
+use crate::actor::Actor;
 use crate::code;
 use crate::failure::Failure;
 use crate::ids::{RunId, StepKey};
 use crate::journal::{Cause, Entry};
+use crate::machine;
 use crate::payload::Payload;
 use crate::status::{Status, StepStatus};
 use crate::style::{self, Progress};
@@ -16,7 +18,7 @@ use crate::time::Timestamp;
 use crate::workflow::Workflow;
 
 /// The format number of a [`State`] that is stored as a snapshot. A snapshot with another number is ignored.
-pub const SNAPSHOT_FORMAT: u32 = 2;
+pub const SNAPSHOT_FORMAT: u32 = 3;
 
 /// **Invariant**: `State` is a function of the journal alone. Only [`State::apply`] changes it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -33,7 +35,7 @@ pub struct State {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
     pub(crate) open: OpenSteps,
-    /// The keys of accepted signals and controls.
+    /// The keys of accepted signals, controls and requests to a machine.
     #[serde(default, skip_serializing_if = "Keys::is_empty")]
     pub(crate) keys: Keys,
     /// The part of the state that belongs to the run's style.
@@ -97,7 +99,10 @@ impl State {
 
     /// Whether a step is being performed or is about to be.
     fn is_busy(&self) -> bool {
-        self.open.has_tasks() || self.open.has_todo() || self.open.is_empty() || self.progress.has_ready_steps()
+        self.open.has_tasks()
+            || self.open.has_todo()
+            || self.open.is_empty() && !self.progress.waits_without_steps()
+            || self.progress.has_ready_steps()
     }
 
     pub fn has_ended(&self) -> bool {
@@ -127,6 +132,23 @@ impl State {
     /// The progress that workers need to continue the run; none if the server performs it.
     pub fn code(&self) -> Option<&code::Progress> {
         self.progress.code()
+    }
+
+    /// The progress of a machine's run; none for any other style.
+    pub fn machine(&self) -> Option<&machine::Progress> {
+        self.progress.machine()
+    }
+
+    /// The name of a machine's state and its versionNo, as the run's row has them; none for any other style, and before
+    /// the first state.
+    pub fn place_of_machine(&self) -> Option<(&str, u32)> {
+        let progress = self.progress.machine()?;
+        Some((progress.state_name()?, progress.version_no()))
+    }
+
+    /// The person or the program that started the run, or that started its first ancestor.
+    pub fn started_by(&self) -> Option<&Actor> {
+        self.cause.as_ref()?.by.as_ref()
     }
 
     pub fn has_open_tasks(&self) -> bool {

@@ -29,6 +29,8 @@ pub enum CheckMode<'r> {
     Resolved,
     /// Any JSON value, as JSON Schema defines it: 3.0 is an integer.
     Json,
+    /// As `Json`, for an object to which fields are added later: required fields may be missing.
+    Partial,
 }
 
 pub(super) fn check(rules: &[Rule], value: &Value, mode: CheckMode<'_>) -> Vec<Fault> {
@@ -171,7 +173,7 @@ impl<'s> Checker<'s> {
                 let field = self.pointer.split('/').nth(1);
                 field.is_none_or(|field| raw_fields.iter().all(|raw| raw != field))
             }
-            CheckMode::Resolved | CheckMode::Json => false,
+            CheckMode::Resolved | CheckMode::Json | CheckMode::Partial => false,
         }
     }
 
@@ -224,7 +226,8 @@ impl<'s> Checker<'s> {
                 }
             });
         }
-        for field in &rule.required {
+        let required = if self.mode == CheckMode::Partial { &[][..] } else { &rule.required };
+        for field in required {
             if !fields.contains_key(field) {
                 self.at(field, |this| this.report(format!("`{field}` is missing")));
             }
@@ -347,7 +350,9 @@ impl<'s> Checker<'s> {
         let is = |kind: &Type| match kind {
             Type::Null => value.is_null(),
             Type::Boolean => value.is_boolean(),
-            Type::Integer if self.mode == CheckMode::Json => value.as_number().is_some_and(is_whole),
+            Type::Integer if matches!(self.mode, CheckMode::Json | CheckMode::Partial) => {
+                value.as_number().is_some_and(is_whole)
+            }
             Type::Integer => value.is_u64() || value.is_i64(),
             Type::Number => value.is_number(),
             Type::String => value.is_string(),

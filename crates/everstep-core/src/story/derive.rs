@@ -2,7 +2,8 @@
 //!
 //! 1. The end of a loop or scope cancels its open steps.
 //! 2. The end of a run cancels all open steps.
-//! 3. The retry of a run reopens the steps that rule 2 cancelled, and those that caused its failure.
+//! 3. A machine that leaves a state cancels the open steps of that state.
+//! 4. The retry of a run reopens the steps that rule 2 cancelled, and those that caused its failure.
 
 use std::borrow::Cow;
 use std::ops::Bound;
@@ -54,6 +55,20 @@ impl Story {
             derived(step, seq, at, StepChange::Cancelled)
         });
         cancelled.collect()
+    }
+
+    /// A machine has left a state.
+    pub(super) fn leave_state<'e>(&mut self, seq: u64, at: Timestamp) -> Vec<Update<'e>> {
+        let open: Vec<_> = self.steps.values().filter(|step| step.is_open()).map(|step| step.first_seq).collect();
+        let mut updates = Vec::new();
+        for first_seq in open {
+            let Some(step) = self.steps.get_mut(&first_seq) else { continue };
+            step.cancel(Some(at), None);
+            updates.push(derived(step, seq, at, StepChange::Cancelled));
+            let key = step.key.clone();
+            self.forget(&key);
+        }
+        updates
     }
 
     /// The run is retried. `failed_step` is the step that caused its failure.

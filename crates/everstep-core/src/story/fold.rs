@@ -91,7 +91,8 @@ impl Story {
             is_busy |= step.is_busy();
             has_open |= step.status == StepStatus::Waiting || step.is_body();
         }
-        if is_busy || !has_open { Status::Running } else { Status::Waiting }
+        let is_idle = !has_open && !self.facts.waits_without_steps();
+        if is_busy || is_idle { Status::Running } else { Status::Waiting }
     }
 
     /// Whether the journal must be read from its first entry.
@@ -158,12 +159,15 @@ impl Story {
             Scope::Whole | Scope::Live => true,
             Scope::Page => match &entry.event {
                 Event::StepDispatched { attempt, .. } => *attempt == 1,
-                Event::StepSkipped { .. } => true,
+                Event::StepSkipped { .. } | Event::TimerSet { why: TimerPurpose::After, .. } => true,
                 Event::RunStarted { .. }
                 | Event::StepCompleted { .. }
                 | Event::StepFailed { .. }
                 | Event::TimerSet { .. }
                 | Event::TimerFired { .. }
+                | Event::TransitionApplied(_)
+                | Event::VoteCast(_)
+                | Event::Assigned(_)
                 | Event::ContextSet { .. }
                 | Event::WaitOpened { .. }
                 | Event::WaitResolved { .. }
@@ -207,7 +211,7 @@ impl Story {
     }
 
     /// Removes an ended step, if the story contains only open ones.
-    fn forget(&mut self, key: &StepKey) {
+    pub(super) fn forget(&mut self, key: &StepKey) {
         if self.scope == Scope::Live
             && let Some(seq) = self.index.remove(key)
         {
@@ -220,10 +224,13 @@ impl Story {
         self.run.apply(&update);
         let derived = match update.change {
             RunChange::Completed | RunChange::Failed | RunChange::Cancelled => self.cancel_open(update.seq, update.at),
+            RunChange::Moved => self.leave_state(update.seq, update.at),
             RunChange::Retried => self.reopen(update.seq, update.at, failed_step.as_ref()),
             RunChange::Started
             | RunChange::TurnStarted
             | RunChange::TurnLost
+            | RunChange::Voted
+            | RunChange::Assigned
             | RunChange::Paused
             | RunChange::Resumed => Vec::new(),
         };

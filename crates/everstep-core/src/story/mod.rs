@@ -6,7 +6,8 @@
 //!
 //! 1. An entry becomes an [`Update`] (`read`): a function of the entry and of the known facts about its step.
 //! 2. A story applies the update, and derives those that follow from it: the end of a loop or of a run cancels the open
-//!    steps, and the retry of a run reopens steps.
+//!    steps, a transition of a machine cancels the open steps of the state that it leaves, and the retry of a run reopens
+//!    steps.
 //! 3. `style::StepFacts` answers the questions that depend on the style: the name and the kind of a step, whether its
 //!    failure was handled, and which steps a retry reopens.
 //!
@@ -26,6 +27,6 @@ mod update;
 pub use fold::Story;
 pub use observe::observe;
 pub use read::{StepContext, read};
-pub use run::RunStory;
+pub use run::{MachineStory, RunStory};
 pub use step::{Activity, AttemptStory, StepStory};
-pub use update::{RunChange, RunUpdate, StepChange, StepUpdate, Update};
+pub use update::{MachineUpdate, RunChange, RunUpdate, StepChange, StepUpdate, Update};

@@ -32,6 +32,7 @@ pub(super) fn timer(kind: Option<&str>) -> TimerPurpose {
     match kind {
         Some("sleep") => TimerPurpose::Sleep,
         Some("loop") => TimerPurpose::Pace,
+        Some("after") => TimerPurpose::After,
         Some(_) | None => TimerPurpose::Retry,
     }
 }

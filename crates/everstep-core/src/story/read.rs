@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use serde_json::json;
 
 use super::step::Activity;
-use super::update::{RunChange, RunUpdate, StepChange, StepUpdate, Update};
-use crate::journal::{Dispatch, Entry, Event, Resolution, TimerPurpose};
+use super::update::{MachineUpdate, RunChange, RunUpdate, StepChange, StepUpdate, Update};
+use crate::journal::{Dispatch, Entry, Event, Resolution, TimerPurpose, TransitionApplied};
 use crate::payload::Payload;
 use crate::status::StepStatus;
 use crate::time::Timestamp;
@@ -58,13 +58,13 @@ pub fn read<'e>(entry: &'e Entry, context: StepContext<'e>) -> Option<Update<'e>
             TimerPurpose::Pace => {
                 step.update(StepChange::Paces, StepStatus::Running, |update| StepUpdate { due: Some(*due), ..update })
             }
-            TimerPurpose::After => return None,
+            TimerPurpose::After => step.began(Activity::Sleep, Some(*due)),
         },
         Event::TimerFired { .. } => match timer? {
             TimerPurpose::Sleep => step.slept(),
             TimerPurpose::Retry => step.update(StepChange::RetryDue, StepStatus::Running, |update| update),
             TimerPurpose::Pace => step.update(StepChange::PaceDue, StepStatus::Running, |update| update),
-            TimerPurpose::After => return None,
+            TimerPurpose::After => step.update(StepChange::Completed, StepStatus::Completed, |update| update),
         },
         Event::WaitOpened { step: key, event, due, .. } => {
             let event = event.clone().unwrap_or_else(|| key.to_string());
@@ -93,12 +93,30 @@ pub fn read<'e>(entry: &'e Entry, context: StepContext<'e>) -> Option<Update<'e>
         Event::RunCancelled { reason } => {
             Update::Run(RunUpdate { reason: reason.as_deref(), ..run_update(entry, RunChange::Cancelled) })
         }
+        Event::TransitionApplied(applied) => {
+            let TransitionApplied { action, from, to, version_no, by, .. } = &**applied;
+            let (action, from, to, version_no) =
+                (Some(action.as_str()), from.as_deref(), Some(to.as_str()), *version_no);
+            machine(entry, RunChange::Moved, MachineUpdate { action, from, to, version_no: Some(version_no), by })
+        }
+        Event::VoteCast(vote) => {
+            let (action, version_no) = (Some(vote.action.as_str()), Some(vote.version_no));
+            machine(entry, RunChange::Voted, MachineUpdate { action, from: None, to: None, version_no, by: &vote.by })
+        }
+        Event::Assigned(assigned) => {
+            let update = MachineUpdate { action: None, from: None, to: None, version_no: None, by: &assigned.by };
+            machine(entry, RunChange::Assigned, update)
+        }
         Event::ContextSet { .. } | Event::SignalBuffered { .. } => return None,
     })
 }
 
 fn run(entry: &Entry, change: RunChange) -> Update<'_> {
     Update::Run(run_update(entry, change))
+}
+
+fn machine<'e>(entry: &'e Entry, change: RunChange, update: MachineUpdate<'e>) -> Update<'e> {
+    Update::Run(RunUpdate { machine: Some(update), ..run_update(entry, change) })
 }
 
 fn run_update(entry: &Entry, change: RunChange) -> RunUpdate<'_> {
@@ -113,6 +131,7 @@ fn run_update(entry: &Entry, change: RunChange) -> RunUpdate<'_> {
         unawaited: &[],
         reason: None,
         worker: None,
+        machine: None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! The run's own part of its story.
 
-use super::update::{RunChange, RunUpdate};
+use super::update::{MachineUpdate, RunChange, RunUpdate};
+use crate::actor::Actor;
 use crate::failure::Failure;
 use crate::ids::StepKey;
 use crate::payload::Payload;
@@ -32,6 +33,19 @@ pub struct RunStory {
     pub reason: Option<String>,
     /// The worker that holds the run's turn.
     pub worker: Option<String>,
+    /// The state of a machine.
+    pub machine: Option<MachineStory>,
+}
+
+/// The place of a machine.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MachineStory {
+    pub state: String,
+    pub version_no: u32,
+    pub entered_at: Timestamp,
+    /// The actor that caused the last transition, and its action.
+    pub by: Actor,
+    pub action: String,
 }
 
 impl Default for RunStory {
@@ -49,6 +63,7 @@ impl Default for RunStory {
             unawaited: Vec::new(),
             reason: None,
             worker: None,
+            machine: None,
         }
     }
 }
@@ -62,6 +77,8 @@ impl RunStory {
             }
             RunChange::TurnStarted => self.worker = update.worker.map(str::to_owned),
             RunChange::TurnLost => self.worker = None,
+            RunChange::Moved => self.machine = update.machine.as_ref().and_then(|machine| enter(machine, update.at)),
+            RunChange::Voted | RunChange::Assigned => {}
             RunChange::Paused => {
                 (self.status, self.paused_at, self.worker) = (Status::Paused, Some(update.at), None);
                 self.failure = update.failure.cloned();
@@ -88,4 +105,10 @@ impl RunStory {
         self.unawaited = update.unawaited.to_vec();
         self.reason = update.reason.map(str::to_owned);
     }
+}
+
+fn enter(update: &MachineUpdate<'_>, entered_at: Timestamp) -> Option<MachineStory> {
+    let MachineUpdate { action, to, version_no, by, .. } = update;
+    let (state, action, by) = ((*to)?.to_owned(), (*action)?.to_owned(), (*by).clone());
+    Some(MachineStory { state, version_no: (*version_no)?, entered_at, by, action })
 }

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde::{Serialize, Serializer};
 
 use super::step::Activity;
+use crate::actor::Actor;
 use crate::failure::Failure;
 use crate::ids::StepKey;
 use crate::payload::Payload;
@@ -71,6 +72,27 @@ pub struct RunUpdate<'e> {
     /// The worker that received a turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worker: Option<&'e str>,
+    /// The transition, vote or assignment of a machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machine: Option<MachineUpdate<'e>>,
+}
+
+/// A change of a machine's run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MachineUpdate<'e> {
+    /// The action; none for an assignment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub action: Option<&'e str>,
+    /// The state that was left.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<&'e str>,
+    /// The state that was entered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<&'e str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version_no: Option<u32>,
+    pub by: &'e Actor,
 }
 
 /// The kind of a change of the run.
@@ -81,6 +103,12 @@ pub enum RunChange {
     /// A worker holds a turn of the run.
     TurnStarted,
     TurnLost,
+    /// A machine entered a state.
+    Moved,
+    /// A person voted, or withdrew the vote.
+    Voted,
+    /// The state of a machine was assigned, or a voter was replaced.
+    Assigned,
     Paused,
     Resumed,
     Retried,
@@ -96,7 +124,15 @@ impl RunChange {
             Self::Completed => Some(Status::Completed),
             Self::Failed => Some(Status::Failed),
             Self::Cancelled => Some(Status::Cancelled),
-            Self::Started | Self::TurnStarted | Self::TurnLost | Self::Paused | Self::Resumed | Self::Retried => None,
+            Self::Started
+            | Self::TurnStarted
+            | Self::TurnLost
+            | Self::Moved
+            | Self::Voted
+            | Self::Assigned
+            | Self::Paused
+            | Self::Resumed
+            | Self::Retried => None,
         }
     }
 }

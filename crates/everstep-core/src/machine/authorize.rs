@@ -1,0 +1,164 @@
+//! Decides who may act. This is the only place that does: no owner and no administrator has another way.
+//!
+//! 1. `require.role`, `require.user` and `require.assigned` are alternatives; one of them suffices. A requirement
+//!    without any of them admits every caller.
+//! 2. A role that the role map does not know, and `__assigned__`, mean the persons to whom the state is assigned.
+//! 3. `require.notBy` then excludes the starter of the run, and the actors that performed an action in it.
+//! 4. If an action has a quorum with voters, only they may perform it, in addition to the rules above.
+//!
+//! Templates of `require.user` read the context before the data of the request is merged, so that a request cannot
+//! name its own sender.
+
+use serde_json::Value;
+
+use super::Rights;
+use super::context::MachineContext;
+use super::model::{Action, Machine, Requirement};
+use super::run::MachineRun;
+use crate::actor::Actor;
+use crate::evaluate::{Evaluate, Lookup};
+use crate::payload::Payload;
+use crate::run::{Cx, State};
+use crate::workflow::Workflow;
+
+/// The role that means the persons to whom the state is assigned.
+const ASSIGNED_ROLE: &str = "__assigned__";
+/// The name of the start in `notBy`.
+const START: &str = "@start";
+
+/// A caller that may not act.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Denial {
+    pub(super) message: String,
+    /// The roles and names that may act, as the definition has them; nothing of the run.
+    pub(super) required: Vec<String>,
+}
+
+/// Whether a caller may perform an action of the present state.
+pub(super) fn authorize(
+    run: MachineRun<'_>,
+    action: &Action,
+    by: &Actor,
+    rights: &Rights,
+    cx: Cx<'_>,
+) -> Result<(), Denial> {
+    let Some(place) = &run.progress.place else { return Err(Denial::new(action, "the run has no state yet")) };
+    if let Some(require) = &action.require {
+        let lookup = MachineContext::new(run, run.progress.context.value(), Some(&action.name), &Value::Null, cx);
+        let is_assigned = place.assigned.iter().any(|name| by.is_named(name));
+        if !admits(require, by, rights, is_assigned, &lookup, cx.evaluate) {
+            return Err(Denial::new(action, "you do not have a role, a name or an assignment that it requires"));
+        }
+        let performed = |name: &String| match name.as_str() {
+            START => run.state.started_by() == Some(by),
+            name => run.progress.performed.get(name).is_some_and(|actors| actors.contains(by)),
+        };
+        if let Some(name) = require.not_by.iter().find(|name| performed(name)) {
+            let reason = match name.as_str() {
+                START => "you started this run, and its starter may not".to_owned(),
+                name => format!("you performed {name} in this run, and the same person may not do both"),
+            };
+            return Err(Denial::new(action, &reason));
+        }
+    }
+    let voters = place.ballots.get(&action.name).and_then(|ballot| ballot.of.as_ref());
+    if voters.is_some_and(|voters| !voters.iter().any(|voter| by.is_named(voter))) {
+        return Err(Denial::new(action, "you are not among its voters"));
+    }
+    Ok(())
+}
+
+/// Rule 1 and 2.
+fn admits(
+    require: &Requirement,
+    by: &Actor,
+    rights: &Rights,
+    is_assigned: bool,
+    lookup: &dyn Lookup,
+    evaluate: &dyn Evaluate,
+) -> bool {
+    if require.roles.is_empty() && require.users.is_empty() && !require.is_assigned {
+        return true;
+    }
+    let has_role = |role: &String| match role != ASSIGNED_ROLE && rights.known.contains(role) {
+        true => rights.granted.contains(role),
+        false => is_assigned,
+    };
+    let is_user = |template: &Value| match evaluate.resolve_lenient(template, lookup) {
+        Ok(Value::Array(names)) => names.iter().any(|name| is_name_of(name, by)),
+        Ok(name) => is_name_of(&name, by),
+        // A name that cannot be evaluated admits no one.
+        Err(_) => false,
+    };
+    require.roles.iter().any(has_role) || require.is_assigned && is_assigned || require.users.iter().any(is_user)
+}
+
+fn is_name_of(name: &Value, by: &Actor) -> bool {
+    match name {
+        Value::String(name) => by.is_named(name),
+        Value::Number(number) => by.is_named(&number.to_string()),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => false,
+    }
+}
+
+impl Denial {
+    fn new(action: &Action, reason: &str) -> Self {
+        Self { message: format!("you may not perform {}: {reason}", action.name), required: required(action) }
+    }
+}
+
+/// The roles and names that may perform an action, as the definition has them.
+pub(super) fn required(action: &Action) -> Vec<String> {
+    let mut required = action.require.as_ref().map(requirement_names).unwrap_or_default();
+    if action.quorum.as_ref().is_some_and(|quorum| quorum.voters.is_some()) {
+        required.push("voters".to_owned());
+    }
+    required
+}
+
+fn requirement_names(require: &Requirement) -> Vec<String> {
+    let is_role = |role: &&String| *role != ASSIGNED_ROLE;
+    let mut names: Vec<_> = require.roles.iter().filter(is_role).cloned().collect();
+    if require.is_assigned || require.roles.iter().any(|role| role == ASSIGNED_ROLE) {
+        names.push("assigned".to_owned());
+    }
+    names.extend(require.users.iter().flat_map(texts).map(|user| format!("user {user}")));
+    names.extend(require.not_by.iter().map(|action| format!("not by {action}")));
+    names
+}
+
+/// The texts of a template: a name, or a list of names.
+fn texts(template: &Value) -> Vec<String> {
+    match template {
+        Value::String(text) => vec![text.clone()],
+        Value::Array(items) => items.iter().flat_map(texts).collect(),
+        other => vec![other.to_string()],
+    }
+}
+
+/// Whether a caller may start a run of a machine with this input. Without `start.require`, the callers that may manage
+/// runs.
+pub fn may_start(machine: &Machine, by: &Actor, rights: &Rights, input: &Payload, cx: Cx<'_>) -> bool {
+    match &machine.start {
+        None => rights.can_manage,
+        Some(require) => {
+            let lookup = MachineContext { context: input.value(), input: input.value(), meta: Value::Null };
+            admits(require, by, rights, false, &lookup, cx.evaluate)
+        }
+    }
+}
+
+/// Whether a caller without the permission to view runs may read this one: they started it, it is or was assigned to
+/// them, they acted in it, or they may act now.
+pub fn may_read(workflow: &Workflow, state: &State, by: &Actor, rights: &Rights, cx: Cx<'_>) -> bool {
+    let Some(run) = MachineRun::find(workflow, state) else { return false };
+    let progress = run.progress;
+    let may_act = || {
+        let actions = run.place().filter(|_| !state.has_ended()).map_or(&[][..], |(_, definition)| &definition.on);
+        actions.iter().any(|action| authorize(run, action, by, rights, cx).is_ok())
+    };
+    state.started_by() == Some(by)
+        || progress.participants.contains(by)
+        || progress.assigned_ever.iter().any(|name| by.is_named(name))
+        || may_act()
+}

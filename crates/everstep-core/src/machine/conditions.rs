@@ -1,0 +1,131 @@
+//! The conditions of actions and of their branches.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::model::{Action, Branch};
+use super::run::MachineRun;
+use super::{Rights, Tally};
+use crate::actor::Actor;
+use crate::logic::{Rule, RuleInput, Verdict};
+use crate::run::Cx;
+use crate::time::Timestamp;
+
+/// A performance of an action: by whom, with which data.
+#[derive(Clone, Copy)]
+pub(super) struct Performance<'a> {
+    pub(super) action: &'a str,
+    pub(super) by: &'a Actor,
+    /// None for a part of the server.
+    pub(super) rights: Option<&'a Rights>,
+    pub(super) comment: Option<&'a str>,
+    pub(super) data: Option<&'a Value>,
+}
+
+impl<'a> Performance<'a> {
+    /// An action that a part of the server performs.
+    pub(super) fn of_server(action: &'a str, by: &'a Actor, data: Option<&'a Value>) -> Self {
+        Self { action, by, rights: None, comment: None, data }
+    }
+
+    /// The actor as conditions and templates read it: `{id, name, roles}`.
+    pub(super) fn user(&self) -> Value {
+        let (name, roles) = self.rights.map_or((None, [].as_slice()), |rights| (rights.name.as_deref(), &rights.roles));
+        json!({"id": self.by.to_string(), "name": name, "roles": roles})
+    }
+}
+
+/// Why an action cannot be performed.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Unmet {
+    pub(super) code: &'static str,
+    pub(super) message: String,
+    /// The parts of the rules that were false.
+    pub(super) explanation: Vec<Value>,
+}
+
+/// The values beside the context that conditions read.
+pub(super) struct Variables(BTreeMap<&'static str, Value>);
+
+/// The place of a machine that conditions read: the present one, or one that is about to be entered.
+pub(super) struct Standing<'a> {
+    pub(super) state: &'a str,
+    pub(super) version_no: u32,
+    pub(super) votes: Vec<Tally>,
+}
+
+impl<'a> Standing<'a> {
+    pub(super) fn present(run: MachineRun<'a>) -> Self {
+        let state = run.progress.state_name().unwrap_or_default();
+        Self { state, version_no: run.progress.version_no, votes: run.progress.votes() }
+    }
+}
+
+impl Variables {
+    pub(super) fn new(
+        standing: &Standing<'_>,
+        performance: &Performance<'_>,
+        started_by: Option<&Actor>,
+        now: Timestamp,
+    ) -> Self {
+        let votes = standing.votes.iter().map(|tally| {
+            let by: Vec<_> = tally.by.iter().map(ToString::to_string).collect();
+            (tally.action.clone(), json!({"count": tally.count, "need": tally.need, "by": by}))
+        });
+        Self(BTreeMap::from([
+            ("$user", performance.user()),
+            ("$action", json!(performance.action)),
+            ("$data", performance.data.cloned().unwrap_or_default()),
+            ("$comment", json!(performance.comment)),
+            ("$state", json!(standing.state)),
+            ("$versionNo", json!(standing.version_no)),
+            ("$now", json!(now.to_string())),
+            ("$startedBy", json!(started_by.map(ToString::to_string))),
+            ("$votes", Value::Object(votes.collect())),
+        ]))
+    }
+
+    fn judge(&self, rule: &Rule, context: &Value) -> Verdict {
+        rule.judge(RuleInput { context, variables: &self.0 })
+    }
+
+    fn explain(&self, rule: &Rule, context: &Value) -> Vec<Value> {
+        let explanations = rule.explain(RuleInput { context, variables: &self.0 });
+        explanations.iter().filter_map(|part| serde_json::to_value(part).ok()).collect()
+    }
+
+    /// Checks the condition of an action.
+    pub(super) fn check(&self, action: &Action, context: &Value) -> Result<(), Unmet> {
+        let Some(rule) = &action.condition else { return Ok(()) };
+        let verdict = self.judge(rule, context);
+        let Some(code) = verdict.code() else { return Ok(()) };
+        let default = match verdict {
+            Verdict::TooCostly => format!("the condition of {} needs too much work or memory", action.name),
+            Verdict::Fails | Verdict::Holds => format!("the condition of {} does not hold", action.name),
+        };
+        let message = action.message.clone().filter(|_| verdict == Verdict::Fails).unwrap_or(default);
+        Err(Unmet { code, message, explanation: self.explain(rule, context) })
+    }
+
+    /// The first branch of an action whose condition holds.
+    pub(super) fn choose<'m>(&self, action: &'m Action, context: &Value) -> Result<&'m Branch, Unmet> {
+        let mut explanation = Vec::new();
+        for branch in &action.branches {
+            let Some(rule) = &branch.condition else { return Ok(branch) };
+            if self.judge(rule, context).holds() {
+                return Ok(branch);
+            }
+            explanation.extend(self.explain(rule, context));
+        }
+        let message = format!("the condition of no branch of {} holds", action.name);
+        Err(Unmet { code: crate::logic::code::CONDITION_FAILED, message, explanation })
+    }
+}
+
+impl<'a> MachineRun<'a> {
+    /// The variables of conditions at the present state.
+    pub(super) fn variables(self, performance: &Performance<'_>, cx: Cx<'_>) -> Variables {
+        Variables::new(&Standing::present(self), performance, self.state.started_by(), cx.now)
+    }
+}

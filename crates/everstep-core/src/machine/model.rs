@@ -1,0 +1,219 @@
+//! A state machine, checked and compiled.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use crate::logic::Rule;
+use crate::schema::Schema;
+
+/// A valid machine. States are identified by their index.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    pub(crate) states: Vec<MachineState>,
+    pub(crate) index: BTreeMap<String, u32>,
+    pub(crate) initial: u32,
+    /// Every action that some state has.
+    pub(crate) actions: BTreeSet<String>,
+    pub(crate) context_schema: Option<Arc<Schema>>,
+    /// The callers that may start a run, if not every caller with the permission to manage runs.
+    pub(crate) start: Option<Requirement>,
+    pub(crate) retention_days: Option<u32>,
+    pub(crate) definition: Value,
+}
+
+/// A state of a machine.
+#[derive(Clone, Debug)]
+pub struct MachineState {
+    pub name: String,
+    pub title: Option<String>,
+    pub description: Option<String>,
+    pub(crate) end: Option<MachineEnd>,
+    /// Paths of the context that a person who decides is shown, such as `order.total`; empty for the whole context.
+    pub(crate) show: Vec<String>,
+    /// Templates for the persons to whom the state is assigned.
+    pub(crate) assign: Vec<Value>,
+    /// The actions of the state, in the order of the definition.
+    pub(crate) on: Vec<Action>,
+    /// The action that follows if all voters have voted and no action has its quorum.
+    pub(crate) on_stalemate: Option<String>,
+    pub(crate) after: Vec<After>,
+    pub(crate) run: Option<StateRun>,
+    pub(crate) entry: Vec<SideEffect>,
+    pub(crate) exit: Vec<SideEffect>,
+    /// The output of a run that ends here, as a template.
+    pub(crate) output: Option<Value>,
+}
+
+/// How a run ends in a terminal state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MachineEnd {
+    Completed,
+    Failed,
+}
+
+/// An action of a state: who may perform it, on which conditions, and the states that it leads to.
+#[derive(Clone, Debug)]
+pub struct Action {
+    pub name: String,
+    pub title: Option<String>,
+    pub(crate) require: Option<Requirement>,
+    pub(crate) quorum: Option<Quorum>,
+    pub(crate) needs: Needs,
+    pub(crate) condition: Option<Rule>,
+    /// The message of a refusal if the condition does not hold.
+    pub(crate) message: Option<String>,
+    /// At least one. The first whose condition holds is taken; a plain `to` is one branch without a condition.
+    pub(crate) branches: Vec<Branch>,
+    /// Values for the context, as templates; they apply to every branch, before those of the branch.
+    pub(crate) set: Map<String, Value>,
+    /// Side effects of every branch, before those of the branch.
+    pub(crate) events: Vec<SideEffect>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Branch {
+    pub(crate) condition: Option<Rule>,
+    /// The index of a state.
+    pub(crate) to: u32,
+    pub(crate) set: Map<String, Value>,
+    pub(crate) events: Vec<SideEffect>,
+}
+
+/// The callers that may perform an action: any alternative passes, then `not_by` excludes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Requirement {
+    pub(crate) roles: Vec<String>,
+    /// Templates for ids of persons.
+    pub(crate) users: Vec<Value>,
+    pub(crate) is_assigned: bool,
+    /// `@start`, or actions: whoever performed one of them in the run is excluded.
+    pub(crate) not_by: Vec<String>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Quorum {
+    /// Templates for the voters; `None` for any authorized caller.
+    pub(crate) voters: Option<Vec<Value>>,
+    pub(crate) need: Need,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Need {
+    All,
+    Majority,
+    Any,
+    Count(u32),
+    /// Of the voters, rounded up.
+    Percent(u32),
+}
+
+/// Parts that a request for an action must have.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Needs {
+    pub(crate) comment: bool,
+    /// Paths that the request's data must contain.
+    pub(crate) data: Vec<String>,
+    /// Whether the request must carry the digest of what the person was shown.
+    pub(crate) shown: bool,
+}
+
+/// A timer of a state.
+#[derive(Clone, Debug)]
+pub struct After {
+    pub(crate) due: AfterDue,
+    pub(crate) effect: AfterEffect,
+    pub(crate) events: Vec<SideEffect>,
+}
+
+#[derive(Clone, Debug)]
+pub enum AfterDue {
+    In(Duration),
+    /// A template for a time.
+    At(Value),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum AfterEffect {
+    /// Moves to a state.
+    To(u32),
+    /// Performs an action of the state, without its `require` and `quorum`.
+    Do(String),
+    /// Only its side effects happen.
+    None,
+}
+
+/// A run that entering a state starts.
+#[derive(Clone, Debug)]
+pub struct StateRun {
+    pub(crate) workflow: String,
+    pub(crate) version: Option<u32>,
+    /// A template; `None` for the context.
+    pub(crate) input: Option<Value>,
+    /// The name of the context in which the output is stored.
+    pub(crate) save_as: Option<String>,
+    pub(crate) done: u32,
+    pub(crate) error: Option<u32>,
+}
+
+/// A side effect of a transition: an `event` of the definition.
+#[derive(Clone, Debug)]
+pub struct SideEffect {
+    pub(crate) id: String,
+    pub(crate) kind: SideEffectKind,
+}
+
+#[derive(Clone, Debug)]
+pub enum SideEffectKind {
+    /// Replaces the persons to whom the state that is entered is assigned. Templates, each for a name or a list.
+    Assign { who: Vec<Value> },
+    /// Performs an action in the state that is entered, in the same item.
+    AutoAction { action: String, payload: Option<Value> },
+}
+
+impl Machine {
+    /// The definition in canonical form, as it is stored.
+    pub fn definition(&self) -> &Value {
+        &self.definition
+    }
+
+    pub fn retention_days(&self) -> Option<u32> {
+        self.retention_days
+    }
+
+    pub fn states(&self) -> &[MachineState] {
+        &self.states
+    }
+
+    pub fn find_state(&self, name: &str) -> Option<&MachineState> {
+        self.index.get(name).map(|index| self.state(*index))
+    }
+
+    pub(crate) fn state(&self, index: u32) -> &MachineState {
+        &self.states[index as usize]
+    }
+
+    pub fn context_schema(&self) -> Option<&Arc<Schema>> {
+        self.context_schema.as_ref()
+    }
+
+    pub fn has_action(&self, action: &str) -> bool {
+        self.actions.contains(action)
+    }
+}
+
+impl MachineState {
+    pub fn is_terminal(&self) -> bool {
+        self.end.is_some()
+    }
+
+    pub fn actions(&self) -> &[Action] {
+        &self.on
+    }
+
+    pub fn action(&self, name: &str) -> Option<&Action> {
+        self.on.iter().find(|action| action.name == name)
+    }
+}

@@ -1,0 +1,113 @@
+//! The events that follow from the state of a machine's run alone.
+//!
+//! 1. A run that has started enters the initial state. If that fails, the run fails.
+//! 2. An action that a side effect performs follows at once, at most [`limits::AUTO_TRANSITIONS`] times in a row.
+//! 3. The end of the run that the state started moves the machine to the state for it. Without a state for its failure,
+//!    the run fails with it.
+//! 4. If a transition of rule 2 or 3 cannot be evaluated, the run is paused; the resume tries again.
+//! 5. A fork starts the run again that its original waits for.
+
+use serde_json::{Map, Value, json};
+
+use super::conditions::Performance;
+use super::run::{MachineRun, step_of_run};
+use super::timers::auto_loop;
+use super::transitions::{Move, Record, enter, perform};
+use crate::actor::{Actor, ActorKind};
+use crate::failure::{Failure, code};
+use crate::journal::{AutoAction, Dispatch, Event};
+use crate::limits;
+use crate::payload::Payload;
+use crate::run::{Activity, Child, Cx, Open};
+use crate::schema::CheckMode;
+
+const START: &str = "@start";
+const RUN: &str = "@run";
+
+pub(crate) fn next(run: MachineRun<'_>, cx: Cx<'_>) -> Vec<Event> {
+    let Some((place, _)) = run.place() else {
+        return start(run, cx).unwrap_or_else(|failure| vec![Event::run_failed(failure, None)]);
+    };
+    if let Some(auto) = &place.auto {
+        return follow_auto(run, auto, cx).unwrap_or_else(pause);
+    }
+    if let Some(end) = &place.run_end {
+        return follow_run(run, end, cx).unwrap_or_else(pause);
+    }
+    start_child_again(run, cx).into_iter().collect()
+}
+
+fn pause(reason: Failure) -> Vec<Event> {
+    vec![Event::RunPaused { reason: Some(reason) }]
+}
+
+/// Rule 1.
+fn start(run: MachineRun<'_>, cx: Cx<'_>) -> Result<Vec<Event>, Failure> {
+    let input = run.state.input.value();
+    if !input.is_object() && !input.is_null() {
+        let message = "the input of a state machine is an object: it becomes the context";
+        return Err(Failure::fatal(code::VALIDATION_ERROR, message));
+    }
+    if let Some(schema) = run.machine.context_schema() {
+        let faults = schema.check(run.progress.context.value(), CheckMode::Partial);
+        if let Some(fault) = faults.first() {
+            let message = format!("the input does not fit the context schema: {} {}", fault.pointer, fault.message);
+            return Err(Failure::fatal(code::VALIDATION_ERROR, message));
+        }
+    }
+    let by = match (run.state.started_by(), run.state.parent()) {
+        (Some(by), _) => by.clone(),
+        (None, Some(parent)) => Actor::new(ActorKind::Run, parent.run.to_string()),
+        (None, None) => Actor::system(Actor::START),
+    };
+    let user = Performance::of_server(START, &by, None).user();
+    let to = run.machine.state(run.machine.initial);
+    let (set, effects, record) = (Map::new(), Vec::new(), Record::default());
+    enter(run, Move { action: START, to, by, set, effects, user, record }, cx)
+}
+
+/// Rule 2.
+fn follow_auto(run: MachineRun<'_>, auto: &AutoAction, cx: Cx<'_>) -> Result<Vec<Event>, Failure> {
+    if run.progress.autos >= limits::AUTO_TRANSITIONS {
+        return Err(auto_loop());
+    }
+    let action = run.place().and_then(|(_, definition)| definition.action(&auto.action));
+    let Some(action) = action else {
+        let message = format!("the state has no action {}", auto.action);
+        return Err(Failure::fatal(super::code::ACTION_CLOSED, message));
+    };
+    let by = Actor::system(Actor::AUTO);
+    let performance = Performance::of_server(&auto.action, &by, auto.data.as_ref().map(Payload::value));
+    let record = Record { data: auto.data.clone(), ..Record::default() };
+    perform(run, action, performance, by.clone(), &[], record, cx).map_err(super::transitions::Hindrance::into_failure)
+}
+
+/// Rule 3.
+fn follow_run(run: MachineRun<'_>, end: &Result<Payload, Failure>, cx: Cx<'_>) -> Result<Vec<Event>, Failure> {
+    let Some((_, definition)) = run.place() else { return Ok(Vec::new()) };
+    let Some(state_run) = &definition.run else { return Ok(Vec::new()) };
+    let (to, saved) = match end {
+        Ok(output) => (state_run.done, output.value().clone()),
+        Err(failure) => match state_run.error {
+            Some(to) => (to, json!({"error": {"code": failure.code, "message": failure.message}})),
+            None => {
+                let step = Some(step_of_run(run.progress.version_no));
+                return Ok(vec![Event::run_failed(failure.clone(), step)]);
+            }
+        },
+    };
+    let set: Map<String, Value> = state_run.save_as.iter().map(|name| (name.clone(), saved.clone())).collect();
+    let by = Actor::system(Actor::RUN);
+    let user = Performance::of_server(RUN, &by, None).user();
+    let (to, effects) = (run.machine.state(to), definition.exit.iter().collect());
+    enter(run, Move { action: RUN, to, by, set, effects, user, record: Record::default() }, cx)
+}
+
+/// Rule 5.
+fn start_child_again(run: MachineRun<'_>, cx: Cx<'_>) -> Option<Event> {
+    let step = run.state.open.first_todo()?;
+    let Open { activity: Activity::Child(child), attempt, .. } = run.state.open.get(step)? else { return None };
+    let attempt = attempt + 1;
+    let child = Child { run: Child::id(run.state.run, step, attempt, cx.now), ..Child::clone(child) };
+    Some(Event::StepDispatched { step: step.clone(), attempt, dispatch: Dispatch::Child(child.into()) })
+}
