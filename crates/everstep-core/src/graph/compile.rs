@@ -7,14 +7,11 @@ use serde_json::Value;
 
 use super::bodies::{self, Link};
 use super::model::{Body, Graph, Join, Node, NodeKind, Out};
-use super::problem::{Problem, nearest};
-use super::read::{self, Care, Definition, NodeText, Ports};
+use super::read::{self, Definition, NodeText, Ports};
 use super::variables;
+use crate::definition::{Care, HINTED_PROBLEMS_MAX, Problem, nearest};
 use crate::evaluate::Evaluate;
 use crate::kinds::Kinds;
-
-/// Number of problems up to which the nearest names are searched: a definition may be large and wrong everywhere.
-pub(crate) const HINTED_PROBLEMS_MAX: usize = 20;
 
 /// Reads, checks and compiles a definition that is to be saved.
 pub fn compile(definition: &Value, kinds: &dyn Kinds, evaluate: &dyn Evaluate) -> Result<Graph, Vec<Problem>> {

@@ -5,12 +5,11 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::condition;
-use super::fields::Fields;
 use super::model::{Branch, Call, Condition, Delay, Loop, NodeKind, OnItemError, Test};
-use super::problem::Problem;
-use super::read::{Care, Ports, is_variable};
-use super::secrets::{self, Named};
+use super::read::{Ports, is_variable};
 use super::variables::Name;
+use crate::definition::secrets::{self, Named};
+use crate::definition::{Care, Fields, Problem};
 use crate::kinds::KindInfo;
 use crate::workflow::is_name;
 

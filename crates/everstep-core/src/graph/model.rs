@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::problem::Problem;
-use super::secrets;
+use crate::definition::{Problem, secrets};
 use crate::retry::RetryPolicy;
 use crate::schema::Schema;
 

@@ -5,22 +5,17 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::control;
-use super::fields::Fields;
 use super::model::{Join, NodeKind, OnError};
-use super::problem::{Problem, nearest};
-use super::secrets;
 use super::variables::{Name, Unread};
+use crate::definition::{
+    Care, DESCRIPTION_CHARS, Fields, NAME_CHARS, Problem, check_length, insert, nearest, read_options, secrets,
+};
 use crate::evaluate::Evaluate;
 use crate::kinds::Kinds;
 use crate::limits;
 use crate::payload::json_depth;
 use crate::retry::{Backoff, RetryPolicy};
 use crate::schema::Schema;
-
-/// Maximum number of characters of a definition's name, which is shown to people.
-const NAME_CHARS: usize = 200;
-/// Maximum number of characters of a definition's description.
-const DESCRIPTION_CHARS: usize = 1_000;
 
 /// A definition, parsed but not yet connected.
 pub(crate) struct Definition {
@@ -82,13 +77,6 @@ pub(crate) struct Ports<'a> {
     pub(crate) care: Care,
 }
 
-/// Why a definition is read.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Care {
-    Saving,
-    Loading,
-}
-
 pub(crate) fn read(value: &Value, ports: Ports<'_>, problems: &mut Vec<Problem>) -> Option<Definition> {
     if json_depth(value) > limits::JSON_DEPTH {
         problems.push(
@@ -111,11 +99,8 @@ pub(crate) fn read(value: &Value, ports: Ports<'_>, problems: &mut Vec<Problem>)
         fields.missing(&["nodes"], "a graph needs a list of nodes", hint);
     }
     fields.finish();
-    for (field, text, most) in [("name", &name, NAME_CHARS), ("description", &description, DESCRIPTION_CHARS)] {
-        if text.as_ref().is_some_and(|text| text.chars().count() > most) {
-            problems.push(Problem::at(format!("/{field}"), format!("more than {most} characters")).hint("shorten it"));
-        }
-    }
+    check_length(name, "/name", NAME_CHARS, problems);
+    check_length(description, "/description", DESCRIPTION_CHARS, problems);
     let compiled_schema = input_schema.and_then(|schema| read_input_schema(schema, problems));
     let nodes = nodes?;
     if nodes.len() > limits::GRAPH_NODES {
@@ -179,13 +164,6 @@ fn read_input_schema(value: &Value, problems: &mut Vec<Problem>) -> Option<Schem
         Problem::at(format!("/inputSchema{}", fault.pointer), fault.message).hint(hint)
     }));
     None
-}
-
-fn read_options(value: &Value, problems: &mut Vec<Problem>) -> Option<u32> {
-    let mut fields = Fields::from_value(value, "/options", None, problems)?;
-    let days = fields.number(&["retentionDays"], 1, 3_650);
-    fields.finish();
-    days.map(|days| days as u32)
 }
 
 fn read_node(value: &Value, index: usize, ports: Ports<'_>, problems: &mut Vec<Problem>) -> Option<(NodeText, Value)> {
@@ -388,12 +366,6 @@ fn read_retry(value: &Value, path: &str, node: &str, problems: &mut Vec<Problem>
     }
     fields.finish();
     policy
-}
-
-fn insert(object: &mut Map<String, Value>, field: &str, value: Option<Value>) {
-    if let Some(value) = value {
-        object.insert(field.to_owned(), value);
-    }
 }
 
 /// The known types, or the one that was probably meant.

@@ -20,15 +20,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::bodies::Link;
-use super::compile::{HINTED_PROBLEMS_MAX, points_back};
+use super::compile::points_back;
 use super::control;
-use super::problem::{Problem, nearest};
 use super::read::NodeText;
+use crate::definition::{HINTED_PROBLEMS_MAX, Problem, nearest};
 use crate::kinds::Kinds;
 
-const PROBLEM_CODE: &str = "UNKNOWN_VARIABLE";
-const ROOTS: &[&str] = &["ctx", "vars", "payload", "meta", "null"];
-const META: &[&str] = &["runId", "workflow", "version", "startedAt"];
+pub(crate) const PROBLEM_CODE: &str = "UNKNOWN_VARIABLE";
+pub(crate) const ROOTS: &[&str] = &["ctx", "vars", "payload", "meta", "null"];
+pub(crate) const META: &[&str] = &["runId", "workflow", "version", "startedAt"];
 const NODE_PREFIX: &str = "__node_";
 /// Maximum number of names in a hint.
 const LISTED_NAMES_MAX: usize = 10;

@@ -6,7 +6,7 @@ use super::code::{CONDITION_NOT_JSON_LOGIC, CONDITION_TOO_LARGE, CONDITION_UNKNO
 use super::coerce::number_text;
 use super::operator::{OPERATORS, Operator, OperatorInfo};
 use super::rule::{FieldReference, Part, Rule, Variable};
-use crate::graph::{Problem, escape, nearest};
+use crate::definition::{Problem, escape, nearest};
 use crate::limits;
 
 /// Problems that are reported of one rule. A hint costs a comparison with every operator.

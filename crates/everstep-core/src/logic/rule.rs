@@ -10,7 +10,7 @@ use super::evaluate::Evaluator;
 use super::fuel::{Error, Fuel};
 use super::operator::Operator;
 use super::{Explanation, explain, parse};
-use crate::graph::Problem;
+use crate::definition::Problem;
 
 /// The variables that conditions of state machines read beside the context, each with a sentence for the reference.
 pub const VARIABLES: &[(&str, &str)] = &[

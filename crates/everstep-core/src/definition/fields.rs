@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::problem::{Problem, nearest};
+use super::{Problem, nearest};
 
 /// One object of a definition. The caller reads fields by name; [`Fields::finish`] reports the unknown ones.
 pub(crate) struct Fields<'a, 'p> {
@@ -39,6 +39,20 @@ impl<'a, 'p> Fields<'a, 'p> {
         let mut problem = Problem::at(format!("{}/{}", self.path, escape(field)), message).hint(hint);
         problem.node = self.node.clone();
         self.problems.push(problem);
+    }
+
+    /// As `problem`, with a code for programs.
+    pub(crate) fn coded_problem(
+        &mut self,
+        field: &str,
+        code: &'static str,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
+        self.problem(field, message, hint);
+        if let Some(problem) = self.problems.last_mut() {
+            problem.code = Some(code);
+        }
     }
 
     /// Reports that a field is missing, unless it exists and is wrong: that was reported when it was read.
@@ -131,6 +145,14 @@ impl<'a, 'p> Fields<'a, 'p> {
             self.problem(names[0], format!("expected an array, found {}", name_of(value)), "put it in brackets");
         }
         value.as_array().map(Vec::as_slice)
+    }
+
+    pub(crate) fn object(&mut self, names: &[&'static str]) -> Option<&'a Map<String, Value>> {
+        let value = self.any(names)?;
+        if value.as_object().is_none() {
+            self.problem(names[0], format!("expected an object, found {}", name_of(value)), "put it in braces");
+        }
+        value.as_object()
     }
 
     /// Reports every field that no caller has read.

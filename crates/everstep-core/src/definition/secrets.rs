@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::fields::escape;
+use super::escape;
 
 /// The field that marks a secret's name.
 pub(crate) const MARK: &str = "$secret";
