@@ -49,6 +49,20 @@ pub const PERSONS: usize = 1_000;
 pub const PERSON_CHARS: usize = 255;
 /// Nodes of one graph.
 pub const GRAPH_NODES: usize = 10_000;
+/// States of one machine.
+pub const MACHINE_STATES: usize = 200;
+/// Actions of one state of a machine.
+pub const STATE_ACTIONS: usize = 50;
+/// Timers of one state of a machine.
+pub const STATE_TIMERS: usize = 10;
+/// Branches of one action of a machine. Each has a condition, which a decision evaluates.
+pub const ACTION_BRANCHES: usize = 50;
+/// Side effects in one list of a machine's definition.
+pub const SIDE_EFFECTS: usize = 20;
+/// Persons, roles or paths in one list of a machine's definition.
+pub const LISTED_NAMES: usize = 100;
+/// The greatest number of votes that a quorum of a machine needs.
+pub const QUORUM_VOTES: u32 = 1_000;
 /// Bytes of the schema of a workflow's input.
 pub const INPUT_SCHEMA_BYTES: usize = 64 * 1024;
 /// The maximum nesting depth of JSON.

@@ -1,7 +1,8 @@
 //! The machine style: states, and actions of persons that lead from one to another.
 //!
-//! A definition is read and compiled into a [`Machine`]. A run's [`Progress`] is folded from its journal; entering a
-//! state is one entry that contains everything that was evaluated, so that the fold evaluates nothing.
+//! A definition is read ([`read`]), checked and compiled ([`compile`]) into a [`Machine`]. A run's [`Progress`] is folded
+//! from its journal; entering a state is one entry that contains everything that was evaluated, so that the fold
+//! evaluates nothing.
 //!
 //! * [`examine`] has the rules for a request, in their order; [`authorize`] is the only place that decides who may act.
 //! * [`transitions`] has the rules for entering a state; [`quorum`] those for votes; [`timers`] those for time limits.
@@ -11,19 +12,25 @@ mod act;
 mod actions;
 mod apply;
 mod authorize;
+mod auto_loop;
+mod compile;
 mod conditions;
 mod context;
+mod context_fields;
 mod evaluate;
 mod examine;
 mod history;
 mod inputs;
 mod model;
 mod next;
+pub mod problem_code;
 mod progress;
 mod quorum;
+mod read;
 mod run;
 mod shown;
 mod situation;
+mod stalemate;
 mod story;
 mod timers;
 mod transitions;
@@ -32,6 +39,7 @@ pub use act::{Act, Applied, Assignment, AssignmentChange, FieldFault, RefusalDet
 pub use actions::{ActionView, Reason, actions};
 pub(crate) use apply::fold;
 pub use authorize::{may_read, may_start};
+pub use compile::{compile, load};
 pub use evaluate::{Evaluation, TimerView, evaluate, imagine};
 pub use history::{Change, History, HistoryKind, HistoryRow, history_id};
 pub(crate) use inputs::{on_act, on_assignment};

@@ -89,7 +89,7 @@ pub struct Requirement {
     /// Templates for ids of persons.
     pub(crate) users: Vec<Value>,
     pub(crate) is_assigned: bool,
-    /// `@start`, or actions: whoever performed one of them in the run is excluded.
+    /// `@start`, or actions: the persons who performed one of them in the run are excluded.
     pub(crate) not_by: Vec<String>,
 }
 
@@ -108,6 +108,22 @@ pub enum Need {
     Count(u32),
     /// Of the voters, rounded up.
     Percent(u32),
+}
+
+impl Need {
+    /// The number of votes that are needed of this number of voters; at least 1.
+    pub(crate) fn votes(self, voters: u32) -> u32 {
+        let votes = match self {
+            Self::All => voters,
+            Self::Majority => voters / 2 + 1,
+            Self::Any => 1,
+            Self::Count(count) => count,
+            Self::Percent(percent) => {
+                u64::from(voters).saturating_mul(u64::from(percent)).div_ceil(100).try_into().unwrap_or(u32::MAX)
+            }
+        };
+        votes.max(1)
+    }
 }
 
 /// Parts that a request for an action must have.

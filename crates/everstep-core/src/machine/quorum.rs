@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 use super::code;
 use super::context::{MachineContext, persons};
-use super::model::{Need, Quorum};
+use super::model::Quorum;
 use super::progress::Place;
 use crate::actor::Actor;
 use crate::failure::Failure;
@@ -30,14 +30,7 @@ pub(super) fn resolve(
     };
     let count = of.as_ref().map(|voters| u32::try_from(voters.len()).unwrap_or(u32::MAX));
     let voters = count.unwrap_or(0);
-    let need = match quorum.need {
-        Need::All => voters,
-        Need::Majority => voters / 2 + 1,
-        Need::Any => 1,
-        Need::Count(need) => need,
-        Need::Percent(percent) => u64::from(voters).saturating_mul(u64::from(percent)).div_ceil(100) as u32,
-    };
-    let need = need.max(1);
+    let need = quorum.need.votes(voters);
     match count {
         Some(count) if need > count => {
             let message = format!("{action} needs {need} votes and has {count} voters");

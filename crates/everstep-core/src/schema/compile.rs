@@ -19,7 +19,16 @@ const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 /// Regular expressions of one schema. Each compiled one takes memory.
 const PATTERNS_MAX: usize = 100;
 
-/// The origin of a schema.
+/// What is wrong with a schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultKind {
+    /// It is not well-formed.
+    Invalid,
+    /// It uses a keyword that this server does not check.
+    Keyword,
+}
+
+/// Who wrote the schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dialect {
     User,
@@ -27,7 +36,7 @@ pub(super) enum Dialect {
     BuiltIn,
 }
 
-pub(super) fn compile(source: &Value, dialect: Dialect) -> Result<Schema, Vec<Fault>> {
+pub(super) fn compile(source: &Value, dialect: Dialect) -> Result<Schema, Vec<(FaultKind, Fault)>> {
     let mut compiler = Compiler {
         source,
         dialect,
@@ -50,7 +59,7 @@ pub(super) fn compile(source: &Value, dialect: Dialect) -> Result<Schema, Vec<Fa
         compiler.check_cycles();
     }
     if !compiler.faults.is_empty() {
-        compiler.faults.sort_by(|one, other| one.pointer.cmp(&other.pointer));
+        compiler.faults.sort_by(|(_, one), (_, other)| one.pointer.cmp(&other.pointer));
         return Err(compiler.faults);
     }
     Ok(Schema { source: source.clone(), rules: compiler.rules })
@@ -64,13 +73,14 @@ struct Compiler<'s> {
     places: BTreeMap<String, RuleId>,
     /// Places whose rules are not yet compiled.
     todo: Vec<(String, RuleId)>,
-    faults: Vec<Fault>,
+    faults: Vec<(FaultKind, Fault)>,
     patterns: usize,
 }
 
 impl Compiler<'_> {
     fn fault(&mut self, pointer: impl Into<String>, message: impl Into<String>) {
-        self.faults.push(Fault { pointer: pointer.into(), message: message.into() });
+        let fault = Fault { pointer: pointer.into(), message: message.into() };
+        self.faults.push((FaultKind::Invalid, fault));
     }
 
     /// The rule of the schema at a place.
@@ -222,7 +232,7 @@ impl Compiler<'_> {
             "$schema" | "$id" => format!("`{keyword}` belongs to the top level of the schema"),
             keyword => format!("`{keyword}` is not a keyword that this server checks"),
         };
-        self.fault(at, message);
+        self.faults.push((FaultKind::Keyword, Fault { pointer: at.to_owned(), message }));
     }
 
     fn needs(&mut self, keywords: &Map<String, Value>, other: &str, keyword: &str, at: &str) {

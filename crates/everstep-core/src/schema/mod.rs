@@ -18,6 +18,7 @@ mod words;
 use serde_json::Value;
 
 pub use check::CheckMode;
+pub use compile::FaultKind;
 
 use crate::evaluate::Fault;
 use crate::limits;
@@ -43,7 +44,12 @@ impl Eq for Schema {}
 impl Schema {
     /// Compiles a schema that a user wrote for the input of a workflow. Pointers are relative to the schema.
     pub fn for_input(source: &Value) -> Result<Self, Vec<Fault>> {
-        let fault = |message: String| Err(vec![Fault { pointer: String::new(), message }]);
+        Self::for_context(source).map_err(|faults| faults.into_iter().map(|(_, fault)| fault).collect())
+    }
+
+    /// Compiles a schema that a user wrote for the context of a state machine. Pointers are relative to the schema.
+    pub fn for_context(source: &Value) -> Result<Self, Vec<(FaultKind, Fault)>> {
+        let fault = |message: String| Err(vec![(FaultKind::Invalid, Fault { pointer: String::new(), message })]);
         if !source.is_object() {
             return fault(format!("expected a JSON Schema as an object, found {}", words::found(source)));
         }

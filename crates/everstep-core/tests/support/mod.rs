@@ -4,6 +4,7 @@ mod code;
 mod family;
 mod game;
 mod graphs;
+mod machines;
 mod random;
 mod story;
 mod text;
@@ -21,6 +22,7 @@ pub(crate) use self::code::{code, steady};
 pub(crate) use self::family::Family;
 pub(crate) use self::game::Game;
 pub(crate) use self::graphs::Plan;
+pub(crate) use self::machines::{compile_machine, machine_with};
 pub(crate) use self::random::{Random, often};
 pub(crate) use self::text::{definition, is_code, play};
 

@@ -1,0 +1,16 @@
+//! Machines for tests.
+
+use everstep_core::graph::Problem;
+use everstep_core::machine::{self, Machine};
+use everstep_expressions::Expressions;
+use serde_json::{Value, json};
+
+pub(crate) fn compile_machine(definition: &Value) -> Result<Machine, Vec<Problem>> {
+    machine::compile(definition, &Expressions::default())
+}
+
+/// A machine with these states and a terminal one, `closed`.
+pub(crate) fn machine_with(states: &[Value]) -> Value {
+    let closed = json!({"name": "closed", "terminal": true});
+    json!({"states": states.iter().cloned().chain([closed]).collect::<Vec<_>>()})
+}
