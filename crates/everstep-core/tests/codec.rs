@@ -345,7 +345,7 @@ fn journals_with_keys_are_read_for_ever() {
         (&states[1], &Input::Retry, "retry"),
         (&states[1], &signal, "too much"),
     ] {
-        assert_eq!(keys::answer(state, input, key), Some(Reply::Repeated), "{key}");
+        assert_eq!(keys::answer(state, input, key, state.updated_at), Some(Reply::Repeated), "{key}");
     }
 }
 

@@ -20,7 +20,9 @@ fn set(n: usize) -> Input {
 fn code(reply: &Reply) -> &str {
     match reply {
         Reply::Refused { code, .. } => code,
-        Reply::Accepted | Reply::Buffered | Reply::Repeated | Reply::Ignored(_) => panic!("{reply:?} is not a refusal"),
+        Reply::Accepted | Reply::Buffered | Reply::Repeated | Reply::Applied(_) | Reply::Ignored(_) => {
+            panic!("{reply:?} is not a refusal")
+        }
     }
 }
 

@@ -116,7 +116,12 @@ impl Player {
         let kept = entries.iter().filter(|entry| entry.key.as_deref() == Some(&*key)).count();
         assert_eq!(kept, usize::from(reply == Reply::Accepted), "seed {}: {reply:?} to {input:?}", self.seed);
         if reply.is_accepted() {
-            assert_eq!(keys::answer(&self.game.state, input, &key), Some(Reply::Repeated), "seed {}", self.seed);
+            assert_eq!(
+                keys::answer(&self.game.state, input, &key, self.game.now),
+                Some(Reply::Repeated),
+                "seed {}",
+                self.seed
+            );
             self.repeated += usize::from(reply == Reply::Repeated);
         }
     }

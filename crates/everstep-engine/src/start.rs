@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use everstep_core::actor::Actor;
 use everstep_core::ids::{RunId, WorkspaceId};
-use everstep_core::journal::FORMAT;
+use everstep_core::journal::{Cause, FORMAT};
 use everstep_core::limits;
 use everstep_core::payload::{self, Payload};
-use everstep_core::run::Parent;
 use everstep_core::time::Timestamp;
 use everstep_core::workflow::Workflow;
 use everstep_store::{AuditRow, Gate, InboxRow, Item, NewRun, RunRow};
@@ -45,6 +45,8 @@ pub struct Start {
     pub tags: Payload,
     pub retention_days: Option<u32>,
     pub detail: StartDetail,
+    /// The person or the program that starts the run.
+    pub by: Option<Actor>,
     /// The row of the audit that exists with the run. It is not written if a run with the same key exists.
     pub audit: Option<Arc<AuditRow>>,
 }
@@ -73,6 +75,7 @@ impl Start {
             tags: Payload::from(json!({})),
             retention_days: None,
             detail: StartDetail::Id,
+            by: None,
             audit: None,
         }
     }
@@ -120,8 +123,8 @@ pub(crate) struct StartRequest {
     pub(crate) new: NewRun,
     pub(crate) input: Payload,
     pub(crate) audit: Option<Arc<AuditRow>>,
-    /// The step that starts it.
-    pub(crate) parent: Option<Parent>,
+    /// The step or the actor that starts it.
+    pub(crate) cause: Option<Cause>,
     /// Inbox rows that were written before the run existed.
     pub(crate) arrivals: Vec<InboxRow>,
     /// Whether the reply contains the run's row.
@@ -168,7 +171,7 @@ impl StartRequest {
             new,
             input: start.input,
             audit: start.audit,
-            parent: None,
+            cause: start.by.map(Into::into),
             arrivals: Vec::new(),
             wants_row: start.detail == StartDetail::Beginning,
             permit: None,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use everstep_core::failure::Failure;
 use everstep_core::ids::StepKey;
 use everstep_core::status::StepStatus;
-use everstep_core::story::{Activity, RunChange, StepChange, StepStory, StepUpdate, Story, Update};
+use everstep_core::story::{Activity, RunChange, RunUpdate, StepChange, StepStory, StepUpdate, Story, Update};
 use everstep_core::time::Timestamp;
 
 use crate::text;
@@ -82,6 +82,7 @@ pub(crate) fn lines(story: &Story, update: &Update<'_>) -> Vec<String> {
                 None => vec!["paused".to_owned()],
             },
             RunChange::Resumed => vec!["resumed".to_owned()],
+            RunChange::Moved | RunChange::Voted | RunChange::Assigned => machine_lines(update),
             RunChange::Started
             | RunChange::TurnStarted
             | RunChange::TurnLost
@@ -91,6 +92,17 @@ pub(crate) fn lines(story: &Story, update: &Update<'_>) -> Vec<String> {
             | RunChange::Cancelled => vec![],
         },
     }
+}
+
+/// A transition, a vote or an assignment of a machine.
+fn machine_lines(update: &RunUpdate<'_>) -> Vec<String> {
+    let Some(machine) = &update.machine else { return vec![] };
+    let action = machine.action.unwrap_or_default();
+    vec![match machine.to {
+        Some(to) => format!("moved     {to} ({action} by {})", machine.by),
+        None if action.is_empty() => format!("assigned  by {}", machine.by),
+        None => format!("voted     {action} by {}", machine.by),
+    }]
 }
 
 fn step_lines(story: &Story, update: &StepUpdate<'_>) -> Vec<String> {

@@ -215,6 +215,9 @@ impl WorkflowMeters {
             RunChange::Started
             | RunChange::TurnStarted
             | RunChange::TurnLost
+            | RunChange::Moved
+            | RunChange::Voted
+            | RunChange::Assigned
             | RunChange::Paused
             | RunChange::Resumed
             | RunChange::Retried => return,

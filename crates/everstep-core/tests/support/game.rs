@@ -66,7 +66,7 @@ impl Game {
 
     /// Gives a child the id that its parent chose for it.
     fn name_child(&mut self, input: &Input) {
-        if let Input::Start { cause: Some(Cause { parent: Some(parent) }), .. } = input
+        if let Input::Start { cause: Some(Cause { parent: Some(parent), .. }), .. } = input
             && self.journal.is_empty()
         {
             let run = Child::id(parent.run, &parent.step, parent.attempt, self.now);

@@ -5,6 +5,7 @@ mod family;
 mod game;
 mod graphs;
 mod machines;
+mod people;
 mod random;
 mod story;
 mod text;
@@ -77,7 +78,12 @@ impl Kinds for TestKinds {
     }
 }
 
+/// A definition with `states` is a machine, any other a graph.
 pub(crate) fn compile(definition: &Value) -> Result<Workflow, Vec<Problem>> {
+    if definition.get("states").is_some() {
+        let style = Style::Machine(compile_machine(definition)?);
+        return Ok(Workflow { name: "test".into(), version: 1, style, is_unsaved: false });
+    }
     let graph = graph::compile(definition, &TestKinds::new(), &Expressions::default())?;
     Ok(Workflow { name: "test".into(), version: 1, style: Style::Graph(graph), is_unsaved: false })
 }

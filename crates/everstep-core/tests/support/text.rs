@@ -21,7 +21,7 @@ use everstep_core::time::Timestamp;
 use serde_json::{Value, json};
 
 use super::code::{code, known, payload, report};
-use super::{Game, compile};
+use super::{Game, compile, people};
 
 /// Plays a decision text and returns it with the journal that was written.
 pub(crate) fn play(text: &str) -> String {
@@ -79,6 +79,10 @@ impl Player {
             "status" | "why" | "context" | "output" | "open" | "version" | "task" | "known" => {
                 return self.show(verb, rest);
             }
+            "state" | "votes" | "assigned" | "waits" | "actions" | "evaluate" | "reads" | "history" => {
+                let text = people::show(&self.game, verb, rest);
+                return self.say(format_args!("  {text}"));
+            }
             // Moves the clock and leaves the timers alone.
             "later" => return self.pass(rest),
             "after" => self.pass(rest),
@@ -105,9 +109,10 @@ impl Player {
             }
             match reply {
                 Reply::Accepted | Reply::Buffered => {}
+                Reply::Applied(applied) => self.say(format_args!("  {}", people::show_applied(&applied))),
                 Reply::Repeated => self.say("  repeated"),
                 Reply::Ignored(why) => self.say(format_args!("  ignored: {why}")),
-                Reply::Refused { code, .. } => self.say(format_args!("  refused: {code}")),
+                reply @ Reply::Refused { .. } => self.say(format_args!("  {}", people::show_refused(&reply))),
             }
         }
     }
@@ -159,6 +164,11 @@ impl Player {
                 let parent = Parent { run: Self::STRANGER, step: "call".into(), attempt: 1, waits, depth };
                 Input::Start { input: read(input), cause: Some(parent.into()) }
             }
+            // `start by ann {…}` names the starter.
+            "start" if first == "by" => {
+                let (who, input) = tail.split_once(' ').unwrap_or((tail, "{}"));
+                Input::Start { input: read(input), cause: Some(people::actor(who).into()) }
+            }
             "start" if rest.is_empty() => Input::Start { input: Payload::from(json!({})), cause: None },
             "start" => Input::Start { input: read(rest), cause: None },
             "done" => {
@@ -194,6 +204,8 @@ impl Player {
             "turn" => Input::BeginTurn { worker: first.into() },
             "lose" => Input::LoseTurn { turn: first.parse().unwrap() },
             "report" => Input::Report { turn: first.parse().unwrap(), report: Box::new(report(tail)) },
+            "act" => Input::Transition(Box::new(people::act(&self.game, first, tail))),
+            "assign" => Input::Assign(Box::new(people::assignment(first, tail))),
             "set" => Input::SetContext { values: read(rest) },
             "pause" => Input::Pause { reason: None },
             "resume" => return std::iter::once(Input::Resume).chain(self.due()).collect(),
@@ -299,6 +311,9 @@ fn show(event: &Event) -> String {
         Event::SignalBuffered { event, payload, .. } => format!("buffered {event} {}", payload.json()),
         Event::TurnStarted { turn, worker } => format!("turn {turn} at {worker}"),
         Event::TurnLost { turn } => format!("lost turn {turn}"),
+        Event::TransitionApplied(applied) => people::show_transition(applied),
+        Event::VoteCast(vote) => people::show_vote(vote),
+        Event::Assigned(assigned) => people::show_assigned(assigned),
         Event::ContextSet { values } => format!("set {}", values.json()),
         Event::RunPaused { .. } => "paused".into(),
         Event::RunResumed => "resumed".into(),

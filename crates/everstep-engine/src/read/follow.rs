@@ -189,6 +189,9 @@ fn status_after(kind: Kind, before: Status) -> Status {
         | Kind::SignalBuffered
         | Kind::TurnStarted
         | Kind::TurnLost
+        | Kind::TransitionApplied
+        | Kind::VoteCast
+        | Kind::Assigned
         | Kind::ContextSet => before,
     }
 }

@@ -209,6 +209,9 @@ impl Past {
             | Event::SignalBuffered { .. }
             | Event::TurnStarted { .. }
             | Event::TurnLost { .. }
+            | Event::TransitionApplied(_)
+            | Event::VoteCast(_)
+            | Event::Assigned(_)
             | Event::ContextSet { .. }
             | Event::RunPaused { .. }
             | Event::RunResumed => {}

@@ -185,7 +185,7 @@ impl Library {
 
     fn version_from_row(&self, workspace: WorkspaceId, row: WorkflowRow) -> Result<Arc<Version>, Error> {
         match read_style(&row)? {
-            StyleName::Graph => self.find_compiled(workspace, row),
+            StyleName::Graph | StyleName::Machine => self.find_compiled(workspace, row),
             // Its retention and the schema of its input are those of the last registration.
             StyleName::Code => {
                 let workflow = Arc::new(code(&row.name, row.version));
@@ -399,6 +399,9 @@ impl Library {
             | Event::SignalBuffered { .. }
             | Event::TurnStarted { .. }
             | Event::TurnLost { .. }
+            | Event::TransitionApplied(_)
+            | Event::VoteCast(_)
+            | Event::Assigned(_)
             | Event::ContextSet { .. }
             | Event::RunPaused { .. }
             | Event::RunResumed

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use everstep_core::failure::{Failure, code};
 use everstep_core::ids::WorkspaceId;
+use everstep_core::journal::Cause;
 use everstep_core::payload::Payload;
 use everstep_core::run::{Child, Input, Parent, inbox};
 use everstep_store::RunRow;
@@ -35,10 +36,11 @@ pub(super) struct Call {
     is_test: bool,
     child: Child,
     parent: Parent,
+    cause: Cause,
 }
 
 impl Call {
-    pub(super) fn new(run: &ActiveRun, child: Child, parent: Parent, services: &Services) -> Self {
+    pub(super) fn new(run: &ActiveRun, child: Child, cause: Cause, parent: Parent, services: &Services) -> Self {
         Self {
             world: services.world.clone(),
             library: Arc::clone(&services.library),
@@ -50,6 +52,7 @@ impl Call {
             is_test: run.is_test,
             child,
             parent,
+            cause,
         }
     }
 
@@ -102,7 +105,7 @@ impl Call {
         let (mut request, answer) = StartRequest::new(child, start, &version, &self.options, self.world.clock.now());
         request.new.parent = Some(self.parent.run);
         request.new.is_test = self.is_test;
-        request.parent = Some(self.parent.clone());
+        request.cause = Some(self.cause.clone());
         // It may have been cancelled before it began.
         request.arrivals = self.world.runs.arrivals(child).await?;
         request.take_permit(&self.shared.permits, &self.world.clock).await;

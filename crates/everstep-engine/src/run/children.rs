@@ -74,8 +74,9 @@ impl ActiveRun {
             if is_known || !self.children.called.insert(child.run) {
                 continue;
             }
-            let Some(parent) = self.state.parent_of(open.step, open.attempt) else { continue };
-            let call = Call::new(self, child.clone(), parent, services);
+            let Some(cause) = self.state.cause_of(open.step, open.attempt) else { continue };
+            let Some(parent) = cause.parent.clone() else { continue };
+            let call = Call::new(self, child.clone(), cause, parent, services);
             services.world.spawn.spawn(Box::pin(call.perform()));
         }
     }

@@ -91,6 +91,8 @@ impl ActiveRun {
             | Input::Resume
             | Input::Cancel { .. }
             | Input::Retry
+            | Input::Transition(_)
+            | Input::Assign(_)
             | Input::Fail { .. }
             | Input::Settle => {}
         }
@@ -99,7 +101,7 @@ impl ActiveRun {
 
     fn decide_one(&mut self, mut envelope: Envelope, cx: Cx<'_>, decided: &mut Decided) {
         // An input that was accepted before has changed the version itself.
-        let known = envelope.key.as_deref().and_then(|key| keys::answer(&self.state, &envelope.input, key));
+        let known = envelope.key.as_deref().and_then(|key| keys::answer(&self.state, &envelope.input, key, cx.now));
         if known.is_none() && envelope.expected.is_some_and(|expected| expected != self.state.seq) {
             let message = "Concurrent modification detected".to_owned();
             decided.answered.push((envelope, Reply::refused("CONCURRENCY_ERROR", message)));

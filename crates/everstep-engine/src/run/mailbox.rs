@@ -197,6 +197,8 @@ pub(crate) fn is_derived(input: &Input) -> bool {
         | Input::Resume
         | Input::Cancel { .. }
         | Input::Retry
+        | Input::Transition(_)
+        | Input::Assign(_)
         | Input::Fail { .. } => false,
     }
 }
@@ -217,6 +219,8 @@ pub(crate) fn is_own_result(input: &Input) -> bool {
         | Input::Resume
         | Input::Cancel { .. }
         | Input::Retry
+        | Input::Transition(_)
+        | Input::Assign(_)
         | Input::Fail { .. }
         | Input::Settle => false,
     }

@@ -71,6 +71,9 @@ fn opens_wait(entry: &Entry) -> bool {
         | Event::StepSkipped { .. }
         | Event::TimerSet { .. }
         | Event::TimerFired { .. }
+        | Event::TransitionApplied(_)
+        | Event::VoteCast(_)
+        | Event::Assigned(_)
         | Event::ContextSet { .. }
         | Event::WaitResolved { .. }
         | Event::SignalBuffered { .. }

@@ -22,19 +22,8 @@ use crate::start::{self, StartRequest};
 
 impl Shard {
     pub(super) fn start(&mut self, request: StartRequest) {
-        let StartRequest {
-            run: id,
-            workspace,
-            workflow,
-            new,
-            input,
-            audit,
-            parent,
-            arrivals,
-            wants_row,
-            permit,
-            reply,
-        } = request;
+        let StartRequest { run: id, workspace, workflow, new, input, audit, cause, arrivals, wants_row, permit, reply } =
+            request;
         let services = &self.services;
         if services.shared.is_stopping() {
             let _ = reply.send(Err(Error::Stopping));
@@ -46,7 +35,7 @@ impl Shard {
         }
         let now = services.now();
         let mut run = ActiveRun::new(workspace, workflow, id, new.is_test);
-        let input = Input::Start { input, cause: parent.map(Into::into) };
+        let input = Input::Start { input, cause };
         let seat = if permit.is_some() { run.first_seat(services) } else { Err(NoSeat) };
         let has_room = seat.is_ok();
         let (decided, rest) = match seat {

@@ -132,6 +132,9 @@ impl WorkerTurn {
                 | Event::WaitOpened { .. }
                 | Event::SignalBuffered { .. }
                 | Event::TurnStarted { .. }
+                | Event::TransitionApplied(_)
+                | Event::VoteCast(_)
+                | Event::Assigned(_)
                 | Event::ContextSet { .. }
                 | Event::RunPaused { .. }
                 | Event::RunCompleted { .. }
@@ -319,9 +322,9 @@ fn may_go_on(state: &State, turn: u32) -> bool {
 /// The reply to a worker's report.
 pub(crate) fn report_reply(n: u64, seq: Option<u64>, answer: Result<Reply, Error>) -> WorkerMessage {
     match answer {
-        Ok(Reply::Accepted | Reply::Buffered | Reply::Repeated) => WorkerMessage::Ack { n, seq },
+        Ok(Reply::Accepted | Reply::Buffered | Reply::Repeated | Reply::Applied(_)) => WorkerMessage::Ack { n, seq },
         Ok(Reply::Ignored(_)) => WorkerMessage::Ack { n, seq: None },
-        Ok(Reply::Refused { code, message }) => WorkerMessage::Refused { n, code, detail: message },
+        Ok(Reply::Refused { code, message, .. }) => WorkerMessage::Refused { n, code, detail: message },
         Err(Error::RunNotFound(run)) => {
             WorkerMessage::Refused { n, code: "FENCED".into(), detail: format!("run {run} was not found") }
         }

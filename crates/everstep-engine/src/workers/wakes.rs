@@ -104,6 +104,9 @@ pub(super) fn wake(state: &State, entry: &Entry, is_answered: impl Fn(u64) -> bo
         | Event::SignalBuffered { .. }
         | Event::TurnStarted { .. }
         | Event::TurnLost { .. }
+        | Event::TransitionApplied(_)
+        | Event::VoteCast(_)
+        | Event::Assigned(_)
         | Event::ContextSet { .. }
         | Event::RunPaused { .. }
         | Event::RunResumed

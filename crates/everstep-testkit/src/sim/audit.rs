@@ -59,6 +59,8 @@ impl Asked {
             | Input::LoseTurn { .. }
             | Input::Report { .. }
             | Input::SetContext { .. }
+            | Input::Transition(_)
+            | Input::Assign(_)
             | Input::Fail { .. }
             | Input::Settle => None,
         }
@@ -166,6 +168,9 @@ fn asked_in(run: RunId, journal: &[Entry]) -> BTreeMap<Asked, usize> {
         | Event::SignalBuffered { .. }
         | Event::TurnStarted { .. }
         | Event::TurnLost { .. }
+        | Event::TransitionApplied(_)
+        | Event::VoteCast(_)
+        | Event::Assigned(_)
         | Event::ContextSet { .. }
         | Event::RunCompleted { .. }
         | Event::RunFailed { .. } => None,

@@ -261,7 +261,7 @@ impl Client {
             self.judge.store.ledger().answer_audited(row, audit::fate_of_reply(reply.as_ref()));
         }
         match reply {
-            Some(Ok(Reply::Accepted | Reply::Buffered | Reply::Repeated)) => Fate::Accepted,
+            Some(Ok(Reply::Accepted | Reply::Buffered | Reply::Repeated | Reply::Applied(_))) => Fate::Accepted,
             Some(Ok(Reply::Ignored(_) | Reply::Refused { .. })) => {
                 let still = self.waits(run);
                 if let Some(step) = waited.iter().find(|step| still.contains(step)) {

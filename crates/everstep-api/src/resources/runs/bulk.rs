@@ -95,9 +95,9 @@ fn ask(app: &AppState, control: RunInput) -> Asked {
 impl Gathered {
     fn count(&mut self, run: RunId, answer: Result<Reply, Error>) {
         let (code, message) = match answer {
-            Ok(Reply::Accepted | Reply::Buffered) => return self.accepted += 1,
+            Ok(Reply::Accepted | Reply::Buffered | Reply::Applied(_)) => return self.accepted += 1,
             Ok(Reply::Repeated | Reply::Ignored(_)) => return self.ignored += 1,
-            Ok(Reply::Refused { code, message }) => (code.into_owned(), message),
+            Ok(Reply::Refused { code, message, .. }) => (code.into_owned(), message),
             Err(error) => Problem::from(error).into_words(),
         };
         self.refused += 1;

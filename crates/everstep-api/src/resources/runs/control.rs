@@ -145,11 +145,11 @@ async fn deliver(
 
 fn answer(reply: Reply) -> Answer {
     match reply {
-        Reply::Accepted => Ok(Json(Outcome { outcome: "accepted", reason: None })),
+        Reply::Accepted | Reply::Applied(_) => Ok(Json(Outcome { outcome: "accepted", reason: None })),
         Reply::Buffered => Ok(Json(Outcome { outcome: "buffered", reason: None })),
         Reply::Repeated => Ok(Json(Outcome { outcome: "repeated", reason: None })),
         Reply::Ignored(reason) => Ok(Json(Outcome { outcome: "ignored", reason: Some(reason.into()) })),
-        Reply::Refused { code, message } => Err(refuse(code, message)),
+        Reply::Refused { code, message, .. } => Err(refuse(code, message)),
     }
 }
 

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use everstep_core::failure::Failure;
 use everstep_core::ids::{NodeId, RunId, StepKey};
-use everstep_core::journal::{Dispatch, Event, Outcome, Resolution};
+use everstep_core::journal::{Dispatch, Event, Outcome, Resolution, TransitionApplied};
+use everstep_core::machine::AssignmentChange;
 use everstep_core::payload::Payload;
 use everstep_engine::JournalEntry;
 use schemars::JsonSchema;
@@ -170,6 +171,64 @@ enum Data {
         /// The end of the time for which it is buffered.
         until: Time,
     },
+    #[schemars(title = "TransitionAppliedData")]
+    Transition {
+        /// An action, or a name of the server: `@start`, `@after` or `@run`.
+        action: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        from: Option<String>,
+        to: String,
+        version_no: u32,
+        /// The actor: a person's id, `key:…`, `run:…`, or a part of the server such as `@timer`.
+        by: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        on_behalf_of: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        comment: Option<String>,
+        /// The data of the request, which was merged into the context.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "Json")]
+        data: Option<Payload>,
+        /// Values that the definition has set in the context.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "Json")]
+        set: Option<Payload>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        assigned: Vec<String>,
+        /// The votes that actions of the entered state need: `{of, need}` by action.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        voters: Option<Value>,
+        /// The votes that reached the quorum.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        votes: Vec<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        shown: Option<String>,
+    },
+    #[schemars(title = "VoteCastData")]
+    Vote {
+        action: String,
+        version_no: u32,
+        by: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        on_behalf_of: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        comment: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        shown: Option<String>,
+        is_withdrawn: bool,
+    },
+    #[schemars(title = "AssignedData")]
+    Assigned {
+        /// The persons to whom the state is assigned from now on.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        who: Option<Vec<String>>,
+        /// The voter that was replaced: `{from, to}`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        voter: Option<Value>,
+        by: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
     #[schemars(title = "NoData")]
     Nothing {},
     /// Written by a later build.
@@ -245,6 +304,23 @@ impl Data {
             }
             Event::TimerSet { due, why, .. } => Self::Timer { due: Time::from_timestamp(due), why: why.as_str() },
             Event::ContextSet { values } => Self::Values { values },
+            Event::TransitionApplied(applied) => Self::from_transition(*applied),
+            Event::VoteCast(vote) => Self::Vote {
+                action: vote.action,
+                version_no: vote.version_no,
+                by: vote.by.to_string(),
+                on_behalf_of: vote.on_behalf_of.as_ref().map(ToString::to_string),
+                comment: vote.comment,
+                shown: vote.shown,
+                is_withdrawn: vote.is_withdrawn,
+            },
+            Event::Assigned(assigned) => {
+                let (who, voter) = match assigned.change {
+                    AssignmentChange::Who(who) => (Some(who), None),
+                    AssignmentChange::Voter { from, to } => (None, Some(json!({"from": from, "to": to}))),
+                };
+                Self::Assigned { who, voter, by: assigned.by.to_string(), reason: assigned.reason }
+            }
             Event::RunPaused { reason } => Self::Paused { reason: reason.as_ref().map(describe) },
             Event::RunCompleted { output, unawaited } => Self::Output { output, unawaited },
             Event::RunFailed { failure, step, stack, unawaited } => {
@@ -270,6 +346,26 @@ impl Data {
             Event::StepSkipped { .. } | Event::TimerFired { .. } | Event::RunResumed | Event::RunRetried => {
                 Self::Nothing {}
             }
+        }
+    }
+}
+
+impl Data {
+    fn from_transition(applied: TransitionApplied) -> Self {
+        Self::Transition {
+            action: applied.action,
+            from: applied.from,
+            to: applied.to,
+            version_no: applied.version_no,
+            by: applied.by.to_string(),
+            on_behalf_of: applied.on_behalf_of.as_ref().map(ToString::to_string),
+            comment: applied.comment,
+            data: applied.data,
+            set: applied.set,
+            assigned: applied.assigned,
+            voters: (!applied.voters.is_empty()).then(|| json!(applied.voters)),
+            votes: applied.votes.iter().map(ToString::to_string).collect(),
+            shown: applied.shown,
         }
     }
 }
