@@ -1,16 +1,21 @@
 //! Events as rows, and rows that were written long ago.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use everstep_core::actor::{Actor, ActorKind};
 use everstep_core::code::End;
 use everstep_core::failure::Failure;
 use everstep_core::ids::RunId;
 use everstep_core::journal::codec::{self, DecodeError, Row};
 use everstep_core::journal::law;
-use everstep_core::journal::{Cause, Dispatch, Entry, Event, Kind, Outcome, Resolution, TimerPurpose};
+use everstep_core::journal::{
+    Assigned, AutoAction, Ballot, Cause, Dispatch, Entry, Event, Kind, Outcome, Resolution, TimerPurpose,
+    TransitionApplied, VoteCast,
+};
+use everstep_core::machine::AssignmentChange;
 use everstep_core::payload::Payload;
 use everstep_core::run::keys;
 use everstep_core::run::{Child, Input, OpenActivity, OpenStep, Parent, Reply, State};
@@ -29,6 +34,65 @@ fn child(version: Option<u32>, due: Option<Timestamp>) -> Arc<Child> {
 
 fn parent(waits: bool) -> Parent {
     Parent { run: RunId::new(Timestamp::EPOCH, 6), step: "each[3].call".into(), attempt: 2, waits, depth: 4 }
+}
+
+/// A transition without optional fields.
+fn transition() -> TransitionApplied {
+    TransitionApplied {
+        action: "@start".into(),
+        from: None,
+        to: "open".into(),
+        version_no: 1,
+        by: Actor::system(Actor::START),
+        on_behalf_of: None,
+        comment: None,
+        data: None,
+        set: None,
+        files: vec![],
+        assigned: vec![],
+        voters: BTreeMap::new(),
+        votes: vec![],
+        shown: None,
+        auto: None,
+        request: None,
+    }
+}
+
+fn full_transition() -> TransitionApplied {
+    let any = Ballot { of: None, need: 2 };
+    let named = Ballot { of: Some(vec!["ann".into(), "bob".into()]), need: 1 };
+    TransitionApplied {
+        action: "APPROVE".into(),
+        from: Some("review".into()),
+        to: "done".into(),
+        version_no: 7,
+        by: Actor::person("ann"),
+        on_behalf_of: Some(Actor::person("bob")),
+        comment: Some("ja\n\"ü\"".into()),
+        data: Some(Payload::from(json!({"total": 1.5}))),
+        set: Some(Payload::from(json!({"approver": "ann"}))),
+        files: vec!["f1".into()],
+        assigned: vec!["cid".into()],
+        voters: BTreeMap::from([("SIGN".to_owned(), any), ("REJECT".to_owned(), named)]),
+        votes: vec![Actor::person("ann"), Actor::key("7"), Actor::new(ActorKind::Worker, "w")],
+        shown: Some("0a".into()),
+        auto: Some(AutoAction { action: "ROUTE".into(), data: Some(Payload::from(json!({"x": [1]}))) }),
+        request: Some("ff".into()),
+    }
+}
+
+fn vote() -> VoteCast {
+    VoteCast {
+        action: "APPROVE".into(),
+        version_no: 2,
+        by: Actor::new(ActorKind::Run, "r1"),
+        on_behalf_of: None,
+        comment: None,
+        files: vec![],
+        shown: None,
+        is_withdrawn: false,
+        request: None,
+    }
 }
 
 /// Events of every kind, with every field in every shape.
@@ -94,6 +158,36 @@ fn events() -> Vec<Event> {
         Event::TurnStarted { turn: 1, worker: "host:1".into() },
         Event::TurnStarted { turn: u32::MAX, worker: String::new() },
         Event::TurnLost { turn: 7 },
+        Event::TransitionApplied(Box::new(transition())),
+        Event::TransitionApplied(Box::new(full_transition())),
+        Event::VoteCast(Box::new(vote())),
+        Event::VoteCast(Box::new(VoteCast {
+            on_behalf_of: Some(Actor::person("cid")),
+            comment: Some("no".into()),
+            files: vec!["f1".into()],
+            shown: Some("0a".into()),
+            is_withdrawn: true,
+            request: Some("ff".into()),
+            ..vote()
+        })),
+        Event::Assigned(Box::new(Assigned {
+            change: AssignmentChange::Who(vec!["ann".into(), "key:7".into()]),
+            by: Actor::system(Actor::TIMER),
+            reason: None,
+            request: None,
+        })),
+        Event::Assigned(Box::new(Assigned {
+            change: AssignmentChange::Voter { from: "ann".into(), to: "bob".into() },
+            by: Actor::person("cid"),
+            reason: Some("left".into()),
+            request: Some("ff".into()),
+        })),
+        Event::RunStarted { input: Payload::null(), cause: Some(Actor::person("@timer").into()), definition: None },
+        Event::RunStarted {
+            input: Payload::null(),
+            cause: Some(Cause { parent: Some(parent(true)), by: Some(Actor::key("7")) }),
+            definition: None,
+        },
         Event::ContextSet { values: Payload::from(json!({"x": {"y": 1}})) },
         Event::RunPaused { reason: None },
         Event::RunResumed,
@@ -138,6 +232,9 @@ pub(crate) fn entries() -> Vec<Entry> {
                 | Kind::StepFailed
                 | Kind::WaitResolved
                 | Kind::SignalBuffered
+                | Kind::TransitionApplied
+                | Kind::VoteCast
+                | Kind::Assigned
                 | Kind::ContextSet
                 | Kind::RunPaused
                 | Kind::RunResumed

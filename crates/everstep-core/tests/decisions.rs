@@ -2,26 +2,10 @@
 //!
 //! `BLESS=1 cargo test -p everstep-core decisions` writes the journals again; read the difference.
 
-use std::collections::BTreeSet;
-use std::fs;
-use std::path::{Path, PathBuf};
-
-use super::support;
-
-macro_rules! texts {
-    ($($name:ident)*) => {
-        const TEXTS: &[&str] = &[$(stringify!($name),)*];
-
-        $(
-            #[test]
-            fn $name() {
-                play(stringify!($name));
-            }
-        )*
-    };
-}
+use super::support::texts;
 
 texts! {
+    "decisions":
     a_body_without_a_way_back_ends_at_its_last_node
     a_bodys_variable_named_as_the_item_hides_it_everywhere
     a_called_run_that_does_not_end_in_time_is_cancelled
@@ -229,41 +213,4 @@ texts! {
     values_are_refused_where_they_cannot_be_kept
     variables_of_an_iteration_are_not_seen_outside
     a_blocked_or_declined_report_is_not_written
-}
-
-#[test]
-fn every_text_is_played() {
-    let files: BTreeSet<_> = fs::read_dir(folder()).unwrap().map(|file| file.unwrap().file_name()).collect();
-    let names: BTreeSet<_> = TEXTS.iter().map(|name| format!("{name}.txt").into()).collect();
-    assert_eq!(files, names);
-}
-
-fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/decisions")
-}
-
-fn play(name: &str) {
-    let file = folder().join(format!("{name}.txt"));
-    let text = fs::read_to_string(&file).unwrap();
-    let played = support::play(&text);
-    if played == text {
-        return;
-    }
-    if std::env::var_os("BLESS").is_some() {
-        fs::write(&file, played).unwrap();
-    } else {
-        panic!("{}:\n{}", file.display(), difference(&text, &played));
-    }
-}
-
-fn difference(expected: &str, found: &str) -> String {
-    let expected: Vec<_> = expected.lines().collect();
-    let found: Vec<_> = found.lines().collect();
-    let same = expected.iter().zip(&found).take_while(|(a, b)| a == b).count();
-    format!(
-        "line {}:\n  expected {:?}\n  found    {:?}",
-        same + 1,
-        expected.get(same).unwrap_or(&"the end"),
-        found.get(same).unwrap_or(&"the end")
-    )
 }

@@ -11,6 +11,7 @@ mod history;
 mod keys;
 mod laws;
 mod logic;
+mod machine_decisions;
 mod machine_messages;
 mod messages;
 mod phases;

@@ -52,7 +52,7 @@ fn numbers(range: &str) -> std::ops::RangeInclusive<u32> {
 
 /// Finds a test by its name in the table.
 ///
-/// 1. `decisions::name` is a decision text that the core plays.
+/// 1. `decisions::name` and `machine_decisions::name` are decision texts that the core plays.
 /// 2. `contract::group::name` is a promise of the store that every database keeps.
 /// 3. `conformance::name` is a scenario that workers of the SDK play against real servers.
 /// 4. `sdk::file::name` is a test of the TypeScript SDK.
@@ -65,10 +65,10 @@ fn find(test: &str, files: &BTreeMap<String, File>) -> Result<(), String> {
         is_listed.then_some(()).ok_or_else(|| format!("{name} is not listed in {path}, so it does not run"))
     };
     match test.split("::").collect::<Vec<_>>()[..] {
-        ["decisions", name] => {
-            let path = format!("crates/everstep-core/tests/decisions/{name}.txt");
+        [folder @ ("decisions" | "machine_decisions"), name] => {
+            let path = format!("crates/everstep-core/tests/{folder}/{name}.txt");
             files.get(&path).ok_or_else(missing)?;
-            lists("crates/everstep-core/tests/decisions.rs", name)
+            lists(&format!("crates/everstep-core/tests/{folder}.rs"), name)
         }
         ["contract", group, name] => {
             let ports = ["runs", "workflows", "access", "resources", "stores"];

@@ -4,14 +4,18 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
+use super::machine_law::MachineLaws;
 use super::{Dispatch, Entry, Event, Kind};
+use crate::actor::Actor;
 use crate::evaluate::Evaluate;
 use crate::ids::RunId;
 use crate::limits;
 use crate::run::decide;
 use crate::run::{Cx, State};
 use crate::style;
+use crate::time::Timestamp;
 use crate::workflow::Workflow;
 
 /// Checks a journal whose last item is committed, and returns its state.
@@ -22,8 +26,10 @@ use crate::workflow::Workflow;
 /// 4. The journal fits its workflow, and the counts of the fold equal the counts found by visiting everything.
 /// 5. Settling it again adds nothing, unless it is paused or its last item was full.
 /// 6. No two dispatches start the same child.
-/// 7. No idempotency key is recorded twice within the keys that a run remembers.
+/// 7. No idempotency key is recorded twice within the keys that a run remembers: of a signal or control for the run, of a
+///    request to a machine for its caller.
 /// 8. Turns are numbered from 1 without a gap, and only the last one can be lost.
+/// 9. The entries of a machine obey its own laws ([`MachineLaws`]).
 pub fn check(
     run: RunId,
     workflow: &Workflow,
@@ -34,7 +40,8 @@ pub fn check(
     let mut seen = BTreeSet::new();
     let mut completed = BTreeSet::new();
     let mut children = BTreeSet::new();
-    let mut keys = VecDeque::new();
+    let mut keys = KeyLaw::default();
+    let mut machine = MachineLaws::default();
     let mut end = None;
     let mut turns = 0;
     for (index, entry) in journal.iter().enumerate() {
@@ -49,15 +56,8 @@ pub fn check(
         {
             return Err(format!("entry {}: the child {} is started twice", entry.seq, child.run));
         }
-        if let Some(key) = &entry.key {
-            if keys.contains(key) {
-                return Err(format!("entry {}: the key {key:?} is recorded twice", entry.seq));
-            }
-            keys.push_back(Arc::clone(key));
-            if keys.len() > limits::REMEMBERED_KEYS {
-                keys.pop_front();
-            }
-        }
+        keys.check(entry)?;
+        machine.check(entry)?;
         let turn = match entry.event {
             Event::TurnStarted { turn, .. } => Some((turn, turn == turns + 1)),
             Event::TurnLost { turn } => Some((turn, turn == turns && turn > 0)),
@@ -117,4 +117,63 @@ pub fn check(
         }
     }
     Ok(state)
+}
+
+/// Law 7.
+#[derive(Default)]
+struct KeyLaw {
+    controls: VecDeque<Arc<str>>,
+    acts: VecDeque<(Actor, Arc<str>, Timestamp)>,
+}
+
+impl KeyLaw {
+    fn check(&mut self, entry: &Entry) -> Result<(), String> {
+        let Some(key) = &entry.key else { return Ok(()) };
+        let actor = match &entry.event {
+            Event::TransitionApplied(applied) => Some(&applied.by),
+            Event::VoteCast(vote) => Some(&vote.by),
+            Event::Assigned(assigned) => Some(&assigned.by),
+            Event::RunStarted { .. }
+            | Event::StepDispatched { .. }
+            | Event::StepCompleted { .. }
+            | Event::StepFailed { .. }
+            | Event::StepSkipped { .. }
+            | Event::TimerSet { .. }
+            | Event::TimerFired { .. }
+            | Event::WaitOpened { .. }
+            | Event::WaitResolved { .. }
+            | Event::SignalBuffered { .. }
+            | Event::TurnStarted { .. }
+            | Event::TurnLost { .. }
+            | Event::ContextSet { .. }
+            | Event::RunPaused { .. }
+            | Event::RunResumed
+            | Event::RunRetried
+            | Event::RunCompleted { .. }
+            | Event::RunFailed { .. }
+            | Event::RunCancelled { .. } => None,
+        };
+        let is_known = match actor {
+            None => self.controls.contains(key),
+            Some(actor) => {
+                let day = Duration::from_hours(limits::REMEMBERED_HOURS);
+                let is_live = |at: Timestamp| entry.at.since(at) < day;
+                self.acts.iter().any(|(by, known, at)| by == actor && known == key && is_live(*at))
+            }
+        };
+        if is_known {
+            return Err(format!("entry {}: the key {key:?} is recorded twice", entry.seq));
+        }
+        match actor {
+            None => self.controls.push_back(Arc::clone(key)),
+            Some(actor) => self.acts.push_back((actor.clone(), Arc::clone(key), entry.at)),
+        }
+        if self.controls.len() > limits::REMEMBERED_KEYS {
+            self.controls.pop_front();
+        }
+        if self.acts.len() > limits::REMEMBERED_ACTS {
+            self.acts.pop_front();
+        }
+        Ok(())
+    }
 }

@@ -4,6 +4,7 @@ pub mod codec;
 mod entry;
 mod event;
 pub mod law;
+mod machine_law;
 mod transition;
 
 pub use entry::Entry;

@@ -25,7 +25,7 @@ pub struct ActionView {
     pub needs: Needs,
     /// Its votes, if it needs several.
     pub quorum: Option<Tally>,
-    /// The roles and names that may perform it, as the definition has them.
+    /// The requirements of the action, as the definition has them.
     pub required: Vec<String>,
     /// Why this caller may not perform it now.
     pub reasons: Vec<Reason>,

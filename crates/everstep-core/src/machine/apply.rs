@@ -131,6 +131,7 @@ fn transition(
             action: applied.action.clone(),
             from: applied.from.clone(),
             by: applied.by.clone(),
+            votes: applied.votes.clone(),
         },
         assigned: applied.assigned.clone(),
         ballots: applied.voters.clone(),

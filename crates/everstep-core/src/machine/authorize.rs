@@ -107,8 +107,14 @@ impl Denial {
     }
 }
 
-/// The roles and names that may perform an action, as the definition has them.
+/// The requirements of an action, as the definition has them: those who may perform it, and those who may not.
 pub(super) fn required(action: &Action) -> Vec<String> {
+    let excluded = action.require.iter().flat_map(|require| &require.not_by).map(|name| format!("not by {name}"));
+    admitted(action).into_iter().chain(excluded).collect()
+}
+
+/// The roles and names that may perform an action, as the definition has them.
+pub(super) fn admitted(action: &Action) -> Vec<String> {
     let mut required = action.require.as_ref().map(requirement_names).unwrap_or_default();
     if action.quorum.as_ref().is_some_and(|quorum| quorum.voters.is_some()) {
         required.push("voters".to_owned());
@@ -123,7 +129,6 @@ fn requirement_names(require: &Requirement) -> Vec<String> {
         names.push("assigned".to_owned());
     }
     names.extend(require.users.iter().flat_map(texts).map(|user| format!("user {user}")));
-    names.extend(require.not_by.iter().map(|action| format!("not by {action}")));
     names
 }
 
@@ -142,7 +147,7 @@ pub fn may_start(machine: &Machine, by: &Actor, rights: &Rights, input: &Payload
     match &machine.start {
         None => rights.can_manage,
         Some(require) => {
-            let lookup = MachineContext { context: input.value(), input: input.value(), meta: Value::Null };
+            let lookup = MachineContext::from_input(input.value());
             admits(require, by, rights, false, &lookup, cx.evaluate)
         }
     }

@@ -10,31 +10,39 @@ use crate::failure::{Failure, code};
 use crate::limits;
 use crate::payload::{self, Payload};
 use crate::run::Cx;
+use crate::time::Timestamp;
 
 /// The values that the templates of a machine read: `ctx` is the context, `payload` the input of the run, and `meta`
 /// also has the state, the versionNo, the action, its actor and the time.
 pub(super) struct MachineContext<'a> {
     pub(super) context: &'a Value,
     pub(super) input: &'a Value,
-    pub(super) meta: Value,
+    facts: Option<Facts<'a>>,
+}
+
+/// The facts of `meta`.
+struct Facts<'a> {
+    run: MachineRun<'a>,
+    action: Option<&'a str>,
+    user: &'a Value,
+    now: Timestamp,
 }
 
 impl<'a> MachineContext<'a> {
     /// The context of a run. `user` is the actor that performs the action, if an action is performed.
-    pub(super) fn new(run: MachineRun<'a>, context: &'a Value, action: Option<&str>, user: &Value, cx: Cx<'_>) -> Self {
-        let meta = json!({
-            "runId": run.state.run.to_string(),
-            "workflow": run.workflow.name,
-            "version": run.workflow.version,
-            "startedAt": run.state.started_at.to_string(),
-            "startedBy": run.state.started_by().map(ToString::to_string),
-            "state": run.progress.state_name(),
-            "versionNo": run.progress.version_no,
-            "action": action,
-            "user": user,
-            "now": cx.now.to_string(),
-        });
-        Self { context, input: run.state.input.value(), meta }
+    pub(super) fn new(
+        run: MachineRun<'a>,
+        context: &'a Value,
+        action: Option<&'a str>,
+        user: &'a Value,
+        cx: Cx<'_>,
+    ) -> Self {
+        Self { context, input: run.state.input.value(), facts: Some(Facts { run, action, user, now: cx.now }) }
+    }
+
+    /// The context of a run that does not exist yet.
+    pub(super) fn from_input(input: &'a Value) -> Self {
+        Self { context: input, input, facts: None }
     }
 }
 
@@ -62,7 +70,19 @@ impl Lookup for MachineContext<'_> {
     }
 
     fn meta(&self) -> Value {
-        self.meta.clone()
+        let Some(Facts { run, action, user, now }) = &self.facts else { return json!({}) };
+        json!({
+            "runId": run.state.run.to_string(),
+            "workflow": run.workflow.name,
+            "version": run.workflow.version,
+            "startedAt": run.state.started_at.to_string(),
+            "startedBy": run.state.started_by().map(ToString::to_string),
+            "state": run.progress.state_name(),
+            "versionNo": run.progress.version_no,
+            "action": action,
+            "user": user,
+            "now": now.to_string(),
+        })
     }
 }
 

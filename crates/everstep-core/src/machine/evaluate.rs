@@ -197,7 +197,8 @@ fn side_effects(run: MachineRun<'_>, action: &str, to: &str, events: &[Event], a
         comment: act.comment.as_deref(),
         data: act.data.as_ref().map(Payload::value),
     };
-    let lookup = MachineContext::new(run, context.value(), Some(action), &performance.user(), cx);
+    let user = performance.user();
+    let lookup = MachineContext::new(run, context.value(), Some(action), &user, cx);
     let of_action = left.action(action).into_iter().flat_map(|action| {
         let branches = action.branches.iter().filter(|branch| run.machine.state(branch.to).name == to).take(1);
         action.events.iter().chain(branches.flat_map(|branch| &branch.events))

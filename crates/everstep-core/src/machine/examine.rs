@@ -144,7 +144,9 @@ fn describe_last(run: MachineRun<'_>) -> String {
         .last_transition()
         .map(|last| {
             let state = run.progress.state_name().unwrap_or_default();
-            format!(": {} performed {} at {}, and the state is {state:?}", last.by, last.action, last.at)
+            let votes: Vec<_> = last.votes.iter().map(ToString::to_string).collect();
+            let votes = if votes.is_empty() { String::new() } else { format!(" ({})", votes.join(", ")) };
+            format!(": {}{votes} performed {} at {}, and the state is {state:?}", last.by, last.action, last.at)
         })
         .unwrap_or_default()
 }
@@ -277,8 +279,9 @@ impl<'a> Request<'a> {
             return Ok(());
         }
         let fields = changed_fields(self.run, &shown);
-        let message = format!("the values have changed since they were shown: {}; read them again", fields.join(", "));
-        let error = |field: String| FieldFault { field, message: "has changed since it was shown".to_owned() };
+        let of = if fields.is_empty() { String::new() } else { format!(" of {}", fields.join(", ")) };
+        let message = format!("`shown` is not the digest of the present values{of}; read them again");
+        let error = |field: String| FieldFault { field, message: "may not be as it was shown".to_owned() };
         let errors = fields.into_iter().map(error).collect();
         Err(Refusal { errors, ..Refusal::new(code::SHOWN_CHANGED, message) })
     }

@@ -6,13 +6,16 @@
 //!    the run fails with it.
 //! 4. If a transition of rule 2 or 3 cannot be evaluated, the run is paused; the resume tries again.
 //! 5. A fork starts the run again that its original waits for.
+//! 6. A run in a terminal state has ended with the transition to it; if it has not, it ends.
 
 use serde_json::{Map, Value, json};
 
 use super::conditions::Performance;
+use super::context::MachineContext;
+use super::model::MachineState;
 use super::run::{MachineRun, step_of_run};
 use super::timers::auto_loop;
-use super::transitions::{Move, Record, enter, perform};
+use super::transitions::{Hindrance, Move, Record, end_of_run, enter, perform};
 use crate::actor::{Actor, ActorKind};
 use crate::failure::{Failure, code};
 use crate::journal::{AutoAction, Dispatch, Event};
@@ -25,9 +28,12 @@ const START: &str = "@start";
 const RUN: &str = "@run";
 
 pub(crate) fn next(run: MachineRun<'_>, cx: Cx<'_>) -> Vec<Event> {
-    let Some((place, _)) = run.place() else {
+    let Some((place, definition)) = run.place() else {
         return start(run, cx).unwrap_or_else(|failure| vec![Event::run_failed(failure, None)]);
     };
+    if definition.is_terminal() {
+        return vec![end(run, definition, run.progress.version_no, cx)];
+    }
     if let Some(auto) = &place.auto {
         return follow_auto(run, auto, cx).unwrap_or_else(pause);
     }
@@ -39,6 +45,18 @@ pub(crate) fn next(run: MachineRun<'_>, cx: Cx<'_>) -> Vec<Event> {
 
 fn pause(reason: Failure) -> Vec<Event> {
     vec![Event::RunPaused { reason: Some(reason) }]
+}
+
+/// Rule 6.
+fn end(run: MachineRun<'_>, definition: &MachineState, version_no: u32, cx: Cx<'_>) -> Event {
+    let by = Actor::system(Actor::START);
+    let user = Performance::of_server(START, &by, None).user();
+    let lookup = MachineContext::new(run, run.progress.context.value(), None, &user, cx);
+    match end_of_run(definition, version_no, &lookup, cx) {
+        Ok(Some(event)) => event,
+        Ok(None) => Event::run_completed(Payload::null()),
+        Err(failure) => Event::run_failed(failure, None),
+    }
 }
 
 /// Rule 1.
@@ -79,7 +97,7 @@ fn follow_auto(run: MachineRun<'_>, auto: &AutoAction, cx: Cx<'_>) -> Result<Vec
     let by = Actor::system(Actor::AUTO);
     let performance = Performance::of_server(&auto.action, &by, auto.data.as_ref().map(Payload::value));
     let record = Record { data: auto.data.clone(), ..Record::default() };
-    perform(run, action, performance, by.clone(), &[], record, cx).map_err(super::transitions::Hindrance::into_failure)
+    perform(run, action, performance, by.clone(), &[], record, cx).map_err(Hindrance::into_failure)
 }
 
 /// Rule 3.

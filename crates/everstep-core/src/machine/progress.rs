@@ -64,6 +64,9 @@ pub struct LastTransition {
     /// The state before; none for the start of the run.
     pub from: Option<String>,
     pub by: Actor,
+    /// The votes that reached the quorum.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub votes: Vec<Actor>,
 }
 
 impl Progress {

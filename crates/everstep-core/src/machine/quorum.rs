@@ -33,7 +33,8 @@ pub(super) fn resolve(
     let need = quorum.need.votes(voters);
     match count {
         Some(count) if need > count => {
-            let message = format!("{action} needs {need} votes and has {count} voters");
+            let voters = if count == 1 { "voter" } else { "voters" };
+            let message = format!("{action} needs {need} votes and has {count} {voters}");
             Err(Failure::fatal(code::QUORUM_IMPOSSIBLE, message))
         }
         Some(_) | None => Ok(Ballot { of, need }),

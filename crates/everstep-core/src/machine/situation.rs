@@ -2,7 +2,7 @@
 //! REJECT; goes to escalated at …".
 
 use super::Tally;
-use super::authorize::required;
+use super::authorize::admitted;
 use super::run::{MachineRun, step_of_run};
 use super::timers::next_exit;
 use crate::ids::RunId;
@@ -51,7 +51,7 @@ pub fn situation(workflow: &Workflow, state: &State) -> Option<Situation> {
     let choices = definition.on.iter().map(|action| Choice {
         action: action.name.clone(),
         title: action.title.clone(),
-        by: required(action),
+        by: admitted(action),
         votes: run.progress.tally(&action.name),
     });
     let step = step_of_run(run.progress.version_no);

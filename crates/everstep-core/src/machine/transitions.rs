@@ -146,14 +146,7 @@ pub(super) fn enter(run: MachineRun<'_>, to_state: Move<'_>, cx: Cx<'_>) -> Resu
             events.push(Event::StepDispatched { step: step_of_run(version_no), attempt: 1, dispatch });
         }
     }
-    match to.end {
-        Some(MachineEnd::Completed) => events.push(Event::run_completed(output(to, version_no, &lookup, cx)?)),
-        Some(MachineEnd::Failed) => {
-            let message = format!("the run ended in the state {:?}", to.name);
-            events.push(Event::run_failed(Failure::fatal(code::END_ERROR, message), None));
-        }
-        None => {}
-    }
+    events.extend(end_of_run(to, version_no, &lookup, cx)?);
     let Record { comment, data, votes, shown, request } = record;
     let applied = TransitionApplied {
         action: action.to_owned(),
@@ -244,6 +237,23 @@ pub(super) fn auto_data(
             Err(Failure::fatal(code::EXPRESSION_ERROR, message))
         }
     }
+}
+
+/// The event that ends the run in a terminal state.
+pub(super) fn end_of_run(
+    to: &MachineState,
+    version_no: u32,
+    lookup: &MachineContext<'_>,
+    cx: Cx<'_>,
+) -> Result<Option<Event>, Failure> {
+    Ok(match to.end {
+        None => None,
+        Some(MachineEnd::Completed) => Some(Event::run_completed(output(to, version_no, lookup, cx)?)),
+        Some(MachineEnd::Failed) => {
+            let message = format!("the run ended in the state {:?}", to.name);
+            Some(Event::run_failed(Failure::fatal(code::END_ERROR, message), None))
+        }
+    })
 }
 
 /// The output of a run that ends in a state.

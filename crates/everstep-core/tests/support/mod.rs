@@ -9,6 +9,7 @@ mod people;
 mod random;
 mod story;
 mod text;
+mod texts;
 
 use std::time::{Duration, Instant};
 
@@ -26,6 +27,7 @@ pub(crate) use self::graphs::Plan;
 pub(crate) use self::machines::{compile_machine, machine_with};
 pub(crate) use self::random::{Random, often};
 pub(crate) use self::text::{definition, is_code, play};
+pub(crate) use self::texts::{check_names, play_text, texts};
 
 /// The kinds of the tests that a handler performs: `noop` accepts any config, `javascript` is like the product's kind,
 /// `ask` has a handle of its own and accepts secrets.
