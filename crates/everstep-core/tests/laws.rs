@@ -1,6 +1,7 @@
-//! Laws that hold for every graph and every sequence of inputs, and for every function.
+//! Laws that hold for every graph and every sequence of inputs, for every function and for every machine.
 
 mod code;
+mod machine;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -13,6 +13,7 @@ mod laws;
 mod logic;
 mod machine_decisions;
 mod machine_messages;
+mod machines;
 mod messages;
 mod phases;
 mod schema;

@@ -1,6 +1,7 @@
 //! Random and damaged definitions, inputs and journals: none of them may panic, hang or be accepted as something else.
 
 mod code;
+mod machine;
 
 use everstep_core::failure::Failure;
 use everstep_core::ids::{RunId, StepKey};

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::conditions::Performance;
 use super::context::MachineContext;
-use super::examine::{Extent, Request, check_phase, check_version};
+use super::examine::{Extent, Refusal, Request, check_phase, check_version};
 use super::model::{AfterEffect, SideEffect, SideEffectKind};
 use super::run::MachineRun;
 use super::timers::step_of_timer;
@@ -42,6 +42,8 @@ pub struct Evaluation {
     /// The run that the entered state would start.
     pub run: Option<Child>,
     pub output: Option<Payload>,
+    /// Why the run would be paused after the request: an action that follows cannot be evaluated, or is a loop.
+    pub pause: Option<Reason>,
 }
 
 /// A timer of a state.
@@ -237,11 +239,6 @@ fn follow(workflow: &Workflow, state: &State, events: Vec<Event>, cx: Cx<'_>, ev
     (evaluation.next_state, evaluation.version_no) = (Some(name.to_owned()), version_no);
     evaluation.is_completed = state.has_ended();
     evaluation.output = state.output().cloned();
-    evaluation.reasons.extend(state.failure().filter(|_| state.is_paused()).map(|failure| Reason {
-        code: failure.code.clone(),
-        message: format!("the run would be paused: {}", failure.message),
-        errors: Vec::new(),
-        required: Vec::new(),
-        explanation: Vec::new(),
-    }));
+    let failure = state.failure().filter(|_| state.is_paused());
+    evaluation.pause = failure.map(|failure| Reason::from(Refusal::from(failure.clone())));
 }

@@ -9,6 +9,11 @@ pub(crate) fn compile_machine(definition: &Value) -> Result<Machine, Vec<Problem
     machine::compile(definition, &Expressions::default())
 }
 
+/// Like `compile_machine`, for a definition that was saved before.
+pub(crate) fn load_machine(definition: &Value) -> Result<Machine, Vec<Problem>> {
+    machine::load(definition, &Expressions::default())
+}
+
 /// A machine with these states and a terminal one, `closed`.
 pub(crate) fn machine_with(states: &[Value]) -> Value {
     let closed = json!({"name": "closed", "terminal": true});

@@ -257,6 +257,9 @@ fn show_evaluation(evaluation: &Evaluation) -> String {
     for (action, ballot) in &evaluation.voters {
         text += &format!("\n  {action} needs {}", ballot.need);
     }
+    if let Some(pause) = &evaluation.pause {
+        text += &format!("\n  pauses: {}", show_reason(pause));
+    }
     if let Some(output) = &evaluation.output {
         text += &format!("\n  output {}", output.json());
     }

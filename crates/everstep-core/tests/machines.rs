@@ -1,0 +1,328 @@
+//! Parts of machines that decision texts do not show: digests, ids, limits, causes and formats.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use everstep_core::actor::{Actor, ActorKind};
+use everstep_core::ids::RunId;
+use everstep_core::journal::{Cause, Event, FORMAT, Kind, TimerPurpose};
+use everstep_core::limits;
+use everstep_core::machine::{Act, Rights, evaluate, history_id, imagine, may_start, shown};
+use everstep_core::payload::Payload;
+use everstep_core::run::decide::decide;
+use everstep_core::run::{Cx, Input, Parent, Reply, State};
+use everstep_core::status::Status;
+use everstep_core::style::StyleName;
+use everstep_core::time::Timestamp;
+use everstep_core::workflow::{Style, Workflow};
+use everstep_expressions::Expressions;
+use serde_json::{Value, json};
+
+use super::codec::entries;
+use super::support::{Game, code, compile, compile_machine, definition};
+
+fn workflow(definition: &Value) -> Workflow {
+    let style = Style::Machine(compile_machine(definition).unwrap());
+    Workflow { name: "orders".into(), version: 3, style, is_unsaved: false }
+}
+
+fn review() -> Value {
+    json!({"states": [
+        {"name": "review", "initial": true, "show": ["order.total", "missing"],
+         "on": {"APPROVE": {"to": "review"}, "CLOSE": {"to": "closed"}}},
+        {"name": "closed", "terminal": true},
+    ]})
+}
+
+fn request(action: &str) -> Act {
+    Act {
+        action: action.into(),
+        version: None,
+        by: Actor::person("ann"),
+        rights: Rights::default(),
+        comment: None,
+        data: None,
+        shown: None,
+        withdraw: false,
+        digest: "d".into(),
+    }
+}
+
+fn started(definition: &Value, input: Value) -> Game {
+    let mut game = Game::new(workflow(definition));
+    game.input(Input::Start { input: Payload::from(input), cause: Some(Actor::person("ann").into()) });
+    game
+}
+
+fn act(game: &mut Game, act: Act) -> Reply {
+    game.input(Input::Transition(Box::new(act))).1
+}
+
+fn code_of(reply: &Reply) -> &str {
+    let Reply::Refused { code, .. } = reply else { panic!("{reply:?} is not a refusal") };
+    code
+}
+
+#[test]
+fn the_digest_is_of_sorted_json_without_spaces() {
+    let shown_of = |input: Value| {
+        let game = started(&review(), input);
+        shown(&game.workflow, &game.state).unwrap()
+    };
+    let first = shown_of(json!({"order": {"total": {"b": [1, 2.5, "ü\n"], "a": null}}, "other": 1}));
+    assert_eq!(first.fields, json!({"order.total": {"b": [1, 2.5, "ü\n"], "a": null}, "missing": null}));
+    // printf '%s' '{"fields":{"missing":null,"order.total":{"a":null,"b":[1,2.5,"ü\\n"]}},"state":"review",
+    // "version":3,"workflow":"orders"}' | sha256sum
+    assert_eq!(first.digest, "5060ae96f74aa8a801d5904a7cef265749fc2d6ecea752ef8dcf1eeb6a1cb07d");
+    assert_eq!(first, shown_of(json!({"other": 2, "order": {"total": {"a": null, "b": [1, 2.5, "ü\n"]}}})));
+    assert_ne!(first.digest, shown_of(json!({"order": {"total": 6}})).digest);
+    // Without `show`, all of the context is shown.
+    let mut all = review();
+    all["states"][0].as_object_mut().unwrap().remove("show");
+    let game = started(&all, json!({"a": 1}));
+    assert_eq!(shown(&game.workflow, &game.state).unwrap().fields, json!({"a": 1}));
+}
+
+#[test]
+fn ids_of_history_are_of_their_time_and_their_own() {
+    let at = Timestamp::from_millis(1_700_000_000_123);
+    let mut seen = BTreeSet::new();
+    for run in 0..20 {
+        for seq in 0..50 {
+            let run = RunId::new(at, run);
+            let id = history_id(run, seq, at);
+            assert_eq!(id, history_id(run, seq, at));
+            assert_eq!((id.get_version_num(), id.as_u128() >> 80), (7, 1_700_000_000_123));
+            seen.insert(id);
+        }
+    }
+    assert_eq!(seen.len(), 1_000);
+}
+
+#[test]
+fn a_run_remembers_a_thousand_requests() {
+    let mut game = started(&review(), json!({}));
+    let keyed = |n: usize, game: &mut Game| {
+        game.keyed(Input::Transition(Box::new(request("APPROVE"))), Some(&format!("key-{n:04}"))).1
+    };
+    let is_new = |reply: &Reply| matches!(reply, Reply::Applied(applied) if !applied.repeated);
+    for n in 0..=limits::REMEMBERED_ACTS {
+        assert!(is_new(&keyed(n, &mut game)));
+    }
+    let full = game.state.weight();
+    for n in [1, 2, limits::REMEMBERED_ACTS] {
+        let Reply::Applied(applied) = keyed(n, &mut game) else { panic!() };
+        // The start is version 1.
+        assert!(applied.repeated && applied.version_no as usize == n + 2);
+    }
+    assert!(is_new(&keyed(0, &mut game)), "the oldest key is forgotten");
+    assert_eq!(game.state.weight(), full, "it is replaced");
+    game.reload();
+    assert!(!is_new(&keyed(2, &mut game)));
+    game.now = game.now.plus(Duration::from_hours(24));
+    assert!(is_new(&keyed(2, &mut game)), "a day is over");
+    assert!(game.state.weight() < full / 2, "expired keys are dropped");
+}
+
+#[test]
+fn keys_of_signals_keep_their_number() {
+    let mut game = started(&review(), json!({}));
+    let set = |n: usize| Input::SetContext { values: Payload::from(json!({ "n": n })) };
+    for n in 0..=limits::REMEMBERED_KEYS {
+        assert_eq!(game.keyed(set(n), Some(&format!("k{n}"))).1, Reply::Accepted);
+    }
+    for n in 0..300 {
+        game.keyed(Input::Transition(Box::new(request("APPROVE"))), Some(&format!("a{n}")));
+    }
+    assert_eq!(game.keyed(set(1), Some("k1")).1, Reply::Repeated);
+    assert_eq!(game.keyed(set(1), Some("k0")).1, Reply::Accepted);
+}
+
+#[test]
+fn requests_are_bounded() {
+    let mut game = started(&review(), json!({}));
+    let comment = |chars: usize| Act { comment: Some("ü".repeat(chars)), ..request("APPROVE") };
+    assert_eq!(code_of(&act(&mut game, comment(2_001))), "VALIDATION_ERROR");
+    assert!(act(&mut game, comment(2_000)).is_accepted());
+    let data = |data: Payload| Act { data: Some(data), ..request("APPROVE") };
+    let deep = Payload::from_json(format!("{{\"a\":{}{}}}", "[".repeat(120), "]".repeat(120))).unwrap();
+    assert_eq!(code_of(&act(&mut game, data(deep))), "VALIDATION_ERROR");
+    let large = Payload::from(json!({"a": "x".repeat(limits::PAYLOAD_BYTES)}));
+    assert_eq!(code_of(&act(&mut game, data(large))), "VALIDATION_ERROR");
+    // Without the checks of a game, which read everything again after each request.
+    let Game { workflow, mut state, evaluate, now, .. } = game;
+    let mut large = |n: usize| {
+        let part = Payload::from(json!({ format!("f{n}"): "x".repeat(limits::PAYLOAD_BYTES - 100) }));
+        let cx = Cx { now, evaluate: &evaluate };
+        decide(&workflow, &mut state, Input::Transition(Box::new(data(part))), None, cx).reply
+    };
+    let parts = limits::CONTEXT_BYTES / limits::PAYLOAD_BYTES;
+    assert!((0..parts).all(|n| large(n).is_accepted()));
+    assert_eq!(code_of(&large(parts)), "CONTEXT_TOO_LARGE");
+    assert_eq!(state.status(), Status::Waiting);
+}
+
+#[test]
+fn a_condition_that_is_too_costly_does_not_hold() {
+    let rule = json!({"all": [{"var": "list"}, {"all": [{"var": "$data.list"}, {"==": [{"var": ""}, 1]}]}]});
+    let definition = json!({"states": [
+        {"name": "open", "initial": true, "on": {
+            "GO": {"to": "done", "condition": {"type": "json-logic", "rule": rule}, "message": "not now"}}},
+        {"name": "done", "terminal": true},
+    ]});
+    let mut game = started(&definition, json!({"list": vec![1; 500]}));
+    let data = Payload::from(json!({"list": vec![1; 500]}));
+    let reply = act(&mut game, Act { data: Some(data), ..request("GO") });
+    assert_eq!(code_of(&reply), "CONDITION_TOO_COSTLY");
+    assert_eq!(game.journal.len(), 2);
+}
+
+#[test]
+fn a_start_may_be_open_to_some() {
+    let expressions = Expressions::default();
+    let cx = Cx { now: Game::BEGIN, evaluate: &expressions };
+    let ann = Actor::person("ann");
+    let manager = Rights { can_manage: true, ..Rights::default() };
+    let plain = workflow(&review());
+    let machine = plain.style.machine().unwrap();
+    let input = Payload::from(json!({"owner": "ann"}));
+    assert!(!may_start(machine, &ann, &Rights::default(), &input, cx));
+    assert!(may_start(machine, &ann, &manager, &input, cx));
+    let mut definition = review();
+    definition["start"] = json!({"require": {"role": ["Clerk"], "user": "{{ctx.owner}}"}});
+    let limited = workflow(&definition);
+    let machine = limited.style.machine().unwrap();
+    let clerk = Rights {
+        granted: BTreeSet::from(["Clerk".to_owned()]),
+        known: BTreeSet::from(["Clerk".to_owned()]),
+        ..Rights::default()
+    };
+    let bob = Actor::person("bob");
+    assert!(may_start(machine, &bob, &clerk, &input, cx));
+    assert!(may_start(machine, &ann, &Rights::default(), &input, cx));
+    assert!(!may_start(machine, &bob, &Rights::default(), &input, cx));
+    assert!(!may_start(machine, &bob, &manager, &input, cx), "there is no way around a requirement");
+}
+
+#[test]
+fn a_definition_is_evaluated_without_a_run() {
+    let expressions = Expressions::default();
+    let cx = Cx { now: Game::BEGIN, evaluate: &expressions };
+    let definition = json!({"states": [
+        {"name": "draft", "initial": true, "on": {"SUBMIT": {"to": "review"}}},
+        {"name": "review", "assign": ["{{ctx.boss}}"], "after": [{"in": "1h", "to": "done"}],
+         "on": {"APPROVE": {"to": "done", "require": {"assigned": true}, "set": {"paid": "{{ctx.n * 2}}"}}}},
+        {"name": "done", "terminal": true, "output": "{{ctx.paid}}"},
+    ]});
+    let workflow = workflow(&definition);
+    let context = Payload::from(json!({"boss": "ann", "n": 4}));
+    let state = imagine(&workflow, "review", &context, &Actor::person("eve"), cx).unwrap();
+    assert_eq!(state.place_of_machine(), Some(("review", 1)));
+    let foreseen = evaluate(&workflow, &state, &request("APPROVE"), cx);
+    assert!(foreseen.reasons.is_empty() && foreseen.applied && foreseen.is_completed);
+    assert_eq!(foreseen.output.unwrap().json(), "8");
+    let by = Actor::person("bob");
+    let foreseen = evaluate(&workflow, &state, &Act { by, ..request("APPROVE") }, cx);
+    assert_eq!(foreseen.reasons[0].code, "PERMISSION_DENIED");
+    let ended = imagine(&workflow, "done", &Payload::from(json!({"paid": 1})), &Actor::person("eve"), cx).unwrap();
+    assert_eq!(ended.place_of_machine(), Some(("done", 1)));
+    for (name, context) in [("gone", json!({})), ("review", json!({})), ("review", json!([])), ("done", json!({}))] {
+        let failure = imagine(&workflow, name, &Payload::from(context), &Actor::person("eve"), cx).unwrap_err();
+        assert!(["VALIDATION_ERROR", "EXPRESSION_ERROR"].contains(&failure.code.as_str()), "{failure}");
+    }
+}
+
+#[test]
+fn a_child_has_the_starter_of_its_parent() {
+    let definition = definition("start -> call -> end");
+    let mut graph = Game::new(compile(&definition).unwrap());
+    let cause = Some(Cause { parent: None, by: Some(Actor::person("ann")) });
+    graph.input(Input::Start { input: Payload::from(json!({})), cause });
+    let cause = graph.state.cause_of(&"call".into(), 1).unwrap();
+    assert_eq!(cause.by, Some(Actor::person("ann")));
+    let machine = json!({"states": [
+        {"name": "review", "initial": true, "on": {"APPROVE": {"to": "done", "require": {"notBy": ["@start"]}}}},
+        {"name": "done", "terminal": true},
+    ]});
+    let mut child = Game::new(workflow(&machine));
+    child.input(Input::Start { input: Payload::from(json!({})), cause: Some(cause) });
+    assert_eq!(code_of(&act(&mut child, request("APPROVE"))), "PERMISSION_DENIED");
+    let by = Actor::person("bob");
+    assert!(act(&mut child, Act { by, ..request("APPROVE") }).is_accepted());
+    let orphan = graph.state.cause_of(&"start".into(), 1);
+    assert_eq!(orphan, None);
+    let parent = Parent { run: graph.state.run, step: "call".into(), attempt: 1, waits: true, depth: 1 };
+    assert_eq!(Cause::from(parent).by, None);
+}
+
+#[test]
+fn only_entries_of_machines_have_their_format() {
+    let of_machines = [Kind::TransitionApplied, Kind::VoteCast, Kind::Assigned];
+    for entry in entries() {
+        let is_after = matches!(entry.event, Event::TimerSet { why: TimerPurpose::After, .. });
+        let expected = if is_after || of_machines.contains(&entry.event.kind()) { 2 } else { 1 };
+        assert_eq!(entry.event.format(), expected, "{entry:?}");
+        assert!(entry.event.format() <= FORMAT);
+    }
+    assert_eq!(workflow(&review()).style.format(), 2);
+    assert_eq!((code().style.format(), compile(&definition("start -> end")).unwrap().style.format()), (1, 1));
+}
+
+#[test]
+fn a_machine_answers_the_questions_of_a_style() {
+    let workflow = workflow(&review());
+    assert_eq!(StyleName::parse("machine"), Some(StyleName::Machine));
+    assert_eq!(workflow.style.name(), StyleName::Machine);
+    assert!(StyleName::Machine.has_definition() && !workflow.needs_worker());
+    let mut game = started(&review(), json!({"a": 1}));
+    let message = |reply: Reply| match reply {
+        Reply::Refused { message, .. } => message,
+        other => panic!("{other:?}"),
+    };
+    let signal = game.input(Input::Signal { event: "go".into(), payload: Payload::null() }).1;
+    assert!(message(signal).contains("POST /v1/runs/{id}/transitions"));
+    assert!(message(game.input(Input::Retry).1).contains("POST /v1/runs/{id}/fork"));
+    // A test run carries its definition.
+    let style = workflow.style.clone();
+    let mut test = Game::new(Workflow { is_unsaved: true, style, ..workflow });
+    test.input(Input::Start { input: Payload::from(json!({})), cause: None });
+    let Event::RunStarted { definition, .. } = &test.journal[0].event else { panic!() };
+    assert_eq!(definition.as_ref().unwrap().value()["states"][0]["name"], "review");
+    // A graph and a function take no actions.
+    let mut graph = Game::new(compile(&super::support::definition("start -> a -> end")).unwrap());
+    graph.input(Input::Start { input: Payload::null(), cause: None });
+    assert!(message(act(&mut graph, request("GO"))).contains("signal"));
+    assert_eq!(graph.state.place_of_machine(), None);
+    assert!(imagine(&code(), "a", &Payload::null(), &Actor::person("a"), cx_of(&graph)).is_err());
+}
+
+fn cx_of(game: &Game) -> Cx<'_> {
+    Cx { now: game.now, evaluate: &game.evaluate }
+}
+
+#[test]
+fn an_actor_is_named_by_its_kind() {
+    assert!(Actor::person("ann").is_named("ann") && !Actor::person("ann").is_named("key:ann"));
+    assert!(Actor::key("7").is_named("key:7") && !Actor::key("7").is_named("7"));
+    assert!(!Actor::person("key:7").is_system("key:7") && Actor::person("@timer") != Actor::system(Actor::TIMER));
+    for kind in [ActorKind::Worker, ActorKind::Run, ActorKind::System] {
+        assert!(!Actor::new(kind, "ann").is_named("ann"), "{kind:?}");
+    }
+    let texts = [Actor::person("ann"), Actor::key("7"), Actor::new(ActorKind::Run, "r"), Actor::system(Actor::TIMER)];
+    let texts: Vec<_> = texts.iter().map(ToString::to_string).collect();
+    assert_eq!(texts, ["ann", "key:7", "run:r", "@timer"]);
+}
+
+#[test]
+fn a_snapshot_of_a_machine_keeps_its_answers() {
+    let mut game = started(&review(), json!({"a": [1, 2]}));
+    game.keyed(Input::Transition(Box::new(request("APPROVE"))), Some("k"));
+    let snapshot = serde_json::to_vec(&game.state).unwrap();
+    let mut state = State::from_snapshot(&game.workflow, &snapshot).unwrap();
+    assert_eq!(state, game.state);
+    std::mem::swap(&mut state, &mut game.state);
+    let reply = game.keyed(Input::Transition(Box::new(request("APPROVE"))), Some("k")).1;
+    assert!(matches!(reply, Reply::Applied(applied) if applied.repeated));
+    let graph = compile(&definition("start -> end")).unwrap();
+    assert!(State::from_snapshot(&graph, &snapshot).is_err());
+}
