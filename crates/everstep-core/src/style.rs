@@ -81,7 +81,7 @@ impl StyleName {
 pub(crate) enum Progress {
     Graph(graph::Progress),
     Code(code::Progress),
-    Machine(machine::Progress),
+    Machine(Box<machine::Progress>),
 }
 
 /// The facts about the steps of a run that its journal does not contain, in the terms of its style.
@@ -199,7 +199,7 @@ impl Progress {
         match style {
             Style::Graph(_) => Self::Graph(graph::Progress::default()),
             Style::Code => Self::Code(code::Progress::default()),
-            Style::Machine(_) => Self::Machine(machine::Progress::default()),
+            Style::Machine(_) => Self::Machine(Box::default()),
         }
     }
 
@@ -432,7 +432,7 @@ pub(crate) fn on_timer(workflow: &Workflow, state: &State, step: &StepKey, open:
 }
 
 /// A request to perform an action of a machine, or to vote for it.
-pub(crate) fn on_act(draft: &mut Draft<'_>, act: Act) -> Reply {
+pub(crate) fn on_act(draft: &mut Draft<'_>, act: &Act) -> Reply {
     match &draft.workflow.style {
         Style::Machine(machine) => machine::on_act(draft, machine, act),
         Style::Graph(_) | Style::Code => refuse_request(),

@@ -4,7 +4,8 @@
 //!    without any of them admits every caller.
 //! 2. A role that the role map does not know, and `__assigned__`, mean the persons to whom the state is assigned.
 //! 3. `require.notBy` then excludes the starter of the run, and the actors that performed an action in it.
-//! 4. If an action has a quorum with voters, only they may perform it, in addition to the rules above.
+//! 4. A part of the server sends no requests.
+//! 5. If an action has a quorum with voters, only they may perform it, in addition to the rules above.
 //!
 //! Templates of `require.user` read the context before the data of the request is merged, so that a request cannot
 //! name its own sender.
@@ -15,7 +16,7 @@ use super::Rights;
 use super::context::MachineContext;
 use super::model::{Action, Machine, Requirement};
 use super::run::MachineRun;
-use crate::actor::Actor;
+use crate::actor::{Actor, ActorKind};
 use crate::evaluate::{Evaluate, Lookup};
 use crate::payload::Payload;
 use crate::run::{Cx, State};
@@ -43,6 +44,9 @@ pub(super) fn authorize(
     cx: Cx<'_>,
 ) -> Result<(), Denial> {
     let Some(place) = &run.progress.place else { return Err(Denial::new(action, "the run has no state yet")) };
+    if by.kind == ActorKind::System {
+        return Err(Denial::new(action, "a part of the server sends no requests"));
+    }
     if let Some(require) = &action.require {
         let lookup = MachineContext::new(run, run.progress.context.value(), Some(&action.name), &Value::Null, cx);
         let is_assigned = place.assigned.iter().any(|name| by.is_named(name));

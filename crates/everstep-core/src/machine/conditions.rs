@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::model::{Action, Branch};
+use super::model::{Action, ActionBranch};
 use super::run::MachineRun;
 use super::{Rights, Tally};
 use crate::actor::Actor;
@@ -109,7 +109,7 @@ impl Variables {
     }
 
     /// The first branch of an action whose condition holds.
-    pub(super) fn choose<'m>(&self, action: &'m Action, context: &Value) -> Result<&'m Branch, Unmet> {
+    pub(super) fn choose<'m>(&self, action: &'m Action, context: &Value) -> Result<&'m ActionBranch, Unmet> {
         let mut explanation = Vec::new();
         for branch in &action.branches {
             let Some(rule) = &branch.condition else { return Ok(branch) };

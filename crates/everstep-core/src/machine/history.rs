@@ -44,7 +44,7 @@ pub struct HistoryRow {
     pub is_withdrawn: bool,
     /// The new persons of an assignment, or the voter that was replaced.
     pub assignment: Option<AssignmentChange>,
-    pub changes: Vec<Change>,
+    pub changes: Vec<FieldChange>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +68,7 @@ impl HistoryKind {
 
 /// A value of the context that a transition changed.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Change {
+pub struct FieldChange {
     /// Such as `order.total`.
     pub path: String,
     /// None for a value that is new.
@@ -182,18 +182,18 @@ pub fn history_id(run: RunId, seq: u64, at: Timestamp) -> Uuid {
 }
 
 /// The differences of two objects, by path. Objects are compared field by field, everything else as a whole.
-fn changes(before: &Value, after: &Value) -> Vec<Change> {
+fn changes(before: &Value, after: &Value) -> Vec<FieldChange> {
     let mut found = Vec::new();
     compare(String::new(), Some(before), Some(after), &mut found);
     found
 }
 
-fn compare(path: String, before: Option<&Value>, after: Option<&Value>, found: &mut Vec<Change>) {
+fn compare(path: String, before: Option<&Value>, after: Option<&Value>, found: &mut Vec<FieldChange>) {
     if before == after {
         return;
     }
     let (Some(Value::Object(old)), Some(Value::Object(new))) = (before, after) else {
-        return found.push(Change { path, before: before.cloned(), after: after.cloned() });
+        return found.push(FieldChange { path, before: before.cloned(), after: after.cloned() });
     };
     let added = new.keys().filter(|name| !old.contains_key(*name));
     for name in old.keys().chain(added) {

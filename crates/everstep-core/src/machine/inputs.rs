@@ -5,17 +5,18 @@ use super::examine::{Extent, Refusal, Request, check_phase, check_version};
 use super::model::Machine;
 use super::run::MachineRun;
 use super::{Act, Assignment, AssignmentChange, FieldFault, code};
+use crate::actor::ActorKind;
 use crate::journal::{Assigned, Event};
 use crate::limits;
 use crate::run::decide::Draft;
 use crate::run::{Cx, Reply};
 
 /// Decides a request for an action; `examine.rs` has the order of the checks. A rejected request writes nothing.
-pub(crate) fn on_act(draft: &mut Draft<'_>, machine: &Machine, act: Act) -> Reply {
+pub(crate) fn on_act(draft: &mut Draft<'_>, machine: &Machine, act: &Act) -> Reply {
     let events = match prepare(draft, machine).and_then(|()| {
         let request = draft.has_key().then(|| act.digest.clone());
         let run = MachineRun::from_state(draft.workflow, machine, draft.state);
-        decide_act(run, &act, request, draft.cx)
+        decide_act(run, act, request, draft.cx)
     }) {
         Ok(events) => events,
         Err(refusal) => {
@@ -75,7 +76,8 @@ fn check_assignment(run: MachineRun<'_>, assignment: &Assignment) -> Result<Assi
         return Err(Refusal::new(code::ACTION_CLOSED, "the run has no state yet"));
     };
     let Assignment { by, rights, change, reason, .. } = assignment;
-    if !rights.can_manage && !place.assigned.iter().any(|name| by.is_named(name)) {
+    let may_assign = rights.can_manage || place.assigned.iter().any(|name| by.is_named(name));
+    if !may_assign || by.kind == ActorKind::System {
         let message = "only a person to whom the state is assigned, or a caller who may manage runs, assigns it";
         let required = vec!["assigned".to_owned(), "workflow:manage".to_owned()];
         return Err(Refusal { required, ..Refusal::new(code::PERMISSION_DENIED, message) });

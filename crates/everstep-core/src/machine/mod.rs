@@ -41,11 +41,11 @@ pub(crate) use apply::fold;
 pub use authorize::{may_read, may_start};
 pub use compile::{compile, load};
 pub use evaluate::{Evaluation, TimerView, evaluate, imagine};
-pub use history::{Change, History, HistoryKind, HistoryRow, history_id};
+pub use history::{FieldChange, History, HistoryKind, HistoryRow, history_id};
 pub(crate) use inputs::{on_act, on_assignment};
 pub use model::{
-    Action, After, AfterDue, AfterEffect, Branch, Machine, MachineEnd, MachineState, Need, Needs, Quorum, Requirement,
-    SideEffect, SideEffectKind, StateRun,
+    Action, ActionBranch, After, AfterDue, AfterEffect, Machine, MachineEnd, MachineState, Need, Needs, Quorum,
+    Requirement, SideEffect, SideEffectKind, StateRun,
 };
 pub(crate) use next::next;
 pub use progress::{LastTransition, Progress};

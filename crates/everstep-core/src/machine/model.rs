@@ -66,7 +66,7 @@ pub struct Action {
     /// The message of a refusal if the condition does not hold.
     pub(crate) message: Option<String>,
     /// At least one. The first whose condition holds is taken; a plain `to` is one branch without a condition.
-    pub(crate) branches: Vec<Branch>,
+    pub(crate) branches: Vec<ActionBranch>,
     /// Values for the context, as templates; they apply to every branch, before those of the branch.
     pub(crate) set: Map<String, Value>,
     /// Side effects of every branch, before those of the branch.
@@ -74,7 +74,7 @@ pub struct Action {
 }
 
 #[derive(Clone, Debug)]
-pub struct Branch {
+pub struct ActionBranch {
     pub(crate) condition: Option<Rule>,
     /// The index of a state.
     pub(crate) to: u32,

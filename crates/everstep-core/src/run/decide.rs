@@ -127,7 +127,7 @@ impl Draft<'_> {
             Input::BeginTurn { worker } => style::on_turn_begun(self, worker),
             Input::LoseTurn { turn } => style::on_turn_lost(self, turn),
             Input::Report { turn, report } => style::on_report(self, turn, *report),
-            Input::Transition(act) => style::on_act(self, *act),
+            Input::Transition(act) => style::on_act(self, &act),
             Input::Assign(assignment) => style::on_assignment(self, *assignment),
             Input::SetContext { values } => self.set_context(values),
             Input::Pause { reason } => self.pause(reason),

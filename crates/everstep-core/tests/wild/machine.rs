@@ -254,7 +254,8 @@ fn decide_on(mut state: State, workflow: &Workflow, random: &mut Random) {
         assert!(!decision.has_more, "{state:?}");
         actions(workflow, &state, &Actor::person("ann"), &Rights::default(), cx);
         may_read(workflow, &state, &Actor::person("ann"), &Rights::default(), cx);
-        (shown(workflow, &state), situation(workflow, &state));
+        shown(workflow, &state);
+        situation(workflow, &state);
     }
 }
 

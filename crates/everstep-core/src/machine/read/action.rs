@@ -6,7 +6,7 @@ use super::Reader;
 use super::values::{ACTION_NAME_HINT, is_action_name, is_template};
 use crate::definition::{DESCRIPTION_CHARS, Fields, NAME_CHARS, Problem, check_length, escape, insert, name_of};
 use crate::limits;
-use crate::machine::model::{Action, Branch, Need, Needs, Quorum};
+use crate::machine::model::{Action, ActionBranch, Need, Needs, Quorum};
 use crate::machine::problem_code as code;
 
 const TO_HINT: &str = "such as {\"to\": \"approved\"}";
@@ -48,7 +48,7 @@ impl Reader<'_> {
             (None, None) => fields.missing(&["to", "choose"], "an action needs `to` or `choose`", TO_HINT),
             (Some(_), Some(_)) => fields.problem("choose", "an action has either `to` or `choose`", "keep one of them"),
             (None, Some([])) => {
-                fields.problem("choose", "choose needs at least one branch", "such as [{\"to\": \"approved\"}]")
+                fields.problem("choose", "choose needs at least one branch", "such as [{\"to\": \"approved\"}]");
             }
             (Some(_), None) | (None, Some(_)) => {}
         }
@@ -76,7 +76,7 @@ impl Reader<'_> {
         let (mut branches, mut normal_branches) = (Vec::new(), None);
         if let Some(name) = to {
             let to = self.target(name, &format!("{path}/to"));
-            branches.push(Branch { condition: None, to, set: Map::new(), events: Vec::new() });
+            branches.push(ActionBranch { condition: None, to, set: Map::new(), events: Vec::new() });
         } else if let Some(list) = choose {
             let (read, normal) = self.branches(list, &format!("{path}/choose"));
             branches = read;
@@ -117,7 +117,7 @@ impl Reader<'_> {
         Some((action, normal.into()))
     }
 
-    fn branches(&mut self, list: &[Value], path: &str) -> (Vec<Branch>, Value) {
+    fn branches(&mut self, list: &[Value], path: &str) -> (Vec<ActionBranch>, Value) {
         self.check_count(list.len(), limits::ACTION_BRANCHES, path, "branches");
         let mut branches = Vec::new();
         let mut normal = Vec::new();
@@ -131,7 +131,7 @@ impl Reader<'_> {
         (branches, normal.into())
     }
 
-    fn branch(&mut self, value: &Value, path: &str, is_last: bool) -> Option<(Branch, Value)> {
+    fn branch(&mut self, value: &Value, path: &str, is_last: bool) -> Option<(ActionBranch, Value)> {
         let mut fields = Fields::from_value(value, path, None, self.problems)?;
         let condition = fields.any(&["condition"]);
         let to = fields.text(&["to"]);
@@ -155,7 +155,7 @@ impl Reader<'_> {
         insert(&mut normal, "to", to.map(Value::from));
         insert(&mut normal, "set", (!set.is_empty()).then(|| set.clone().into()));
         insert(&mut normal, "events", normal_events);
-        Some((Branch { condition: rule, to: target, set, events }, normal.into()))
+        Some((ActionBranch { condition: rule, to: target, set, events }, normal.into()))
     }
 
     fn quorum(&mut self, value: &Value, path: &str) -> Option<(Quorum, Value)> {
