@@ -1,5 +1,6 @@
 //! Actors: the persons and components that act on runs.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -61,25 +62,42 @@ impl Actor {
         self.kind == ActorKind::System && self.id == name
     }
 
-    /// Whether a name in a definition or in a context means this actor: a plain name is a person's id, `key:` and an id
-    /// is a key.
+    /// The name by which definitions, contexts and readers know the actor: `ann`, `key:7f…`, `run:0198…`, `@timer`. No
+    /// two actors share one: a person whose id looks like the name of another kind is `person:` and the id.
+    pub fn name(&self) -> Cow<'_, str> {
+        let prefix = match self.kind {
+            ActorKind::Person if !is_name_of_another_kind(&self.id) => return Cow::Borrowed(&self.id),
+            ActorKind::System => return Cow::Borrowed(&self.id),
+            ActorKind::Person => PERSON,
+            ActorKind::Key => KEY,
+            ActorKind::Worker => WORKER,
+            ActorKind::Run => RUN,
+        };
+        Cow::Owned(format!("{prefix}{}", self.id))
+    }
+
+    /// Whether a name in a definition or in a context means this actor. Only persons and keys are named there.
     pub fn is_named(&self, name: &str) -> bool {
         match self.kind {
-            ActorKind::Person => self.id == name,
-            ActorKind::Key => name.strip_prefix("key:") == Some(self.id.as_str()),
+            ActorKind::Person | ActorKind::Key => self.name() == name,
             ActorKind::Worker | ActorKind::Run | ActorKind::System => false,
         }
     }
 }
 
-/// As people read it: `ann`, `key:7f…`, `run:0198…`, `@timer`.
+const PERSON: &str = "person:";
+const KEY: &str = "key:";
+const WORKER: &str = "worker:";
+const RUN: &str = "run:";
+
+/// Whether a person's id could be taken for the name of a part of the server, a key, a worker or a run.
+fn is_name_of_another_kind(id: &str) -> bool {
+    ["@", PERSON, KEY, WORKER, RUN].iter().any(|prefix| id.starts_with(prefix))
+}
+
+/// As [`Actor::name`].
 impl fmt::Display for Actor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.kind {
-            ActorKind::Person | ActorKind::System => f.write_str(&self.id),
-            ActorKind::Key => write!(f, "key:{}", self.id),
-            ActorKind::Worker => write!(f, "worker:{}", self.id),
-            ActorKind::Run => write!(f, "run:{}", self.id),
-        }
+        f.write_str(&self.name())
     }
 }

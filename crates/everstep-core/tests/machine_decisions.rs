@@ -73,6 +73,7 @@ texts! {
     one_alternative_of_a_requirement_suffices
     only_participants_read_a_run
     readers_see_actions_with_reasons
+    runs_that_fail_again_and_again_at_once_are_a_loop
     sixteen_auto_actions_in_a_row_pause_the_run
     the_assigned_reassign_a_state
     the_context_must_fit_at_a_transition

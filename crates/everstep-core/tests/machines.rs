@@ -1,6 +1,7 @@
 //! Parts of machines that decision texts do not show: digests, ids, limits, causes and formats.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use everstep_core::actor::{Actor, ActorKind};
@@ -11,7 +12,8 @@ use everstep_core::machine::{Act, Rights, evaluate, history_id, imagine, may_sta
 use everstep_core::payload::Payload;
 use everstep_core::run::decide::decide;
 use everstep_core::run::{Cx, Input, Parent, Reply, State};
-use everstep_core::status::Status;
+use everstep_core::status::{Status, StepStatus};
+use everstep_core::story::{Story, Update};
 use everstep_core::style::StyleName;
 use everstep_core::time::Timestamp;
 use everstep_core::workflow::{Style, Workflow};
@@ -304,7 +306,13 @@ fn cx_of(game: &Game) -> Cx<'_> {
 fn an_actor_is_named_by_its_kind() {
     assert!(Actor::person("ann").is_named("ann") && !Actor::person("ann").is_named("key:ann"));
     assert!(Actor::key("7").is_named("key:7") && !Actor::key("7").is_named("7"));
-    assert!(!Actor::person("key:7").is_system("key:7") && Actor::person("@timer") != Actor::system(Actor::TIMER));
+    // A person whose id looks like the name of another actor is not taken for that one.
+    for id in ["key:7", "@timer", "run:r", "worker:w", "person:ann"] {
+        let person = Actor::person(id);
+        assert!(!person.is_named(id) && person.is_named(&format!("person:{id}")), "{id}");
+        assert!(!person.is_system(id) && person.to_string() != id);
+    }
+    assert!(!Actor::person("ann").is_named("person:ann"));
     for kind in [ActorKind::Worker, ActorKind::Run, ActorKind::System] {
         assert!(!Actor::new(kind, "ann").is_named("ann"), "{kind:?}");
     }
@@ -325,4 +333,58 @@ fn a_snapshot_of_a_machine_keeps_its_answers() {
     assert!(matches!(reply, Reply::Applied(applied) if applied.repeated));
     let graph = compile(&definition("start -> end")).unwrap();
     assert!(State::from_snapshot(&graph, &snapshot).is_err());
+}
+
+#[test]
+fn a_story_follows_the_states_of_a_machine() {
+    let definition = json!({"states": [
+        {"name": "review", "initial": true, "after": [{"in": "1h", "to": "late"}], "on": {
+            "SIGN": {"to": "done", "quorum": {"need": 2}}, "SKIP": {"to": "charge"}}},
+        {"name": "late", "on": {"SKIP": {"to": "charge"}}},
+        {"name": "charge", "run": {"workflow": "payment", "done": "done"}, "on": {"STOP": {"to": "done"}}},
+        {"name": "done", "terminal": true},
+    ]});
+    let mut game = started(&definition, json!({}));
+    act(&mut game, request("SIGN"));
+    game.now = game.now.plus(Duration::from_hours(1));
+    game.input(Input::Timer { step: "@after[1].0".into(), attempt: 1 });
+    act(&mut game, request("SKIP"));
+    act(&mut game, request("STOP"));
+    let workflow = Arc::new(game.workflow.clone());
+    let mut story = Story::new(Some(&workflow));
+    let mut seen = Vec::new();
+    for entry in &game.journal {
+        for update in story.apply(entry) {
+            seen.push(match update {
+                Update::Run(update) => match &update.machine {
+                    Some(machine) => format!("{:?} {}", update.change, machine.to.or(machine.action).unwrap()),
+                    None => format!("{:?}", update.change),
+                },
+                Update::Step(update) => format!("{} {:?}", update.step, update.change),
+            });
+        }
+        if let Some((state, version_no)) = story.run.machine.as_ref().map(|at| (at.state.clone(), at.version_no)) {
+            assert!(version_no >= 1 && definition["states"].to_string().contains(&state));
+        }
+    }
+    assert_eq!(
+        seen,
+        [
+            "Started",
+            "Moved review",
+            "@after[1].0 Began",
+            "Voted SIGN",
+            "@after[1].0 Completed",
+            "Moved late",
+            "Moved charge",
+            "@run[3] Began",
+            "Moved done",
+            "@run[3] Cancelled",
+            "Completed",
+        ]
+    );
+    let kinds: Vec<_> = story.steps().map(|step| (step.kind.clone().unwrap(), step.status)).collect();
+    assert_eq!(kinds, [("after".to_owned(), StepStatus::Completed), ("workflow".to_owned(), StepStatus::Cancelled)]);
+    let place = story.run.machine.unwrap();
+    assert_eq!((place.state.as_str(), place.version_no, place.by), ("done", 4, Actor::person("ann")));
 }

@@ -105,12 +105,7 @@ fn transition(
         return Err("the version does not follow the one before it");
     }
     let Some(entered) = machine.find_state(&applied.to) else { return Err("the machine has no such state") };
-    progress.autos = match applied.by.is_system(Actor::AUTO)
-        || applied.by.is_system(Actor::TIMER) && is_hasty(progress.entered_at(), entry.at)
-    {
-        true => progress.autos + 1,
-        false => 0,
-    };
+    progress.autos = if is_in_a_row(progress, entry, applied) { progress.autos + 1 } else { 0 };
     answer_transition(progress, entry, applied, entered.is_terminal());
     for actor in std::iter::once(&applied.by).chain(&applied.on_behalf_of).chain(&applied.votes) {
         progress.record_participant(actor);
@@ -141,6 +136,14 @@ fn transition(
         run_end: None,
     });
     Ok(())
+}
+
+/// Whether a transition followed at once, without an input: by a side effect, by a timer that was due when the state was
+/// entered, or by a run that failed when it was started. Without a bound, such transitions could form an endless loop.
+fn is_in_a_row(progress: &Progress, entry: &Entry, applied: &TransitionApplied) -> bool {
+    let is_after_failure = progress.place.as_ref().is_some_and(|place| matches!(place.run_end, Some(Err(_))));
+    let may_be_at_once = applied.by.is_system(Actor::TIMER) || applied.by.is_system(Actor::RUN) && is_after_failure;
+    applied.by.is_system(Actor::AUTO) || may_be_at_once && is_hasty(progress.entered_at(), entry.at)
 }
 
 /// The answer to the request that caused a transition, or that the transition follows.

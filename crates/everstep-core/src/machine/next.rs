@@ -3,7 +3,7 @@
 //! 1. A run that has started enters the initial state. If that fails, the run fails.
 //! 2. An action that a side effect performs follows at once, at most [`limits::AUTO_TRANSITIONS`] times in a row.
 //! 3. The end of the run that the state started moves the machine to the state for it. Without a state for its failure,
-//!    the run fails with it.
+//!    the run fails with it. Runs that fail again and again at once are a loop, which pauses the machine.
 //! 4. If a transition of rule 2 or 3 cannot be evaluated, the run is paused; the resume tries again.
 //! 5. A fork starts the run again that its original waits for.
 //! 6. A run in a terminal state has ended with the transition to it; if it has not, it ends.
@@ -14,7 +14,7 @@ use super::conditions::Performance;
 use super::context::MachineContext;
 use super::model::MachineState;
 use super::run::{MachineRun, step_of_run};
-use super::timers::auto_loop;
+use super::timers::{auto_loop, is_hasty};
 use super::transitions::{Hindrance, Move, Record, end_of_run, enter, perform};
 use crate::actor::{Actor, ActorKind};
 use crate::failure::{Failure, code};
@@ -104,6 +104,11 @@ fn follow_auto(run: MachineRun<'_>, auto: &AutoAction, cx: Cx<'_>) -> Result<Vec
 fn follow_run(run: MachineRun<'_>, end: &Result<Payload, Failure>, cx: Cx<'_>) -> Result<Vec<Event>, Failure> {
     let Some((_, definition)) = run.place() else { return Ok(Vec::new()) };
     let Some(state_run) = &definition.run else { return Ok(Vec::new()) };
+    let is_loop =
+        end.is_err() && run.progress.autos >= limits::AUTO_TRANSITIONS && is_hasty(run.progress.entered_at(), cx.now);
+    if is_loop {
+        return Err(auto_loop());
+    }
     let (to, saved) = match end {
         Ok(output) => (state_run.done, output.value().clone()),
         Err(failure) => match state_run.error {

@@ -26,7 +26,8 @@ use crate::payload::Payload;
 use crate::run::{Cx, Open};
 use crate::time::Timestamp;
 
-/// A timer that moves a machine earlier than this after its state was entered counts as a transition in a row.
+/// A timer or a failed run that moves a machine earlier than this after its state was entered counts as a transition in
+/// a row.
 const HASTE: Duration = Duration::from_secs(1);
 /// The action of a timer that moves to a state.
 const ACTION: &str = "@after";
@@ -36,7 +37,7 @@ pub(super) fn step_of_timer(version_no: u32, n: usize) -> StepKey {
     format!("@after[{version_no}].{n}").into()
 }
 
-/// Whether a transition of a timer counts as one of a row.
+/// Whether a transition of a timer or of a failed run counts as one of a row.
 pub(super) fn is_hasty(entered_at: Option<Timestamp>, at: Timestamp) -> bool {
     entered_at.is_some_and(|entered_at| at.since(entered_at) < HASTE)
 }

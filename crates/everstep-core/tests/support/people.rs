@@ -2,7 +2,7 @@
 //!
 //! `act ann APPROVE {"version":2,"comment":"ok","data":{},"shown":"…","withdraw":true,"roles":["Manager"],"manage":true}`,
 //! `assign ann {"who":["bob"],"reason":"holiday"}`, `assign ann {"voter":{"from":"bob","to":"cid"}}`.
-//! A name is a person, `key:7` is a key. The role map knows the roles Manager, Clerk and Director.
+//! A name is a person, `key:7` is a key, `person=key:7` a person with that id. The role map knows the roles Manager, Clerk and Director.
 //! `shown` as the digest means the digest of the present values.
 
 use std::collections::BTreeSet;
@@ -22,9 +22,10 @@ use super::Game;
 
 /// A person, or a key.
 pub(crate) fn actor(name: &str) -> Actor {
-    match name.strip_prefix("key:") {
-        Some(id) => Actor::key(id),
-        None => Actor::person(name),
+    match (name.strip_prefix("key:"), name.strip_prefix("person=")) {
+        (Some(id), _) => Actor::key(id),
+        (None, Some(id)) => Actor::person(id),
+        (None, None) => Actor::person(name),
     }
 }
 
