@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use everstep_core::actor::Actor;
 use everstep_core::ids::{RunId, WorkspaceId};
-use everstep_core::journal::{Cause, FORMAT};
+use everstep_core::journal::Cause;
 use everstep_core::limits;
 use everstep_core::payload::{self, Payload};
 use everstep_core::time::Timestamp;
@@ -225,7 +225,7 @@ pub(crate) fn row_from_item(item: &Item) -> Option<Box<RunRow>> {
         status: projection.status,
         owner: projection.owner,
         wake_at: projection.wake_at,
-        format: FORMAT,
+        format: item.format,
         key: new.key,
         input: new.input,
         output: projection.output,

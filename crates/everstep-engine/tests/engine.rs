@@ -419,6 +419,7 @@ async fn a_run_whose_journal_cannot_be_read_is_paused_and_keeps_its_journal() {
         run,
         workspace: WORKSPACE,
         gate: Gate::Unowned,
+        format: 1,
         entries: vec![NewEntry {
             seq: 5,
             at: Timestamp::NEVER,

@@ -201,6 +201,7 @@ fn start(node: NodeId, run: RunId, commit: CommitId, now: Timestamp) -> Item {
         run,
         workspace: WorkspaceId::DEFAULT,
         gate: Gate::Start(Box::new(new)),
+        format: 1,
         entries: vec![NewEntry { seq: 1, at: now, row }],
         projection: Some(projection),
         waits: vec![],
@@ -223,6 +224,7 @@ fn step(run: RunId, commit: CommitId, seq: u64, now: Timestamp) -> Item {
         run,
         workspace: WorkspaceId::DEFAULT,
         gate: Gate::Owned,
+        format: 1,
         entries: vec![
             entry(seq, Kind::StepCompleted, done, output.into_bytes()),
             entry(seq + 1, Kind::StepDispatched, next, Vec::new()),

@@ -21,6 +21,10 @@ pub struct Item {
     pub run: RunId,
     pub workspace: WorkspaceId,
     pub gate: Gate,
+    /// The highest format of its entries, and of the style of its run. If the item starts its run or has a projection,
+    /// the format of the run's row is raised to this number, so an item whose format is above that of the row needs a
+    /// projection.
+    pub format: u32,
     /// In order, without gaps. The first entry is the gate of the others.
     pub entries: Vec<NewEntry>,
     /// The run's row after this item; `None` leaves the row unchanged (as every item of a step does).

@@ -20,7 +20,7 @@ pub struct RunRow {
     pub status: Status,
     pub owner: Option<NodeId>,
     pub wake_at: Timestamp,
-    /// The highest event format in its journal.
+    /// At least the highest format of its journal. A node claims only runs whose format it knows.
     pub format: u32,
     pub key: Option<(String, String)>,
     pub input: Payload,

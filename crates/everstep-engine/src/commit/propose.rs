@@ -45,10 +45,12 @@ pub(crate) fn propose(
         (None, Ownership::Owner) => Gate::Owned,
         (None, Ownership::Guest) => Gate::Unowned,
     };
-    // Most items do not change the run's row: it changes only with the run's status, owner and end.
+    let format = run.format_of(&entries);
+    // Most items do not change the run's row: it changes only with the run's status, format, owner and end.
     let changes_row = is_start
         || renews_waits
         || status != run.row_status()
+        || format > run.row_format()
         || rest != Rest::Active
         || (is_guest && (rest == Rest::Active || !entries.is_empty()));
     let projection = changes_row.then(|| project(run.state(), status, rest, writer));
@@ -73,6 +75,7 @@ pub(crate) fn propose(
         rest,
         before,
         status,
+        format,
         start: None,
         row: None,
         answered,
@@ -84,6 +87,7 @@ pub(crate) fn propose(
         run: run.id(),
         workspace: run.workspace(),
         gate,
+        format,
         entries: rows,
         projection,
         waits,

@@ -70,6 +70,8 @@ pub(crate) struct ActiveRun {
     pub(super) state: State,
     /// The status that the run's row shows.
     pub(super) row_status: Status,
+    /// The format of the run's row; 0 before its start.
+    pub(super) row_format: u32,
     pub(super) ownership: Ownership,
     pub(super) permits: Permits,
     pub(super) mailbox: Mailbox,
@@ -97,6 +99,7 @@ impl ActiveRun {
             is_test,
             state,
             row_status: Status::Pending,
+            row_format: 0,
             ownership: Ownership::Owner,
             permits: Permits::default(),
             mailbox: Mailbox::default(),
@@ -128,6 +131,7 @@ impl ActiveRun {
         }
         run.ownership = ownership;
         run.row_status = row.status;
+        run.row_format = row.format;
         run.waits = WaitRows::from_state(&run.state, row.origin.is_some());
         Ok(run)
     }
@@ -191,6 +195,16 @@ impl ActiveRun {
 
     pub(crate) fn row_status(&self) -> Status {
         self.row_status
+    }
+
+    pub(crate) fn row_format(&self) -> u32 {
+        self.row_format
+    }
+
+    /// The format of an item with these entries: no entry of it needs a higher one, nor does the run's style.
+    pub(crate) fn format_of(&self, entries: &[Entry]) -> u32 {
+        let formats = entries.iter().map(|entry| entry.event.format());
+        formats.fold(self.workflow.style.format(), u32::max)
     }
 
     /// Whether a worker runs the run's function now.

@@ -36,6 +36,8 @@ pub(crate) struct InFlight {
     /// The status that the run's row had; none before its start.
     pub(crate) before: Option<Status>,
     pub(crate) status: Status,
+    /// The format of the item.
+    pub(crate) format: u32,
 }
 
 /// The state of ownership of a run after its item is written.

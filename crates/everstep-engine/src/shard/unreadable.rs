@@ -72,6 +72,7 @@ impl Shard {
                 run: loaded.run.id,
                 workspace: loaded.run.workspace,
                 gate: Gate::Owned,
+                format: loaded.run.format,
                 entries: if was_paused { Vec::new() } else { vec![row] },
                 projection: Some(Projection {
                     status: Status::Paused,

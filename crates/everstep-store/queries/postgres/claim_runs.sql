@@ -23,7 +23,7 @@ due as materialized (
 ),
 claimed as (
     update runs
-    set owner = :node, format = :format
+    set owner = :node
     from due
     where runs.id = due.id
     returning runs.id, runs.wake_at

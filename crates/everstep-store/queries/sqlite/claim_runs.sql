@@ -1,7 +1,7 @@
 -- Makes one node the owner of at most :limit claimable runs of one lane, of formats that this build knows, oldest first.
 -- Served by runs_claimable (lane, wake_at, id) where owner is null and ended_at is null.
 update runs
-set owner = :node, format = :format
+set owner = :node
 where rowid in (
     select rowid
     from runs

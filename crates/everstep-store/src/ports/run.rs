@@ -51,6 +51,8 @@ pub trait RunStore: Send + Sync {
     /// * Side writes ([`SideWrites`]) exist with their item or not at all. A row that exists does not change, so items
     ///   may share one: it exists if one of them was written.
     /// * A start without a projection is pending, unowned and due at its creation.
+    /// * A start, and an item with a projection, raise the format of the run's row to the item's format, and never lower
+    ///   it.
     /// * After an error either nothing was written or the outcome is unknown; the same items may be sent again
     ///   and are then answered `Duplicate` if they had been written.
     ///   After `Refused` and `Full` nothing was written.
@@ -58,7 +60,8 @@ pub trait RunStore: Send + Sync {
     async fn commit(&self, node: NodeId, items: &[Item]) -> Result<Vec<CommitOutcome>>;
 
     /// Makes `node` the owner of at most `limit` unowned runs of `lane` that are due, oldest first.
-    /// Two nodes never claim the same run. Runs of a newer format than this build's are not claimed.
+    /// Two nodes never claim the same run. Runs of a newer format than this build's are not claimed, and a claim does not
+    /// change the format of a run: a node of an earlier release may claim it afterwards.
     /// Nothing is claimed if `node` is not a live member ([`crate::Error::Fenced`]).
     async fn claim_runs(&self, node: NodeId, lane: &str, now: Timestamp, limit: usize) -> Result<Vec<RunId>>;
 

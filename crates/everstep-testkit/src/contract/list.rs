@@ -132,6 +132,14 @@ macro_rules! contract_tests {
                     an_ended_test_run_is_deleted_whole,
                     only_test_runs_are_deleted,
                 }
+                formats {
+                    a_node_of_an_older_format_leaves_machine_runs_and_takes_back_graph_runs,
+                    a_claim_does_not_change_the_format_of_a_run,
+                    an_item_raises_the_format_of_its_run_and_never_lowers_it,
+                    an_item_that_is_refused_raises_no_format,
+                    a_start_without_a_projection_has_the_format_of_its_item,
+                    a_fork_has_the_format_of_its_source,
+                }
                 filters {
                     runs_are_listed_by_any_of_some_statuses,
                     runs_are_listed_by_version,

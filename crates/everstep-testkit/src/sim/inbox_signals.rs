@@ -84,6 +84,7 @@ impl InboxSender {
                 is_test: false,
                 created_at: now,
             })),
+            format: 1,
             entries: Vec::new(),
             projection: Some(Projection {
                 status: Status::Completed,

@@ -96,6 +96,7 @@ fn item(run: RunId, commit: CommitId, entries: Vec<NewEntry>) -> Item {
         run,
         workspace: WorkspaceId::DEFAULT,
         gate: Gate::Owned,
+        format: 1,
         entries,
         projection: None,
         waits: Vec::new(),

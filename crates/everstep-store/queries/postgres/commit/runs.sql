@@ -16,19 +16,19 @@ started as (
         tags, error, input, output
     )
     select
-        id, owner, wake_at, ended_at, status, :format, workspace, workflow, version, lane,
+        id, owner, wake_at, ended_at, status, format, workspace, workflow, version, lane,
         scope, key, parent, retention_days, is_test, created_at,
         tags::json, error, input::json, output
     from unnest(
         :new_ids::uuid[], :new_owners::uuid[], :new_wake_at::bigint[], :new_ended_at::bigint[],
-        :new_statuses::text[], :new_workspaces::uuid[], :new_workflows::text[], :new_versions::integer[],
-        :new_lanes::text[], :new_scopes::text[], :new_keys::text[], :new_parents::uuid[],
+        :new_statuses::text[], :new_formats::integer[], :new_workspaces::uuid[], :new_workflows::text[],
+        :new_versions::integer[], :new_lanes::text[], :new_scopes::text[], :new_keys::text[], :new_parents::uuid[],
         :new_retention_days::bigint[], :new_is_test::boolean[], :new_created_at::bigint[],
         :new_tags::text[], :new_errors::text[], :new_inputs::text[], :new_outputs::bytea[]
     ) as new (
         id, owner, wake_at, ended_at,
-        status, workspace, workflow, version,
-        lane, scope, key, parent,
+        status, format, workspace, workflow,
+        version, lane, scope, key, parent,
         retention_days, is_test, created_at,
         tags, error, input, output
     )
@@ -57,15 +57,15 @@ projected as (
         status = next.status,
         owner = next.owner,
         wake_at = next.wake_at,
-        format = greatest(runs.format, :format),
+        format = greatest(runs.format, next.format),
         output = next.output,
         error = next.error,
         ended_at = next.ended_at
     from unnest(
         :next_runs::uuid[], :next_has_head::boolean[], :next_is_unowned::boolean[], :next_statuses::text[],
-        :next_owners::uuid[], :next_wake_at::bigint[], :next_outputs::bytea[], :next_errors::text[],
-        :next_ended_at::bigint[]
-    ) as next (run, has_head, is_unowned, status, owner, wake_at, output, error, ended_at)
+        :next_formats::integer[], :next_owners::uuid[], :next_wake_at::bigint[], :next_outputs::bytea[],
+        :next_errors::text[], :next_ended_at::bigint[]
+    ) as next (run, has_head, is_unowned, status, format, owner, wake_at, output, error, ended_at)
     where runs.id = next.run
         and not is_unowned
         and runs.owner is not distinct from :node

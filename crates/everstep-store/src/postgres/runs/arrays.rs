@@ -38,6 +38,7 @@ arrays! {
         wake_at: "new_wake_at", i64;
         ended_at: "new_ended_at", Option<i64>;
         statuses: "new_statuses", &'a str;
+        formats: "new_formats", i32;
         workspaces: "new_workspaces", Uuid;
         workflows: "new_workflows", &'a str;
         versions: "new_versions", i32;
@@ -64,6 +65,7 @@ impl<'a> Starts<'a> {
         self.wake_at.push(projection.map_or(run.created_at, |projection| projection.wake_at).micros());
         self.ended_at.push(projection.and_then(|projection| projection.ended_at).map(Timestamp::micros));
         self.statuses.push(projection.map_or(Status::Pending, |projection| projection.status).as_str());
+        self.formats.push(numbers::checked_integer(item.format)?);
         self.workspaces.push(item.workspace.uuid());
         self.workflows.push(&run.workflow);
         self.versions.push(numbers::checked_integer(run.version)?);
@@ -155,6 +157,7 @@ arrays! {
         has_head: "next_has_head", bool;
         is_unowned: "next_is_unowned", bool;
         statuses: "next_statuses", &'a str;
+        formats: "next_formats", i32;
         owners: "next_owners", Option<Uuid>;
         wake_at: "next_wake_at", i64;
         outputs: "next_outputs", Option<&'a [u8]>;
@@ -164,16 +167,18 @@ arrays! {
 }
 
 impl<'a> Projections<'a> {
-    pub(super) fn push(&mut self, item: &'a Item, projection: &'a Projection, is_unowned: bool) {
+    pub(super) fn push(&mut self, item: &'a Item, projection: &'a Projection, is_unowned: bool) -> Result<()> {
         self.runs.push(item.run.uuid());
         self.has_head.push(!item.entries.is_empty());
         self.is_unowned.push(is_unowned);
         self.statuses.push(projection.status.as_str());
+        self.formats.push(numbers::checked_integer(item.format)?);
         self.owners.push(projection.owner.map(NodeId::uuid));
         self.wake_at.push(projection.wake_at.micros());
         self.outputs.push(output(projection));
         self.errors.push(error_json(projection));
         self.ended_at.push(projection.ended_at.map(Timestamp::micros));
+        Ok(())
     }
 }
 

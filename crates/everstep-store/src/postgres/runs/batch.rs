@@ -3,13 +3,11 @@
 use std::collections::BTreeMap;
 
 use everstep_core::ids::{NodeId, StepKey};
-use everstep_core::journal::FORMAT;
 use uuid::Uuid;
 
 use super::arrays::{AuditRows, Audited, Bare, Closed, Entries, Heads, InboxInputs, Projections, Starts, Taken, Waits};
 use crate::error::Result;
 use crate::item::{Gate, Item, SideWrites, Wait, WaitChange};
-use crate::numbers;
 use crate::pack::Packed;
 use crate::postgres::queries::{Param, Query, param, query};
 
@@ -17,7 +15,6 @@ use crate::postgres::queries::{Param, Query, param, query};
 #[derive(Debug, Default)]
 pub(super) struct Batch<'a> {
     node: Uuid,
-    format: i32,
     /// Runs that must be unowned. The statement locks them.
     unowned: Vec<Uuid>,
     starts: Starts<'a>,
@@ -53,7 +50,7 @@ impl<'a> Batch<'a> {
     /// Collects the items at some indexes, in the order of their locks: starts by their unique key, the others by run.
     /// So two batches never deadlock.
     pub(super) fn gather(node: NodeId, items: &'a [Packed<'_>], indexes: impl Iterator<Item = usize>) -> Result<Self> {
-        let mut batch = Self { node: node.uuid(), format: numbers::checked_integer(FORMAT)?, ..Self::default() };
+        let mut batch = Self { node: node.uuid(), ..Self::default() };
         let mut indexes: Vec<_> = indexes.collect();
         indexes.sort_by_cached_key(|index| lock_order(&items[*index].item));
         for index in indexes {
@@ -113,7 +110,7 @@ impl<'a> Batch<'a> {
             }
         }
         match &item.projection {
-            Some(projection) => self.projections.push(item, projection, is_unowned),
+            Some(projection) => self.projections.push(item, projection, is_unowned)?,
             None if item.entries.is_empty() => self.bare.push(item, is_unowned),
             None => {}
         }
@@ -167,7 +164,6 @@ impl<'a> Batch<'a> {
         };
         let mut params = vec![param("node", &self.node)];
         params.extend(self.taken.params());
-        params.push(param("format", &self.format));
         params.extend(self.starts.params());
         params.push(param("unowned", &self.unowned));
         params.extend(self.heads.params());

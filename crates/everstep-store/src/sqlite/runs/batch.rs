@@ -3,7 +3,6 @@
 use std::cell::{Cell, OnceCell};
 
 use everstep_core::ids::{CommitId, NodeId, RunId, StepKey};
-use everstep_core::journal::FORMAT;
 use everstep_core::planted::{self, Bug};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
@@ -71,7 +70,7 @@ impl<'tx> Batch<'tx> {
             ":wake_at": projection.map_or(run.created_at, |projection| projection.wake_at).micros(),
             ":ended_at": projection.and_then(ended_at),
             ":status": projection.map_or(Status::Pending, |projection| projection.status).as_str(),
-            ":format": FORMAT,
+            ":format": item.format,
             ":workspace": item.workspace.uuid().into_bytes(),
             ":workflow": run.workflow,
             ":version": run.version,
@@ -254,7 +253,7 @@ impl<'tx> Batch<'tx> {
             ":status": projection.status.as_str(),
             ":owner": owner(projection),
             ":wake_at": projection.wake_at.micros(),
-            ":format": FORMAT,
+            ":format": item.format,
             ":output": output(projection),
             ":error": error_json(projection),
             ":ended_at": ended_at(projection),

@@ -5,6 +5,7 @@ pub mod commit;
 pub mod counts;
 pub mod filters;
 pub mod forks;
+pub mod formats;
 pub mod inbox;
 pub mod nodes;
 pub mod reads;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use everstep_core::journal::{FORMAT, Kind};
+use everstep_core::journal::Kind;
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
@@ -41,7 +41,7 @@ pub async fn a_started_run_is_as_it_was_written((store, tables): (Arc<dyn RunSto
         status: Status::Running,
         owner: Some(node),
         wake_at: at(1),
-        format: FORMAT,
+        format: 1,
         key: new.key,
         input: new.input,
         output: None,
