@@ -237,6 +237,7 @@ pub(crate) fn row_from_item(item: &Item) -> Option<Box<RunRow>> {
         is_test: new.is_test,
         created_at: new.created_at,
         ended_at: projection.ended_at,
+        machine: projection.machine,
         seq: item.entries.last().map_or(0, |entry| entry.seq),
     }))
 }

@@ -432,6 +432,7 @@ async fn a_run_whose_journal_cannot_be_read_is_paused_and_keeps_its_journal() {
             output: None,
             error: None,
             ended_at: None,
+            machine: None,
         }),
         waits: Vec::new(),
         taken: Vec::new(),

@@ -194,6 +194,7 @@ fn start(node: NodeId, run: RunId, commit: CommitId, now: Timestamp) -> Item {
         output: None,
         error: None,
         ended_at: None,
+        machine: None,
     };
     let row = Row { kind: Kind::RunStarted, step: None, attempt: 0, payload: b"null".to_vec() };
     Item {

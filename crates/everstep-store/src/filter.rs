@@ -11,6 +11,9 @@ use crate::rows::{RunPage, RunSummary};
 /// The maximum number of runs that one call examines.
 pub(crate) const EXAMINED_RUNS_MAX: usize = 10_000;
 
+/// The statuses of runs that have not ended.
+const OPEN_STATUSES: &[Status] = &[Status::Pending, Status::Running, Status::Waiting, Status::Paused];
+
 /// The conditions that all listed runs meet. Test runs are never listed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunFilter {
@@ -18,6 +21,8 @@ pub struct RunFilter {
     /// One of these; any status if the list is empty.
     pub statuses: Vec<Status>,
     pub version: Option<u32>,
+    /// Runs of machines in this state. Unless `statuses` names other ones, only runs that have not ended.
+    pub state: Option<String>,
     pub parent: Option<RunId>,
     /// Created at this time or later.
     pub since: Option<Timestamp>,
@@ -44,6 +49,18 @@ impl RunFilter {
         self.since.unwrap_or(Timestamp::from_micros(i64::MIN)).micros()
     }
 
+    /// The workflow and the state of the open runs that are listed, if an index finds all of them.
+    pub(crate) fn open_state(&self) -> Option<(&str, &str)> {
+        let may_have_ended = self.statuses.iter().any(|status| status.has_ended());
+        let (workflow, state) = (self.workflow.as_deref()?, self.state.as_deref()?);
+        (self.parent.is_none() && !may_have_ended).then_some((workflow, state))
+    }
+
+    /// The statuses of the listed runs; any status if the list is empty.
+    pub(crate) fn listed_statuses(&self) -> &[Status] {
+        if self.state.is_some() && self.statuses.is_empty() { OPEN_STATUSES } else { &self.statuses }
+    }
+
     /// Whether it examines documents: inputs or tags.
     pub(crate) fn examines_documents(&self) -> bool {
         !self.input.is_empty() || !self.tags.is_empty()
@@ -54,6 +71,7 @@ impl RunFilter {
         self.examines_documents()
             || !self.statuses.is_empty()
             || self.version.is_some()
+            || (self.state.is_some() && self.open_state().is_none())
             || (self.parent.is_some() && self.workflow.is_some())
     }
 
@@ -174,6 +192,12 @@ mod tests {
                 assert!(!is_typed(text)(&other), "{text} for {other}");
             }
         }
+    }
+
+    #[test]
+    fn the_open_statuses_are_those_of_runs_that_have_not_ended() {
+        let open: Vec<_> = Status::ALL.iter().copied().filter(|status| !status.has_ended()).collect();
+        assert_eq!(open, OPEN_STATUSES);
     }
 
     #[test]

@@ -105,6 +105,15 @@ pub struct Projection {
     pub output: Option<Payload>,
     pub error: Option<Failure>,
     pub ended_at: Option<Timestamp>,
+    /// The place of a run of a machine. `None` for other styles, whose items then need the shorter statements only.
+    pub machine: Option<MachinePlace>,
+}
+
+/// The state of a machine in which a run is, and its versionNo.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MachinePlace {
+    pub state: String,
+    pub version_no: u32,
 }
 
 /// A row of a wait that is inserted or deleted.

@@ -25,8 +25,8 @@ pub use access::{AuditFilter, AuditRow, KeyRow, WorkspaceRow};
 pub use error::{Error, Result};
 pub use filter::RunFilter;
 pub use item::{
-    CommitOutcome, Gate, InboxId, InboxInput, Item, NewEntry, NewRun, Projection, SentInput, SideWrites, Wait,
-    WaitChange,
+    CommitOutcome, Gate, InboxId, InboxInput, Item, MachinePlace, NewEntry, NewRun, Projection, SentInput, SideWrites,
+    Wait, WaitChange,
 };
 pub use ports::{AccessStore, ResourceStore, RunStore, Stores, WorkflowStore};
 pub use preconditions::{ActivationOutcome, Precondition, RegistrationOutcome, SaveOutcome};

@@ -7,7 +7,7 @@ use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 
-use crate::item::InboxId;
+use crate::item::{InboxId, MachinePlace};
 
 /// All columns of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,6 +34,8 @@ pub struct RunRow {
     pub is_test: bool,
     pub created_at: Timestamp,
     pub ended_at: Option<Timestamp>,
+    /// `None` for other styles than machines, and for a fork before its first claim.
+    pub machine: Option<MachinePlace>,
     /// The last seq of its journal: the run's own version. Read in the same snapshot.
     pub seq: u64,
 }
@@ -53,6 +55,7 @@ pub struct RunSummary {
     pub parent: Option<RunId>,
     /// The run that it was forked from.
     pub origin: Option<RunId>,
+    pub machine: Option<MachinePlace>,
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -44,6 +44,9 @@ async fn runs_are_found_by_their_input_and_tags() {
     assert_eq!(found("version=2").await, [""; 0]);
     assert_eq!(found(&format!("parent={}", runs[0])).await, [""; 0]);
     assert_eq!(found("input.n=9").await, [""; 0]);
+    // Runs of graphs have no state.
+    assert_eq!(found("state=wait").await, [""; 0]);
+    assert_eq!(found("workflow=waits&state=wait&status=waiting,completed").await, [""; 0]);
     for wrong in ["input.=1", "input..n=1", "input=1", "tags.x=1", "status=waiting,done", "parent=x", "version=0"] {
         server.get(&format!("/v1/runs?{wrong}")).await.refuses(400, "VALIDATION_ERROR");
     }

@@ -8,7 +8,7 @@ use everstep_core::journal::{Dispatch, Entry, Event, codec};
 use everstep_core::run::{Input, Reply, State, inbox};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
-use everstep_store::{Gate, InboxInput, Item, NewEntry, NewRun, Projection, SideWrites};
+use everstep_store::{Gate, InboxInput, Item, MachinePlace, NewEntry, NewRun, Projection, SideWrites};
 
 use crate::run::{ActiveRun, Decided, Envelope, InFlight, Ownership, Rest};
 
@@ -46,11 +46,12 @@ pub(crate) fn propose(
         (None, Ownership::Guest) => Gate::Unowned,
     };
     let format = run.format_of(&entries);
-    // Most items do not change the run's row: it changes only with the run's status, format, owner and end.
+    // Most items do not change the run's row: it changes only with the run's status, format, owner and end, and with each
+    // transition of a machine.
     let changes_row = is_start
         || renews_waits
         || status != run.row_status()
-        || format > run.row_format()
+        || run.is_row_behind(format)
         || rest != Rest::Active
         || (is_guest && (rest == Rest::Active || !entries.is_empty()));
     let projection = changes_row.then(|| project(run.state(), status, rest, writer));
@@ -129,6 +130,9 @@ fn project(state: &State, status: Status, rest: Rest, writer: &Writer) -> Projec
         output: state.output().cloned(),
         error: state.failure().cloned(),
         ended_at: has_ended.then_some(state.updated_at),
+        machine: state
+            .place_of_machine()
+            .map(|(state, version_no)| MachinePlace { state: state.to_owned(), version_no }),
     }
 }
 

@@ -72,6 +72,8 @@ pub(crate) struct ActiveRun {
     pub(super) row_status: Status,
     /// The format of the run's row; 0 before its start.
     pub(super) row_format: u32,
+    /// The versionNo in the run's row, if the run is of a machine.
+    pub(super) row_version_no: Option<u32>,
     pub(super) ownership: Ownership,
     pub(super) permits: Permits,
     pub(super) mailbox: Mailbox,
@@ -100,6 +102,7 @@ impl ActiveRun {
             state,
             row_status: Status::Pending,
             row_format: 0,
+            row_version_no: None,
             ownership: Ownership::Owner,
             permits: Permits::default(),
             mailbox: Mailbox::default(),
@@ -132,6 +135,7 @@ impl ActiveRun {
         run.ownership = ownership;
         run.row_status = row.status;
         run.row_format = row.format;
+        run.row_version_no = row.machine.as_ref().map(|place| place.version_no);
         run.waits = WaitRows::from_state(&run.state, row.origin.is_some());
         Ok(run)
     }
@@ -197,8 +201,13 @@ impl ActiveRun {
         self.row_status
     }
 
-    pub(crate) fn row_format(&self) -> u32 {
-        self.row_format
+    /// Whether the run's row has an older place of a machine than the state, or a lower format than the entries.
+    pub(crate) fn is_row_behind(&self, format: u32) -> bool {
+        self.version_no() != self.row_version_no || format > self.row_format
+    }
+
+    pub(super) fn version_no(&self) -> Option<u32> {
+        self.state.place_of_machine().map(|(_, version_no)| version_no)
     }
 
     /// The format of an item with these entries: no entry of it needs a higher one, nor does the run's style.

@@ -52,7 +52,9 @@ impl ActiveRun {
         // Only the owner renews the rows of waits. Two guests would write the same rows at the same time, and no gate
         // would reject either.
         let renews_waits = self.waits.must_renew() && is_owner;
-        if decided.entries.is_empty() && !has_rows && !leaves && !renews_waits {
+        // The row of a fork has no place of a machine before its first item.
+        let renews_row = is_owner && self.is_row_behind(self.format_of(&decided.entries));
+        if decided.entries.is_empty() && !has_rows && !leaves && !renews_waits && !renews_row {
             self.answer_unwritten(decided, services);
             self.send_turn(Rest::Active, false, &[], services);
             return self.rest(services);

@@ -81,6 +81,7 @@ impl Shard {
                     output: None,
                     error: Some(failure),
                     ended_at: None,
+                    machine: loaded.run.machine.clone(),
                 }),
                 waits: Vec::new(),
                 taken: Vec::new(),

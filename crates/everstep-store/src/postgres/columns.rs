@@ -8,6 +8,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
 
 use crate::error::{Error, Result};
+use crate::item::MachinePlace;
 use crate::pack;
 
 /// A column. A value of another type was not written by Everstep.
@@ -49,6 +50,13 @@ pub(super) fn status(row: &Row, column: usize) -> Result<Status> {
 pub(super) fn failure(row: &Row, column: usize) -> Result<Option<Failure>> {
     let text: Option<&str> = get(row, column)?;
     text.map(|text| serde_json::from_str(text).map_err(unreadable)).transpose()
+}
+
+/// The place of a machine: its state, and its version in the column after it.
+pub(super) fn machine(row: &Row, column: usize) -> Result<Option<MachinePlace>> {
+    let (state, version_no) = (get::<Option<String>>(row, column)?, get::<Option<i32>>(row, column + 1)?);
+    let Some((state, version_no)) = state.zip(version_no) else { return Ok(None) };
+    Ok(Some(MachinePlace { state, version_no: u32::try_from(version_no).map_err(unreadable)? }))
 }
 
 pub(super) fn payload(text: String) -> Result<Payload> {

@@ -5,25 +5,34 @@ use uuid::Uuid;
 
 /// A statement of a query file, by its path without the extension.
 macro_rules! query {
-    ($name:literal) => {{
-        static QUERY: std::sync::LazyLock<$crate::postgres::queries::Query> = std::sync::LazyLock::new(|| {
-            $crate::postgres::queries::Query::parse(include_str!(concat!(
-                env!("CARGO_MANIFEST_DIR"),
-                "/queries/postgres/",
-                $name,
-                ".sql"
-            )))
-        });
-        &*QUERY
-    }};
+    ($name:literal) => { $crate::postgres::queries::query!(@parse $crate::postgres::queries::query!(@text $name)) };
     // A statement with the part of another file before its final `select`.
-    ($name:literal with $part:literal) => {{
-        static QUERY: std::sync::LazyLock<$crate::postgres::queries::Query> = std::sync::LazyLock::new(|| {
-            $crate::postgres::queries::Query::parse(&$crate::postgres::queries::add_part(
-                include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/queries/postgres/", $name, ".sql")),
-                include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/queries/postgres/", $part, ".sql")),
-            ))
-        });
+    ($name:literal with $part:literal) => {
+        $crate::postgres::queries::query!(@parse &$crate::postgres::queries::add_part(
+            $crate::postgres::queries::query!(@text $name),
+            $crate::postgres::queries::query!(@text $part),
+        ))
+    };
+    // A statement with its lines for machines.
+    ($name:literal for machines) => {
+        $crate::postgres::queries::query!(@parse &$crate::postgres::queries::add_machines(
+            $crate::postgres::queries::query!(@text $name),
+        ))
+    };
+    ($name:literal for machines with $part:literal) => {
+        $crate::postgres::queries::query!(@parse &$crate::postgres::queries::add_machines(
+            &$crate::postgres::queries::add_part(
+                $crate::postgres::queries::query!(@text $name),
+                $crate::postgres::queries::query!(@text $part),
+            ),
+        ))
+    };
+    (@text $name:literal) => {
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/queries/postgres/", $name, ".sql"))
+    };
+    (@parse $text:expr) => {{
+        static QUERY: std::sync::LazyLock<$crate::postgres::queries::Query> =
+            std::sync::LazyLock::new(|| $crate::postgres::queries::Query::parse($text));
         &*QUERY
     }};
 }
@@ -50,6 +59,14 @@ pub(super) struct Query {
 pub(super) fn add_part(statement: &str, part: &str) -> String {
     let (parts, select) = statement.rsplit_once("\n)\nselect\n").expect("a select follows the parts");
     format!("{parts}\n),\n{}\nselect\n{select}", part.trim_end())
+}
+
+/// The mark of the lines that only the items of machines need.
+const MACHINES: &str = "-- machines: ";
+
+/// A statement with its lines for machines.
+pub(super) fn add_machines(statement: &str) -> String {
+    statement.replace(MACHINES, "")
 }
 
 /// A parameter's name, value and type.

@@ -8,6 +8,8 @@ use rusqlite::Row;
 use rusqlite::types::Type;
 use uuid::Uuid;
 
+use crate::item::MachinePlace;
+
 pub(super) fn seq(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     let stored: i64 = row.get(column)?;
     u64::try_from(stored).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(column, stored))
@@ -36,6 +38,12 @@ pub(super) fn status(row: &Row<'_>, column: usize) -> rusqlite::Result<Status> {
 pub(super) fn failure(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Failure>> {
     let text: Option<String> = row.get(column)?;
     text.map(|text| serde_json::from_str(&text).map_err(|error| unreadable(column, Type::Text, error))).transpose()
+}
+
+/// The place of a machine: its state, and its version in the column after it.
+pub(super) fn machine(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<MachinePlace>> {
+    let (state, version_no) = (row.get::<_, Option<String>>(column)?, row.get::<_, Option<u32>>(column + 1)?);
+    Ok(state.zip(version_no).map(|(state, version_no)| MachinePlace { state, version_no }))
 }
 
 pub(super) fn text<'a>(row: &'a Row<'_>, column: usize) -> rusqlite::Result<&'a str> {

@@ -83,6 +83,7 @@ mod tests {
             (query!("commit/3_stored"), "journal_by_seq (run_id=? AND seq=?)"),
             (query!("commit/3_owner"), "sqlite_autoindex_runs_1 (id=?)"),
             (query!("commit/4_run"), "sqlite_autoindex_runs_1 (id=?)"),
+            (query!("commit/4_machine"), "sqlite_autoindex_runs_1 (id=?)"),
             (query!("commit/4_wait_close"), "sqlite_autoindex_waits_1 (run_id=? AND step=?)"),
             (query!("commit/4_waits_end"), "sqlite_autoindex_waits_1 (run_id=?)"),
             (query!("commit/4_taken"), "INTEGER PRIMARY KEY (rowid=?)"),
@@ -100,6 +101,10 @@ mod tests {
             (
                 query!("list_runs/of_workflow"),
                 "runs_listed_by_workflow (workspace=? AND workflow=? AND created_at>? AND (created_at,id)<(?,?))",
+            ),
+            (
+                query!("list_runs/of_state"),
+                "runs_in_state (workspace=? AND workflow=? AND state=? AND created_at>? AND (created_at,id)<(?,?))",
             ),
             (query!("list_runs/of_parent"), "runs_by_parent (parent=? AND created_at>? AND (created_at,id)<(?,?))"),
             (query!("find_key"), "sqlite_autoindex_api_keys_2 (hash=?)"),

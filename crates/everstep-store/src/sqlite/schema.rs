@@ -94,7 +94,8 @@ mod tests {
                 });
             }
         });
-        let expected = ["1 initial", "2 keys_and_settings", "3 access_and_resources", "4 graves"];
+        let expected: Vec<_> =
+            SQLITE.iter().map(|migration| format!("{} {}", migration.version, migration.name)).collect();
         assert_eq!(history(&connect(&path)), expected);
     }
 

@@ -140,6 +140,13 @@ macro_rules! contract_tests {
                     a_start_without_a_projection_has_the_format_of_its_item,
                     a_fork_has_the_format_of_its_source,
                 }
+                machines {
+                    the_place_of_a_machine_is_written_with_its_item,
+                    an_item_that_is_refused_moves_no_machine,
+                    items_of_machines_and_of_other_styles_share_a_batch,
+                    a_fork_has_no_place_before_its_first_item,
+                    runs_are_listed_by_the_state_of_their_machine,
+                }
                 filters {
                     runs_are_listed_by_any_of_some_statuses,
                     runs_are_listed_by_version,

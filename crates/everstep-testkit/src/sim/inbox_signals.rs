@@ -93,6 +93,7 @@ impl InboxSender {
                 output: None,
                 error: None,
                 ended_at: Some(now),
+                machine: None,
             }),
             waits: Vec::new(),
             taken: Vec::new(),

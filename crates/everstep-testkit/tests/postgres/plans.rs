@@ -1,15 +1,16 @@
 //! Plans: the cost of a verb does not grow with unrelated rows.
 
-use everstep_core::ids::RunId;
+use everstep_core::ids::{NodeId, RunId, WorkspaceId};
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_store::postgres::{Options, PostgresStore};
 use everstep_store::{
-    AccessStore, AuditFilter, AuditRow, Item, NewWorkflow, RegistrationOutcome, ResourceKind, ResourceRow,
+    AccessStore, AuditFilter, AuditRow, Item, NewWorkflow, Projection, RegistrationOutcome, ResourceKind, ResourceRow,
     ResourceStore, RunFilter, RunStore, SideWrites, Snapshot, TickRequest, WaitChange, WorkflowStore,
 };
 use everstep_testkit::contract::{fixtures::*, run};
 use everstep_testkit::postgres::{Cluster, Durability};
+use uuid::Uuid;
 
 /// Other runs: most of them sleep, some are owned by others, some have ended.
 const OTHERS: &str = "
@@ -21,6 +22,11 @@ const OTHERS: &str = "
         9e15, case when n % 10 = 1 then 1 end,
         case when n % 10 = 1 then 'completed' else 'waiting' end, 1, gen_random_uuid(), 'other', 1, '', 365000, false, n,
         '[]', 'null'
+    from generate_series(1, 20000) as n;
+    insert into runs (id, wake_at, status, format, workspace, workflow, version, lane, retention_days, is_test,
+        created_at, tags, input, state, version_no)
+    select ('01990000-0000-7000-8001-' || lpad(to_hex(n), 12, '0'))::uuid, 9e15, 'waiting', 2,
+        '00000000-0000-0000-0000-00000000000a', 'orders', 1, '', 365000, false, 9e15 + n, '[]', 'null', 'draft', 1
     from generate_series(1, 20000) as n;
     insert into journal (run_id, seq, writer, at, kind, attempt, codec, payload)
     select id, 1, id, 0, 1, 0, 0, '' from runs where workflow = 'other';
@@ -75,6 +81,7 @@ async fn do_everything(store: &PostgresStore) -> RunId {
     store.list_runs(HERE, RunFilter::default(), None, 10).await.unwrap();
     let filter = RunFilter { workflow: Some("orders".to_owned()), ..RunFilter::default() };
     store.list_runs(HERE, filter, None, 10).await.unwrap();
+    do_machines(store, node).await;
     do_lists(store, run).await;
     store.journal(run, 0, 10).await.unwrap();
     store.sweep(at(0), 10).await.unwrap();
@@ -84,6 +91,41 @@ async fn do_everything(store: &PostgresStore) -> RunId {
     apply(store, node, &end(run, 4, at(1))).await;
     store.leave(node, at(0)).await.unwrap();
     run
+}
+
+/// A workspace with many runs of machines, in another state.
+const OF_MACHINES: WorkspaceId = WorkspaceId::from_uuid(Uuid::from_u128(10));
+
+/// Items of machines, by each statement that writes them, and their lists.
+async fn do_machines(store: &PostgresStore, node: NodeId) {
+    let in_state = |item: Item, version_no| {
+        let projection = item.projection.clone().unwrap_or(projection(Status::Waiting, Some(node), at(60)));
+        let machine = Some(place("review", version_no));
+        Item { workspace: OF_MACHINES, format: 2, projection: Some(Projection { machine, ..projection }), ..item }
+    };
+    let audited = |item: Item| Item { side: Some(Box::new(SideWrites::with_audit(audit_row(0)))), ..item };
+    let machine = new_run();
+    apply(store, node, &in_state(start(machine, Some(node)), 1)).await;
+    apply(store, node, &audited(in_state(step(machine, 2), 2))).await;
+    let waits = vec![WaitChange::Open(wait("u", "paid"))];
+    apply(store, node, &Item { waits, ..audited(in_state(step(machine, 4), 3)) }).await;
+    let waits = vec![WaitChange::Open(wait("v", "paid"))];
+    apply(store, node, &Item { waits, ..in_state(step(machine, 6), 4) }).await;
+    let review =
+        RunFilter { workflow: Some("orders".to_owned()), state: Some("review".to_owned()), ..RunFilter::default() };
+    for filter in [review.clone(), RunFilter { version: Some(1), ..review.clone() }] {
+        let page = store.list_runs(OF_MACHINES, filter, None, 10).await.unwrap();
+        assert!(page.runs.iter().any(|run| run.id == machine));
+    }
+    // The other ones are created later.
+    let until = Some(at(60));
+    for filter in [
+        RunFilter { statuses: vec![Status::Waiting, Status::Completed], until, ..review.clone() },
+        RunFilter { parent: Some(machine), ..review.clone() },
+        RunFilter { workflow: None, until, ..review },
+    ] {
+        store.list_runs(OF_MACHINES, filter, None, 10).await.unwrap();
+    }
 }
 
 /// Lists with filters, and the verbs around runs.

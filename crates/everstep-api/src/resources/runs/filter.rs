@@ -25,6 +25,11 @@ pub(crate) const STATUS: Parameter = Parameter::choices(
 );
 pub(crate) const VERSION: Parameter =
     Parameter::whole("version", 1, u32::MAX as u64, "Runs of this version of their workflow.");
+pub(crate) const STATE: Parameter = Parameter::text(
+    "state",
+    "Runs of state machines that are in this state and have not ended. With `status`, also ended runs, if one of the \
+     statuses is that of ended runs.",
+);
 pub(crate) const PARENT: Parameter = Parameter::id("parent", "Runs that this run has started.");
 pub(crate) const SINCE: Parameter =
     Parameter::time("since", "Created at this time or later; a day begins at midnight in UTC.");
@@ -48,6 +53,7 @@ pub(crate) fn from_query(query: &Query) -> Result<RunFilter, Problem> {
         since: query.time("since")?,
         until: query.time("until")?,
         version: query.number("version", 1..=u64::from(u32::MAX))?.and_then(|version| u32::try_from(version).ok()),
+        state: query.text("state").map(str::to_owned),
         parent: query.value("parent")?,
         input: input.collect::<Result<_, Problem>>()?,
         tags: query.family("tag.").map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
@@ -82,6 +88,7 @@ pub(crate) fn from_body(filter: Filter) -> Result<RunFilter, Problem> {
         since: filter.since.map(|time| read_time("filter.since", &time)).transpose()?,
         until: filter.until.map(|time| read_time("filter.until", &time)).transpose()?,
         version: filter.version,
+        state: filter.state,
         parent: filter.parent.map(|run| read::<RunId>("filter.parent", &run)).transpose()?,
         input: input.collect::<Result<_, Problem>>()?,
         tags: filter.tags.into_iter().collect(),
@@ -98,7 +105,10 @@ fn check(filter: RunFilter) -> Result<RunFilter, Problem> {
         }
     }
     let texts = filter.input.iter().flat_map(|(path, value)| path.iter().chain([value]));
-    let texts = texts.chain(filter.tags.iter().flat_map(|(name, value)| [name, value])).chain(&filter.workflow);
+    let texts = texts
+        .chain(filter.tags.iter().flat_map(|(name, value)| [name, value]))
+        .chain(&filter.workflow)
+        .chain(&filter.state);
     if texts.into_iter().any(|text| text.contains('\0')) {
         return Err(Problem::invalid("a filter contains a NUL character, which no database stores as text"));
     }

@@ -20,6 +20,7 @@ pub(crate) const FILTERS: &[Parameter] = &[
     Parameter::text("workflow", "Runs of this workflow."),
     filter::STATUS,
     filter::VERSION,
+    filter::STATE,
     filter::PARENT,
     filter::SINCE,
     filter::UNTIL,
@@ -32,6 +33,7 @@ pub(crate) const FILTERS: &[Parameter] = &[
 pub(crate) const FILTERS_OF_WORKFLOW: &[Parameter] = &[
     filter::STATUS,
     filter::VERSION,
+    filter::STATE,
     filter::PARENT,
     filter::SINCE,
     filter::UNTIL,

@@ -79,6 +79,7 @@ fn start(node: NodeId, run: RunId, commit: CommitId, now: Timestamp) -> Item {
         output: None,
         error: None,
         ended_at: None,
+        machine: None,
     };
     let entries = entries(1, now, [Event::RunStarted { input, cause: None, definition: None }, dispatched(1)]);
     Item { gate: Gate::Start(Box::new(new)), projection: Some(projection), ..item(run, commit, entries) }

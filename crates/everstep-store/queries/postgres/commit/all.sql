@@ -3,6 +3,7 @@
 -- All parts see the snapshot at the beginning of the statement; a part passes its results on by returning them.
 -- The arrays are in the order of their locks. "(… in (…)) is true" is looked up in a hash table, for any plan;
 -- a bare "in" would be a join, whose plan depends on guesses about arrays.
+-- The lines that begin with "machines:" belong to the statement only if an item has the place of a machine.
 with
 -- 1. The node may write until this transaction ends: a fence waits for the lock, a renewal does not.
 member as materialized (
@@ -29,21 +30,25 @@ gone as materialized (
 -- 2. The rows of new runs are inserted, as their items leave them.
 started as (
     insert into runs (
+        -- machines: state, version_no,
         id, owner, wake_at, ended_at, status, format, workspace, workflow, version, lane,
         idempotency_scope, idempotency_key, parent, retention_days, is_test, created_at,
         tags, error, input, output
     )
     select
+        -- machines: state, version_no,
         id, owner, wake_at, ended_at, status, format, workspace, workflow, version, lane,
         scope, key, parent, retention_days, is_test, created_at,
         tags::json, error, input::json, output
     from unnest(
+        -- machines: :new_states::text[], :new_version_nos::integer[],
         :new_ids::uuid[], :new_owners::uuid[], :new_wake_at::bigint[], :new_ended_at::bigint[],
         :new_statuses::text[], :new_formats::integer[], :new_workspaces::uuid[], :new_workflows::text[],
         :new_versions::integer[], :new_lanes::text[], :new_scopes::text[], :new_keys::text[], :new_parents::uuid[],
         :new_retention_days::bigint[], :new_is_test::boolean[], :new_created_at::bigint[],
         :new_tags::text[], :new_errors::text[], :new_inputs::text[], :new_outputs::bytea[]
     ) as new (
+        -- machines: state, version_no,
         id, owner, wake_at, ended_at,
         status, format, workspace, workflow,
         version, lane, scope, key, parent,
@@ -87,6 +92,7 @@ head as (
 projected as (
     update runs
     set
+        -- machines: state = next.state, version_no = next.version_no,
         status = next.status,
         owner = next.owner,
         wake_at = next.wake_at,
@@ -95,10 +101,14 @@ projected as (
         error = next.error,
         ended_at = next.ended_at
     from unnest(
+        -- machines: :next_states::text[], :next_version_nos::integer[],
         :next_runs::uuid[], :next_has_head::boolean[], :next_is_unowned::boolean[], :next_statuses::text[],
         :next_formats::integer[], :next_owners::uuid[], :next_wake_at::bigint[], :next_outputs::bytea[],
         :next_errors::text[], :next_ended_at::bigint[]
-    ) as next (run, has_head, is_unowned, status, format, owner, wake_at, output, error, ended_at)
+    ) as next (
+        -- machines: state, version_no,
+        run, has_head, is_unowned, status, format, owner, wake_at, output, error, ended_at
+    )
     where runs.id = next.run
         and runs.owner is not distinct from case when not is_unowned then :node end
         and case

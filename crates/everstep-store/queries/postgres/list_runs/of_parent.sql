@@ -3,6 +3,7 @@
 -- Served by runs_by_parent (parent, created_at, id) where parent is not null; "is true" prevents the use of other indexes.
 select
     id, workflow, version, status, wake_at, error, tags::text, created_at, ended_at, parent, origin,
+    state, version_no,
     case
         when cardinality(:paths::text[]) = 0 then null
         when :whole or getdatabaseencoding() <> 'UTF8' or input::text ~ '\\u(0000|[dD])' then input::text
@@ -24,5 +25,6 @@ where (workspace = :workspace) is true
     and (created_at, id) >= (:last, :last_id)
     and (cardinality(:statuses::text[]) = 0 or status = any(:statuses::text[]))
     and (:version::integer is null or version = :version)
+    and (:state::text is null or state = :state)
 order by created_at desc, id desc
 limit :limit

@@ -1,6 +1,8 @@
 -- At most :limit runs of a workspace before a position, newest first. Test runs are left out.
 -- Served by runs_listed (workspace, created_at, id) where is_test = 0.
-select id, workflow, version, status, wake_at, error, tags, created_at, ended_at, parent, origin, input
+select
+    id, workflow, version, status, wake_at, error, tags, created_at, ended_at, parent, origin,
+    state, version_no, input
 from runs
 where workspace = :workspace
     and is_test = 0

@@ -1,6 +1,8 @@
 -- At most :limit children of a run before a position, newest first. Test runs are left out.
 -- Served by runs_by_parent (parent, created_at, id) where parent is not null.
-select id, workflow, version, status, wake_at, error, tags, created_at, ended_at, parent, origin, input
+select
+    id, workflow, version, status, wake_at, error, tags, created_at, ended_at, parent, origin,
+    state, version_no, input
 from runs indexed by runs_by_parent
 where workspace = :workspace
     and parent = :parent

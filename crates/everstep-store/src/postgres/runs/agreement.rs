@@ -1,5 +1,6 @@
 //! The three statements of a commit agree: `runs.sql` and `steps.sql` are parts of `all.sql`. With side rows, a batch is
-//! written by `runs.sql` or `all.sql` and the part `side.sql`, which is added to their texts.
+//! written by `runs.sql` or `all.sql` and the part `side.sql`, which is added to their texts. If it has the place of a
+//! machine, these two also have their lines for machines.
 //!
 //! A batch is written by the shortest statement that does everything its items need. So a change of one statement must
 //! be made in the others, unless it is about something that they leave out. This test compares the parts (the
@@ -7,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::postgres::queries::add_part;
+use crate::postgres::queries::{add_machines, add_part};
 
 const ALL: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/queries/postgres/commit/all.sql"));
 const RUNS: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/queries/postgres/commit/runs.sql"));
@@ -168,6 +169,7 @@ fn assert_agree(longer: &str, shorter: &str, differences: &[Difference], omitted
 #[test]
 fn the_statement_for_runs_is_a_part_of_the_whole_one() {
     assert_agree(ALL, RUNS, RUNS_DIFFERENCES, RUNS_OMITTED);
+    assert_agree(&add_machines(ALL), &add_machines(RUNS), RUNS_DIFFERENCES, RUNS_OMITTED);
 }
 
 #[test]
@@ -182,6 +184,29 @@ fn side_rows_add_one_part_and_change_no_other() {
         assert_agree(&with_side, statement, &[], &["audited"]);
         assert_eq!(names(&with_side).last(), Some(&"audited"));
         assert!(parts(&with_side)["audited"].contains("in (select run from opened)) is true"));
+    }
+}
+
+#[test]
+fn machines_add_lines_and_change_no_other() {
+    for statement in [RUNS, ALL] {
+        let is_code = |line: &&str| !line.trim_start().starts_with("--");
+        let lines = |text: &str| text.lines().filter(is_code).map(str::to_owned).collect::<Vec<_>>();
+        let (plain, with_machines) = (lines(statement), add_machines(statement));
+        let is_added = |line: &String| line.contains("version_no");
+        let (added, others): (Vec<_>, Vec<_>) = lines(&with_machines).into_iter().partition(is_added);
+        assert_eq!(others, plain);
+        // Two lists of columns, of arrays and of their names; in the update the columns are assigned.
+        assert_eq!(added.len(), 7, "{added:?}");
+    }
+    assert_eq!(add_machines(STEPS), STEPS);
+    assert_eq!(add_machines(SIDE), SIDE);
+}
+
+#[test]
+fn items_without_a_machine_have_statements_without_its_columns() {
+    for statement in [STEPS, RUNS, ALL] {
+        assert!(!parts(statement).values().any(|part| part.contains("version_no")), "{statement}");
     }
 }
 

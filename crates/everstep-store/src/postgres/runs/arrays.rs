@@ -33,6 +33,8 @@ macro_rules! arrays {
 arrays! {
     /// The rows of new runs.
     Starts {
+        states: "new_states", Option<&'a str>;
+        version_nos: "new_version_nos", Option<i32>;
         ids: "new_ids", Uuid;
         owners: "new_owners", Option<Uuid>;
         wake_at: "new_wake_at", i64;
@@ -60,6 +62,9 @@ impl<'a> Starts<'a> {
     pub(super) fn push(&mut self, item: &'a Item, run: &'a NewRun) -> Result<()> {
         let projection = item.projection.as_ref();
         let key = run.key.as_ref();
+        let (state, version_no) = projection.map_or(Ok((None, None)), place)?;
+        self.states.push(state);
+        self.version_nos.push(version_no);
         self.ids.push(item.run.uuid());
         self.owners.push(projection.and_then(|projection| projection.owner).map(NodeId::uuid));
         self.wake_at.push(projection.map_or(run.created_at, |projection| projection.wake_at).micros());
@@ -153,6 +158,8 @@ impl<'a> Entries<'a> {
 arrays! {
     /// The rows of runs after their items.
     Projections {
+        states: "next_states", Option<&'a str>;
+        version_nos: "next_version_nos", Option<i32>;
         runs: "next_runs", Uuid;
         has_head: "next_has_head", bool;
         is_unowned: "next_is_unowned", bool;
@@ -168,6 +175,9 @@ arrays! {
 
 impl<'a> Projections<'a> {
     pub(super) fn push(&mut self, item: &'a Item, projection: &'a Projection, is_unowned: bool) -> Result<()> {
+        let (state, version_no) = place(projection)?;
+        self.states.push(state);
+        self.version_nos.push(version_no);
         self.runs.push(item.run.uuid());
         self.has_head.push(!item.entries.is_empty());
         self.is_unowned.push(is_unowned);
@@ -322,6 +332,12 @@ impl Audited<'_> {
         // A batch has a few hundred items at most, and most rows are of one item.
         self.ids.contains(&row.id)
     }
+}
+
+/// The state of a machine, and its version.
+fn place(projection: &Projection) -> Result<(Option<&str>, Option<i32>)> {
+    let Some(place) = &projection.machine else { return Ok((None, None)) };
+    Ok((Some(&place.state), Some(numbers::checked_integer(place.version_no)?)))
 }
 
 fn output(projection: &Projection) -> Option<&[u8]> {

@@ -32,6 +32,8 @@ pub(super) struct Batch<'a> {
     audited: Audited<'a>,
     /// The largest need of its items.
     needs: Needs,
+    /// Whether an item has the place of a machine.
+    has_machines: bool,
 }
 
 /// Which statement can write an item. Each does everything that the earlier ones do.
@@ -62,6 +64,7 @@ impl<'a> Batch<'a> {
     fn push(&mut self, index: usize, packed: &'a Packed<'_>) -> Result<()> {
         let item = &*packed.item;
         self.needs = self.needs.max(needs(item));
+        self.has_machines |= item.projection.as_ref().is_some_and(|projection| projection.machine.is_some());
         match &item.gate {
             Gate::Start(run) => {
                 self.starts.push(item, run)?;
@@ -155,12 +158,16 @@ impl<'a> Batch<'a> {
     /// The statement that writes it, and its parameters in their order there.
     pub(super) fn statement(&self) -> (&'static Query, Vec<Param<'_>>) {
         let has_side = !self.audited.is_empty();
-        let statement = match self.needs {
-            Needs::Steps | Needs::Runs if has_side => query!("commit/runs" with "commit/side"),
-            Needs::All if has_side => query!("commit/all" with "commit/side"),
-            Needs::Steps => query!("commit/steps"),
-            Needs::Runs => query!("commit/runs"),
-            Needs::All => query!("commit/all"),
+        let statement = match (self.needs, has_side, self.has_machines) {
+            (Needs::Steps, false, _) => query!("commit/steps"),
+            (Needs::Runs, false, false) => query!("commit/runs"),
+            (Needs::Runs, false, true) => query!("commit/runs" for machines),
+            (Needs::Steps | Needs::Runs, true, false) => query!("commit/runs" with "commit/side"),
+            (Needs::Steps | Needs::Runs, true, true) => query!("commit/runs" for machines with "commit/side"),
+            (Needs::All, false, false) => query!("commit/all"),
+            (Needs::All, false, true) => query!("commit/all" for machines),
+            (Needs::All, true, false) => query!("commit/all" with "commit/side"),
+            (Needs::All, true, true) => query!("commit/all" for machines with "commit/side"),
         };
         let mut params = vec![param("node", &self.node)];
         params.extend(self.taken.params());

@@ -31,7 +31,7 @@ impl PostgresStore {
         after: Option<(Timestamp, RunId)>,
         limit: usize,
     ) -> Result<RunPage> {
-        if filter.workflow.as_deref().is_some_and(texts::has_nul) {
+        if [&filter.workflow, &filter.state].into_iter().flatten().any(|text| texts::has_nul(text)) {
             return Ok(PageBuilder::new(limit).finish(None));
         }
         let limit = limit.min(EXAMINED_RUNS_MAX);
@@ -74,6 +74,12 @@ impl PostgresStore {
                 "since": since, "look": look,
             };
             self.connections.query_opt(query!("list_runs/of_parent_end"), params).await?
+        } else if let Some((workflow, state)) = filter.open_state() {
+            let params = params! {
+                "workspace": workspace, "workflow": workflow, "state": state, "before": before, "before_id": before_id,
+                "since": since, "look": look,
+            };
+            self.connections.query_opt(query!("list_runs/of_state_end"), params).await?
         } else if let Some(workflow) = filter.workflow.as_deref() {
             let params = params! {
                 "workspace": workspace, "workflow": workflow, "before": before, "before_id": before_id,
@@ -102,7 +108,8 @@ impl PostgresStore {
             return Ok(vec![]);
         };
         let (workspace, limit) = (workspace.uuid(), numbers::clamp_limit(batch));
-        let statuses: Vec<_> = filter.statuses.iter().copied().map(Status::as_str).collect();
+        let state = filter.state.as_deref();
+        let statuses: Vec<_> = filter.listed_statuses().iter().copied().map(Status::as_str).collect();
         let whole = filter.input.iter().flat_map(|(path, _)| path).any(|name| is_odd(name));
         let path = |path: &[String]| if whole { String::new() } else { array(path) };
         let paths: Vec<_> = filter.input.iter().map(|(names, _)| path(names)).collect();
@@ -111,21 +118,28 @@ impl PostgresStore {
             let params = params! {
                 "paths": paths, "whole": whole, "workspace": workspace, "parent": parent, "workflow": workflow,
                 "before": before, "before_id": before_id, "last": last, "last_id": last_id,
-                "statuses": statuses, "version": version, "limit": limit,
+                "statuses": statuses, "version": version, "state": state, "limit": limit,
             };
             self.connections.query(query!("list_runs/of_parent"), params).await
+        } else if let Some((workflow, state)) = filter.open_state() {
+            let params = params! {
+                "paths": paths, "whole": whole, "workspace": workspace, "workflow": workflow, "state": state,
+                "before": before, "before_id": before_id, "last": last, "last_id": last_id,
+                "statuses": statuses, "version": version, "limit": limit,
+            };
+            self.connections.query(query!("list_runs/of_state"), params).await
         } else if let Some(workflow) = filter.workflow.as_deref() {
             let params = params! {
                 "paths": paths, "whole": whole, "workspace": workspace, "workflow": workflow,
                 "before": before, "before_id": before_id, "last": last, "last_id": last_id,
-                "statuses": statuses, "version": version, "limit": limit,
+                "statuses": statuses, "version": version, "state": state, "limit": limit,
             };
             self.connections.query(query!("list_runs/of_workflow"), params).await
         } else {
             let params = params! {
                 "paths": paths, "whole": whole, "workspace": workspace,
                 "before": before, "before_id": before_id, "last": last, "last_id": last_id,
-                "statuses": statuses, "version": version, "limit": limit,
+                "statuses": statuses, "version": version, "state": state, "limit": limit,
             };
             self.connections.query(query!("list_runs/all"), params).await
         }
@@ -137,10 +151,10 @@ fn is_wanted(filter: &RunFilter, row: &Row) -> Result<bool> {
     if !filter.has_tags(columns::get(row, 6)?) {
         return Ok(false);
     }
-    if let Some(input) = columns::get(row, 11)? {
+    if let Some(input) = columns::get(row, 13)? {
         return Ok(filter.has_input(input));
     }
-    Ok(filter.has_found(&columns::list(row, 12)?))
+    Ok(filter.has_found(&columns::list(row, 14)?))
 }
 
 /// Whether PostgreSQL would interpret a name as an index of an array where the filter does not, or rejects the name.

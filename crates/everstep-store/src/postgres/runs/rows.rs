@@ -47,7 +47,8 @@ pub(super) fn run_from_row(row: &Row) -> Result<RunRow> {
         error: columns::failure(row, 18)?,
         input: columns::payload(columns::get(row, 19)?)?,
         output: columns::get::<Option<&[u8]>>(row, 20)?.map(columns::bytes_payload).transpose()?,
-        seq: columns::seq(row, 21)?,
+        machine: columns::machine(row, 21)?,
+        seq: columns::seq(row, 23)?,
     })
 }
 
@@ -65,6 +66,7 @@ pub(super) fn summary_from_row(row: &Row) -> Result<RunSummary> {
         ended_at: columns::optional_time(row, 8)?,
         parent: columns::get::<Option<Uuid>>(row, 9)?.map(RunId::from_uuid),
         origin: columns::get::<Option<Uuid>>(row, 10)?.map(RunId::from_uuid),
+        machine: columns::machine(row, 11)?,
     })
 }
 

@@ -87,6 +87,7 @@ impl<'tx> Batch<'tx> {
             ":output": projection.and_then(output),
         })?;
         if inserted == 1 {
+            self.place(item)?;
             return Ok(None);
         }
         if let Some((scope, key)) = scope.zip(key) {
@@ -258,7 +259,23 @@ impl<'tx> Batch<'tx> {
             ":error": error_json(projection),
             ":ended_at": ended_at(projection),
         })?;
+        if written == 1 {
+            self.place(item)?;
+        }
         Ok(written == 1)
+    }
+
+    /// Writes the place of a machine, if the item has one.
+    fn place(&self, item: &Item) -> Result<(), Stop> {
+        let Some(place) = item.projection.as_ref().and_then(|projection| projection.machine.as_ref()) else {
+            return Ok(());
+        };
+        self.tx.prepare_cached(query!("commit/4_machine"))?.execute(named_params! {
+            ":run": id(item),
+            ":state": place.state,
+            ":version_no": place.version_no,
+        })?;
+        Ok(())
     }
 
     fn open_wait(&self, item: &Item, wait: &Wait) -> Result<(), Stop> {

@@ -35,6 +35,12 @@ impl Database {
                 ":workspace": workspace, ":parent": parent.uuid().into_bytes(), ":before": before,
                 ":before_id": before_id, ":since": since, ":limit": one_more,
             })?
+        } else if let Some((workflow, state)) = filter.open_state() {
+            statement = self.connection.prepare_cached(query!("list_runs/of_state"))?;
+            statement.query(named_params! {
+                ":workspace": workspace, ":workflow": workflow, ":state": state, ":before": before,
+                ":before_id": before_id, ":since": since, ":limit": one_more,
+            })?
         } else if let Some(workflow) = &filter.workflow {
             statement = self.connection.prepare_cached(query!("list_runs/of_workflow"))?;
             statement.query(named_params! {
@@ -67,11 +73,13 @@ impl Database {
 
 /// Whether a row of a list matches the filter.
 fn is_wanted(filter: &RunFilter, row: &rusqlite::Row<'_>) -> rusqlite::Result<bool> {
-    let is_plainly_wanted = (filter.statuses.is_empty() || filter.statuses.contains(&columns::status(row, 3)?))
+    let statuses = filter.listed_statuses();
+    let is_plainly_wanted = (statuses.is_empty() || statuses.contains(&columns::status(row, 3)?))
         && filter.version.is_none_or(|version| row.get(2).is_ok_and(|stored: u32| stored == version))
-        && filter.workflow.as_deref().is_none_or(|name| row.get_ref(1).is_ok_and(|it| it.as_str() == Ok(name)));
+        && filter.workflow.as_deref().is_none_or(|name| row.get_ref(1).is_ok_and(|it| it.as_str() == Ok(name)))
+        && filter.state.as_deref().is_none_or(|state| row.get_ref(11).is_ok_and(|it| it.as_str() == Ok(state)));
     if !is_plainly_wanted {
         return Ok(false);
     }
-    Ok(filter.has_tags(columns::text(row, 6)?) && filter.has_input(columns::text(row, 11)?))
+    Ok(filter.has_tags(columns::text(row, 6)?) && filter.has_input(columns::text(row, 13)?))
 }

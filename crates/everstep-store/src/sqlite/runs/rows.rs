@@ -47,7 +47,8 @@ pub(super) fn run_from_row(row: &Row<'_>) -> rusqlite::Result<RunRow> {
         error: columns::failure(row, 18)?,
         input: columns::text_payload(row, 19)?,
         output: row.get::<_, Option<Vec<u8>>>(20)?.map(|bytes| columns::payload(20, bytes)).transpose()?,
-        seq: columns::seq(row, 21)?,
+        machine: columns::machine(row, 21)?,
+        seq: columns::seq(row, 23)?,
     })
 }
 
@@ -65,6 +66,7 @@ pub(super) fn summary_from_row(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
         ended_at: columns::optional_time(row, 8)?,
         parent: columns::optional_uuid(row, 9)?.map(RunId::from_uuid),
         origin: columns::optional_uuid(row, 10)?.map(RunId::from_uuid),
+        machine: columns::machine(row, 11)?,
     })
 }
 

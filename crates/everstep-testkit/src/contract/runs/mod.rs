@@ -7,6 +7,7 @@ pub mod filters;
 pub mod forks;
 pub mod formats;
 pub mod inbox;
+pub mod machines;
 pub mod nodes;
 pub mod reads;
 pub mod side;

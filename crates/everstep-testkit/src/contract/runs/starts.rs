@@ -42,6 +42,7 @@ pub async fn a_started_run_is_as_it_was_written((store, tables): (Arc<dyn RunSto
         owner: Some(node),
         wake_at: at(1),
         format: 1,
+        machine: None,
         key: new.key,
         input: new.input,
         output: None,

@@ -119,6 +119,8 @@ pub async fn nothing_is_found_by_a_text_with_a_nul(stores: Stores) {
     for filter in [
         RunFilter { workflow: Some(NUL.to_owned()), ..RunFilter::default() },
         RunFilter { parent: Some(new_run()), workflow: Some(NUL.to_owned()), ..RunFilter::default() },
+        RunFilter { state: Some(NUL.to_owned()), ..RunFilter::default() },
+        RunFilter { workflow: Some("orders".to_owned()), state: Some(NUL.to_owned()), ..RunFilter::default() },
         RunFilter { input: vec![(vec![NUL.to_owned()], NUL.to_owned())], ..RunFilter::default() },
         RunFilter { tags: vec![(NUL.to_owned(), NUL.to_owned())], ..RunFilter::default() },
     ] {

@@ -52,6 +52,8 @@ pub(crate) struct Filter {
     #[serde(default, deserialize_with = "whole::optional")]
     #[schemars(range(min = 1, max = 2_147_483_647))]
     pub(crate) version: Option<u32>,
+    /// The state of a machine. Unless `status` names other statuses, only runs that have not ended.
+    pub(crate) state: Option<String>,
     /// One status, or several.
     #[schemars(with = "Option<Statuses>")]
     pub(crate) status: Option<OneOrMany>,

@@ -136,6 +136,10 @@ pub(crate) struct RunSummary {
     workflow_version: u32,
     #[schemars(with = "AnyStatus")]
     status: &'static str,
+    /// The state of a run of a machine; null for other runs.
+    state: Option<String>,
+    /// The number of transitions of a run of a machine, its start included; null for other runs.
+    version_no: Option<u32>,
     error: Option<Error>,
     #[schemars(with = "Option<Id>")]
     parent: Option<RunId>,
@@ -150,11 +154,14 @@ pub(crate) struct RunSummary {
 
 impl RunSummary {
     pub(crate) fn from_row(row: everstep_store::RunSummary) -> Self {
+        let (state, version_no) = row.machine.map(|place| (place.state, place.version_no)).unzip();
         Self {
             id: row.id,
             workflow: row.workflow,
             workflow_version: row.version,
             status: row.status.as_str(),
+            state,
+            version_no,
             error: row.error.map(Error::from_failure),
             parent: row.parent,
             origin: row.origin,

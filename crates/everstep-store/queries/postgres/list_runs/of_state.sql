@@ -1,0 +1,31 @@
+-- At most :limit runs of one workflow that have not ended and are in one state of their machine, between two
+-- positions, newest first, with the values at some paths
+-- of their inputs; inputs with characters that PostgreSQL cannot process are returned completely. Test runs are left out.
+-- Served by runs_in_state (workspace, workflow, state, created_at, id) where state is not null and ended_at is null.
+select
+    id, workflow, version, status, wake_at, error, tags::text, created_at, ended_at, parent, origin,
+    state, version_no,
+    case
+        when cardinality(:paths::text[]) = 0 then null
+        when :whole or getdatabaseencoding() <> 'UTF8' or input::text ~ '\\u(0000|[dD])' then input::text
+    end,
+    case
+        when cardinality(:paths::text[]) = 0 then null
+        when :whole or getdatabaseencoding() <> 'UTF8' or input::text ~ '\\u(0000|[dD])' then null
+        else (
+            select array_agg((input #> path::text[])::text order by place)
+            from unnest(:paths::text[]) with ordinality as looked_for (path, place)
+        )
+    end
+from runs
+where workspace = :workspace
+    and not is_test
+    and workflow = :workflow
+    and state = :state
+    and ended_at is null
+    and (created_at, id) < (:before, :before_id)
+    and (created_at, id) >= (:last, :last_id)
+    and (cardinality(:statuses::text[]) = 0 or status = any(:statuses::text[]))
+    and (:version::integer is null or version = :version)
+order by created_at desc, id desc
+limit :limit
