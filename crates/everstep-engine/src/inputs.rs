@@ -47,9 +47,9 @@ impl Engine {
         if answer.await.unwrap_or(false) {
             return Ok(None);
         }
-        let row = store.get_run(input.workspace, input.run).await?;
-        let row = row.ok_or(Error::RunNotFound(input.run))?;
-        Ok(row.owner.filter(|owner| *owner != member.node))
+        let glance = store.glance(input.workspace, input.run).await?;
+        let glance = glance.ok_or(Error::RunNotFound(input.run))?;
+        Ok(glance.owner.filter(|owner| *owner != member.node))
     }
 
     /// Accepts an input that another node has sent, for a run that this node owns or that no node owns.

@@ -32,6 +32,7 @@ pub use ports::{AccessStore, ResourceStore, RunStore, Stores, WorkflowStore};
 pub use preconditions::{ActivationOutcome, Precondition, RegistrationOutcome, SaveOutcome};
 pub use resources::{ResourceKind, ResourceRow};
 pub use rows::{
-    Counts, InboxRow, NodeRow, RunPage, RunRow, RunSummary, Snapshot, StoredEntry, StoredRun, Tick, TickRequest,
+    Counts, InboxRow, NodeRow, RunGlance, RunPage, RunRow, RunSummary, Snapshot, StoredEntry, StoredRun, Tick,
+    TickRequest,
 };
 pub use workflows::{Deletion, NewWorkflow, VersionRow, WorkflowRow, WorkflowSummary};

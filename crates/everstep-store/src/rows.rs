@@ -40,6 +40,15 @@ pub struct RunRow {
     pub seq: u64,
 }
 
+/// The small columns of a run that routing an input needs: no document is read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunGlance {
+    pub owner: Option<NodeId>,
+    pub status: Status,
+    /// `None` for other styles than machines, and for a fork before its first claim.
+    pub machine: Option<MachinePlace>,
+}
+
 /// The columns of a run that lists show: without input and output.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunSummary {

@@ -9,7 +9,9 @@ use everstep_core::time::Timestamp;
 use crate::error::Result;
 use crate::filter::RunFilter;
 use crate::item::{CommitOutcome, InboxId, Item, SideWrites};
-use crate::rows::{Counts, InboxRow, NodeRow, RunPage, RunRow, Snapshot, StoredEntry, StoredRun, Tick, TickRequest};
+use crate::rows::{
+    Counts, InboxRow, NodeRow, RunGlance, RunPage, RunRow, Snapshot, StoredEntry, StoredRun, Tick, TickRequest,
+};
 
 /// Every promise here is proved by `everstep_testkit::contract::runs`.
 #[async_trait]
@@ -91,6 +93,9 @@ pub trait RunStore: Send + Sync {
     async fn journal(&self, run: RunId, after: u64, limit: usize) -> Result<Vec<StoredEntry>>;
 
     async fn get_run(&self, workspace: WorkspaceId, run: RunId) -> Result<Option<RunRow>>;
+
+    /// The owner, the status and the place of a run, without its documents.
+    async fn glance(&self, workspace: WorkspaceId, run: RunId) -> Result<Option<RunGlance>>;
 
     /// A page of runs, newest first. Paging is by keyset: runs created while you page do not shift later pages. A call
     /// examines at most 10,000 runs; after that the page may be short or even empty, and still have a next page.

@@ -96,6 +96,7 @@ mod tests {
             (query!("inbox"), "sqlite_autoindex_runs_1 (id=?)"),
             (query!("journal"), "journal_by_seq (run_id=? AND seq>?)"),
             (query!("load_run/1_run"), "sqlite_autoindex_runs_1 (id=?)"),
+            (query!("glance"), "sqlite_autoindex_runs_1 (id=?)"),
             (query!("arrivals"), "inbox_by_run (run_id=?)"),
             (query!("list_runs/all"), "runs_listed (workspace=? AND created_at>? AND (created_at,id)<(?,?))"),
             (

@@ -146,6 +146,7 @@ macro_rules! contract_tests {
                     items_of_machines_and_of_other_styles_share_a_batch,
                     a_fork_has_no_place_before_its_first_item,
                     runs_are_listed_by_the_state_of_their_machine,
+                    a_glance_shows_the_owner_the_status_and_the_place,
                 }
                 filters {
                     runs_are_listed_by_any_of_some_statuses,

@@ -9,8 +9,9 @@ use everstep_core::time::Timestamp;
 use everstep_store::sqlite::Database;
 use everstep_store::{
     ActivationOutcome, CommitOutcome, Counts, Deletion, Error, InboxId, InboxRow, Item, NewWorkflow, NodeRow,
-    Precondition, RegistrationOutcome, Result, RunFilter, RunPage, RunRow, RunStore, SaveOutcome, SideWrites, Snapshot,
-    StoredEntry, StoredRun, Tick, TickRequest, VersionRow, WaitChange, WorkflowRow, WorkflowStore, WorkflowSummary,
+    Precondition, RegistrationOutcome, Result, RunFilter, RunGlance, RunPage, RunRow, RunStore, SaveOutcome,
+    SideWrites, Snapshot, StoredEntry, StoredRun, Tick, TickRequest, VersionRow, WaitChange, WorkflowRow,
+    WorkflowStore, WorkflowSummary,
 };
 
 use super::ledger::Member;
@@ -203,6 +204,10 @@ impl RunStore for SimStore {
 
     async fn get_run(&self, workspace: WorkspaceId, run: RunId) -> Result<Option<RunRow>> {
         self.call("get_run", move |db| db.get_run(workspace, run)).await
+    }
+
+    async fn glance(&self, workspace: WorkspaceId, run: RunId) -> Result<Option<RunGlance>> {
+        self.call("glance", move |db| db.glance(workspace, run)).await
     }
 
     async fn list_runs(

@@ -78,6 +78,7 @@ async fn do_everything(store: &PostgresStore) -> RunId {
     store.put_snapshot(run, Snapshot { seq: 2, format: 1, state: b"state".to_vec() }).await.unwrap();
     store.load_run(run).await.unwrap();
     store.get_run(HERE, run).await.unwrap();
+    store.glance(HERE, run).await.unwrap();
     store.list_runs(HERE, RunFilter::default(), None, 10).await.unwrap();
     let filter = RunFilter { workflow: Some("orders".to_owned()), ..RunFilter::default() };
     store.list_runs(HERE, filter, None, 10).await.unwrap();

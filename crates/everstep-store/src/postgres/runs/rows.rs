@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::error::{Error, Result};
 use crate::item::InboxId;
 use crate::postgres::columns;
-use crate::rows::{Counts, InboxRow, NodeRow, RunRow, RunSummary, Snapshot, StoredEntry};
+use crate::rows::{Counts, InboxRow, NodeRow, RunGlance, RunRow, RunSummary, Snapshot, StoredEntry};
 
 /// In the order of `nodes.sql`.
 pub(super) fn node_from_row(row: &Row) -> Result<NodeRow> {
@@ -49,6 +49,15 @@ pub(super) fn run_from_row(row: &Row) -> Result<RunRow> {
         output: columns::get::<Option<&[u8]>>(row, 20)?.map(columns::bytes_payload).transpose()?,
         machine: columns::machine(row, 21)?,
         seq: columns::seq(row, 23)?,
+    })
+}
+
+/// In the order of `glance.sql`.
+pub(super) fn glance_from_row(row: &Row) -> Result<RunGlance> {
+    Ok(RunGlance {
+        owner: columns::get::<Option<Uuid>>(row, 0)?.map(NodeId::from_uuid),
+        status: columns::status(row, 1)?,
+        machine: columns::machine(row, 2)?,
     })
 }
 

@@ -18,7 +18,9 @@ use crate::ports::RunStore;
 use crate::postgres::columns;
 use crate::postgres::queries::{params, query};
 use crate::postgres::store::PostgresStore;
-use crate::rows::{Counts, InboxRow, NodeRow, RunPage, RunRow, Snapshot, StoredEntry, StoredRun, Tick, TickRequest};
+use crate::rows::{
+    Counts, InboxRow, NodeRow, RunGlance, RunPage, RunRow, Snapshot, StoredEntry, StoredRun, Tick, TickRequest,
+};
 use crate::{numbers, pack, texts};
 
 /// Begins a transaction whose reads see one snapshot.
@@ -199,6 +201,14 @@ impl RunStore for PostgresStore {
             .query_opt(query!("get_run"), params! { "run": run.uuid(), "workspace": workspace.uuid() })
             .await?;
         row.as_ref().map(rows::run_from_row).transpose()
+    }
+
+    async fn glance(&self, workspace: WorkspaceId, run: RunId) -> Result<Option<RunGlance>> {
+        let row = self
+            .connections
+            .query_opt(query!("glance"), params! { "run": run.uuid(), "workspace": workspace.uuid() })
+            .await?;
+        row.as_ref().map(rows::glance_from_row).transpose()
     }
 
     async fn list_runs(

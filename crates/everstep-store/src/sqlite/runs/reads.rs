@@ -10,7 +10,7 @@ use super::{nodes, rows};
 use crate::error::Result;
 use crate::item::InboxId;
 use crate::journal::Readable;
-use crate::rows::{InboxRow, RunRow, Snapshot, StoredEntry, StoredRun};
+use crate::rows::{InboxRow, RunGlance, RunRow, Snapshot, StoredEntry, StoredRun};
 use crate::sqlite::columns;
 use crate::sqlite::database::Database;
 use crate::sqlite::queries::query;
@@ -89,6 +89,15 @@ impl Database {
             ":run": run.uuid().into_bytes(),
         };
         Ok(statement.query_row(params, rows::run_from_row).optional()?)
+    }
+
+    pub fn glance(&self, workspace: WorkspaceId, run: RunId) -> Result<Option<RunGlance>> {
+        let mut statement = self.connection.prepare_cached(query!("glance"))?;
+        let params = named_params! {
+            ":workspace": workspace.uuid().into_bytes(),
+            ":run": run.uuid().into_bytes(),
+        };
+        Ok(statement.query_row(params, rows::glance_from_row).optional()?)
     }
 
     pub fn journal(&self, run: RunId, after: u64, limit: usize) -> Result<Vec<StoredEntry>> {

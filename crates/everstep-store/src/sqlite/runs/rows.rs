@@ -8,7 +8,7 @@ use rusqlite::Row;
 use crate::error::{Error, Result};
 use crate::item::InboxId;
 use crate::pack;
-use crate::rows::{Counts, InboxRow, NodeRow, RunRow, RunSummary, Snapshot, StoredEntry};
+use crate::rows::{Counts, InboxRow, NodeRow, RunGlance, RunRow, RunSummary, Snapshot, StoredEntry};
 use crate::sqlite::columns;
 
 /// In the order of `nodes.sql`.
@@ -49,6 +49,15 @@ pub(super) fn run_from_row(row: &Row<'_>) -> rusqlite::Result<RunRow> {
         output: row.get::<_, Option<Vec<u8>>>(20)?.map(|bytes| columns::payload(20, bytes)).transpose()?,
         machine: columns::machine(row, 21)?,
         seq: columns::seq(row, 23)?,
+    })
+}
+
+/// In the order of `glance.sql`.
+pub(super) fn glance_from_row(row: &Row<'_>) -> rusqlite::Result<RunGlance> {
+    Ok(RunGlance {
+        owner: columns::optional_uuid(row, 0)?.map(NodeId::from_uuid),
+        status: columns::status(row, 1)?,
+        machine: columns::machine(row, 2)?,
     })
 }
 

@@ -13,7 +13,9 @@ use crate::filter::RunFilter;
 use crate::item::{CommitOutcome, InboxId, Item, SideWrites};
 use crate::pack::Packed;
 use crate::ports::RunStore;
-use crate::rows::{Counts, InboxRow, NodeRow, RunPage, RunRow, Snapshot, StoredEntry, StoredRun, Tick, TickRequest};
+use crate::rows::{
+    Counts, InboxRow, NodeRow, RunGlance, RunPage, RunRow, Snapshot, StoredEntry, StoredRun, Tick, TickRequest,
+};
 use crate::sqlite::database::Database;
 use crate::sqlite::store::SqliteStore;
 
@@ -81,6 +83,10 @@ impl RunStore for SqliteStore {
 
     async fn get_run(&self, workspace: WorkspaceId, run: RunId) -> Result<Option<RunRow>> {
         self.read(move |database| database.get_run(workspace, run)).await
+    }
+
+    async fn glance(&self, workspace: WorkspaceId, run: RunId) -> Result<Option<RunGlance>> {
+        self.read(move |database| database.glance(workspace, run)).await
     }
 
     async fn list_runs(

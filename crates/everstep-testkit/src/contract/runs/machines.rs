@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use everstep_core::ids::{NodeId, RunId};
 use everstep_core::status::Status;
-use everstep_store::{CommitOutcome, Gate, Item, MachinePlace, NewRun, Projection, RunFilter, RunStore, SideWrites};
+use everstep_store::{
+    CommitOutcome, Gate, Item, MachinePlace, NewRun, Projection, RunFilter, RunGlance, RunStore, SideWrites,
+};
 
 use crate::contract::fixtures::*;
 
@@ -129,6 +131,30 @@ pub async fn runs_are_listed_by_the_state_of_their_machine(store: Arc<dyn RunSto
     assert!(first.runs.iter().all(|run| run.machine == Some(place("review", 1))));
     let rest = store.list_runs(HERE, orders(), first.next, 2).await.unwrap();
     assert_eq!((rest.runs.len(), rest.runs[0].id, rest.next), (1, one, None));
+}
+
+pub async fn a_glance_shows_the_owner_the_status_and_the_place(store: Arc<dyn RunStore>) {
+    let node = member(&*store).await;
+    let run = owned_run(&*store, node).await;
+    let glance = |run| {
+        let store = Arc::clone(&store);
+        async move { store.glance(HERE, run).await.unwrap().expect("the run exists") }
+    };
+    assert_eq!(glance(run).await, RunGlance { owner: Some(node), status: Status::Running, machine: None });
+    apply(&*store, node, &park(run, at(60))).await;
+    assert_eq!(glance(run).await, RunGlance { owner: None, status: Status::Waiting, machine: None });
+
+    let machine = started(&*store, node, "draft", new()).await;
+    apply(&*store, node, &moves_to(place("review", 2), moving(machine, 2, node))).await;
+    let expected = RunGlance { owner: Some(node), status: Status::Running, machine: Some(place("review", 2)) };
+    assert_eq!(glance(machine).await, expected);
+    let ending = Item { projection: Some(ended(Status::Completed, at(1))), ..step(machine, 4) };
+    apply(&*store, node, &moves_to(place("done", 3), ending)).await;
+    let expected = RunGlance { owner: None, status: Status::Completed, machine: Some(place("done", 3)) };
+    assert_eq!(glance(machine).await, expected);
+
+    assert_eq!(store.glance(new_workspace(), run).await.unwrap(), None);
+    assert_eq!(store.glance(HERE, new_run()).await.unwrap(), None);
 }
 
 /// All runs that a filter finds, oldest first.
