@@ -7,10 +7,10 @@ mod support;
 use std::time::Duration;
 
 use everstep_core::ids::RunId;
-use everstep_core::run::Input;
+use everstep_core::run::{Input, SNAPSHOT_FORMAT};
 use everstep_core::status::Status;
 use everstep_engine::Engine;
-use everstep_store::{InboxInput, Item};
+use everstep_store::{InboxInput, Item, Snapshot};
 use everstep_testkit::contract::fixtures;
 use serde_json::{Value, json};
 use support::{WORKSPACE, chain, engine, engine_with, finish, open, options, publish, start};
@@ -77,4 +77,22 @@ async fn an_input_that_this_build_cannot_read_stays_in_the_inbox() {
     engine.send(run, signal("on")).await.unwrap();
     assert_eq!(finish(&engine, run).await.status, Status::Completed);
     assert_eq!(engine.world().runs.arrivals(run).await.unwrap(), arrivals);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_snapshot_of_another_format_is_ignored() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path()).await;
+    publish(&engine, "w", &chain(&[wait_for("go")])).await;
+    let run = start(&engine, "w", json!({})).await;
+    reach(&engine, run, Status::Waiting, 4).await;
+    let of_this_build = engine.runs().load(run).await.unwrap().state;
+    // Neither the number nor the content is of this build.
+    let snapshot = Snapshot { seq: 3, format: SNAPSHOT_FORMAT + 1, state: b"{}".to_vec() };
+    engine.world().runs.put_snapshot(run, snapshot).await.unwrap();
+    let loaded = engine.runs().load(run).await.unwrap();
+    assert!(of_this_build.is_some());
+    assert_eq!(loaded.state, of_this_build);
+    engine.send(run, signal("go")).await.unwrap();
+    assert_eq!(finish(&engine, run).await.status, Status::Completed);
 }

@@ -63,7 +63,11 @@ impl Runs {
     pub async fn load(&self, run: RunId) -> Result<LoadedRun, Error> {
         let loaded = self.engine.world().runs.load_run(run).await?.ok_or(Error::RunNotFound(run))?;
         let workflow = self.engine.library().of_run(&loaded.run).await.ok();
-        let state = workflow.as_ref().and_then(|workflow| fold(&loaded, workflow));
+        let mut state = workflow.as_ref().and_then(|workflow| fold(&loaded, workflow));
+        if state.is_none() && workflow.is_some() && loaded.snapshot.is_some() && loaded.unreadable.is_none() {
+            // This build cannot use the snapshot.
+            state = self.state_at(&loaded.run, loaded.run.seq).await.ok().map(|(_, state)| state);
+        }
         Ok(LoadedRun { row: loaded.run, workflow, state })
     }
 
