@@ -2,12 +2,14 @@
 
 use everstep_core::ids::{NodeId, RunId};
 use everstep_core::run::{Input, Reply};
+use everstep_store::RunGlance;
 use tokio::sync::oneshot;
 
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::message::ToClaimer;
 use crate::node::peers::{Hint, Peer, RunInput};
+use crate::requests;
 use crate::run::{Envelope, ReplyTo};
 use crate::shard::ToShard;
 use crate::watch::Notification;
@@ -16,10 +18,20 @@ use crate::watch::Notification;
 const MOVES_MAX: usize = 3;
 
 impl Engine {
-    /// Sends an input to the node that owns its run, and replies after the commit.
+    /// Sends an input to the node that owns its run, and replies after the commit. Requests to a machine are checked
+    /// before and sent again: see [`crate::requests`].
     pub async fn route(&self, input: RunInput) -> Result<Reply, Error> {
-        // The row contains the owner: the run need not be loaded for that.
-        let mut answer = match self.other_owner(&input).await? {
+        if requests::is_request(&input.input) {
+            return self.route_request(input).await;
+        }
+        let glance = self.glance_elsewhere(&input).await?;
+        self.route_by(glance.as_ref(), &input).await
+    }
+
+    /// Sends an input to the owner that the run's row names; without a row, to the shard of this node.
+    pub(crate) async fn route_by(&self, glance: Option<&RunGlance>, input: &RunInput) -> Result<Reply, Error> {
+        let owner = glance.and_then(|glance| glance.owner).filter(|owner| *owner != self.node());
+        let mut answer = match owner {
             Some(owner) => Err(Error::Elsewhere(owner)),
             None => self.receive(input.clone()).await,
         };
@@ -35,21 +47,20 @@ impl Engine {
         answer
     }
 
-    /// The other node that owns a run, by its row; none if the run is in memory here.
-    async fn other_owner(&self, input: &RunInput) -> Result<Option<NodeId>, Error> {
+    /// The small columns of a run that another node may own; none if the run is in memory here, or no other node uses
+    /// the database. The run need not be loaded to find its owner.
+    pub(crate) async fn glance_elsewhere(&self, input: &RunInput) -> Result<Option<RunGlance>, Error> {
         let store = &self.world().runs;
         if !store.is_shared() {
             return Ok(None);
         }
-        let member = self.member();
         let (reply, answer) = oneshot::channel();
-        member.tell(input.run, ToShard::Has(input.run, reply))?;
+        self.member().tell(input.run, ToShard::Has(input.run, reply))?;
         if answer.await.unwrap_or(false) {
             return Ok(None);
         }
         let glance = store.glance(input.workspace, input.run).await?;
-        let glance = glance.ok_or(Error::RunNotFound(input.run))?;
-        Ok(glance.owner.filter(|owner| *owner != member.node))
+        glance.ok_or(Error::RunNotFound(input.run)).map(Some)
     }
 
     /// Accepts an input that another node has sent, for a run that this node owns or that no node owns.

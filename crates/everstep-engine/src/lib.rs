@@ -19,6 +19,7 @@ mod options;
 mod overview;
 mod ports;
 mod read;
+mod requests;
 mod run;
 mod shard;
 mod start;

@@ -21,6 +21,7 @@ use super::ownership::{Ownership, Permits};
 use super::performer::Performer;
 use super::waits::WaitRows;
 use crate::node::permits::RunPermit;
+use crate::requests;
 use crate::shard::{Scheduled, Services};
 use crate::workers;
 
@@ -74,6 +75,8 @@ pub(crate) struct ActiveRun {
     pub(super) row_format: u32,
     /// The versionNo in the run's row, if the run is of a machine.
     pub(super) row_version_no: Option<u32>,
+    /// The versionNo without the item in flight.
+    pub(super) durable_version_no: Option<u32>,
     pub(super) ownership: Ownership,
     pub(super) permits: Permits,
     pub(super) mailbox: Mailbox,
@@ -103,6 +106,7 @@ impl ActiveRun {
             row_status: Status::Pending,
             row_format: 0,
             row_version_no: None,
+            durable_version_no: None,
             ownership: Ownership::Owner,
             permits: Permits::default(),
             mailbox: Mailbox::default(),
@@ -136,6 +140,7 @@ impl ActiveRun {
         run.row_status = row.status;
         run.row_format = row.format;
         run.row_version_no = row.machine.as_ref().map(|place| place.version_no);
+        run.durable_version_no = run.version_no();
         run.waits = WaitRows::from_state(&run.state, row.origin.is_some());
         Ok(run)
     }
@@ -161,7 +166,8 @@ impl ActiveRun {
         }
         let rows: BTreeSet<_> = loaded.inbox.iter().map(|arrival| arrival.id).collect();
         self.mailbox.extend(loaded.inbox.iter().filter_map(Envelope::from_row));
-        for envelope in loading.mailbox {
+        for mut envelope in loading.mailbox {
+            requests::fill_version(&mut envelope.input, self.durable_version_no);
             match envelope.inbox {
                 None => self.mailbox.push(envelope),
                 Some(row) if rows.contains(&row) => {}

@@ -10,14 +10,16 @@ use super::mailbox::Envelope;
 use super::ownership::Ownership;
 use crate::commit::propose;
 use crate::error::Error;
+use crate::requests;
 use crate::shard::Services;
 
 impl ActiveRun {
     /// Accepts an input. A known inbox row is ignored.
-    pub(crate) fn receive(&mut self, envelope: Envelope, services: &mut Services) -> Next {
+    pub(crate) fn receive(&mut self, mut envelope: Envelope, services: &mut Services) -> Next {
         if self.has_row(&envelope) {
             return Next::Keep;
         }
+        requests::fill_version(&mut envelope.input, self.durable_version_no);
         self.mailbox.push(envelope);
         self.advance(services)
     }

@@ -69,7 +69,7 @@ impl ActiveRun {
         self.set_ownership(if is_owner { Ownership::Owner } else { Ownership::Guest });
         self.row_status = in_flight.status;
         self.row_format = self.row_format.max(in_flight.format);
-        self.row_version_no = self.version_no();
+        (self.row_version_no, self.durable_version_no) = (self.version_no(), self.version_no());
         self.conflict = None;
         // No handler performs the tasks that were open while the run had no owner, was paused or had ended.
         if is_owner && (!was_owner || in_flight.wakes_run()) {

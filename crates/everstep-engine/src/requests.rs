@@ -1,0 +1,101 @@
+//! Requests to machines, on their way to the node that decides them.
+//!
+//! 1. A request without a version expects the version that the run has when the request arrives: by the memory of this
+//!    node, else by the run's row. Without this rule a double click on "approve" would approve two levels, if the next
+//!    state has the same action: the second request would be decided after the first one.
+//! 2. A request whose version is not that of the row is stale, because versions only grow. The node that receives it
+//!    folds the journal and decides on that copy of the state, without the owner and without a lock. The reply names the
+//!    actor that was faster; a repeated idempotency key gets its first answer again. If the copy would change (a timer
+//!    is due), the owner decides.
+//! 3. A row without a version decides nothing: a fork has none before its first claim.
+//! 4. If the owner cannot be reached, or is busy, nothing was written: the request is sent again after a moment.
+
+use std::time::Duration;
+
+use everstep_core::run::{Cx, Input, Reply, decide};
+use everstep_store::RunGlance;
+
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::node::peers::RunInput;
+
+/// The number of times that a request is sent again.
+const RETRIES_MAX: usize = 3;
+/// The pause before a request is sent again.
+const RETRY_DELAY: Duration = Duration::from_millis(500);
+
+impl Engine {
+    /// Sends a request to the node that owns the run of the machine, and replies after the commit.
+    pub(crate) async fn route_request(&self, mut input: RunInput) -> Result<Reply, Error> {
+        for _ in 0..RETRIES_MAX {
+            match self.route_request_once(&mut input).await {
+                Err(Error::Unreachable(_) | Error::Elsewhere(_) | Error::Busy(_)) => {}
+                answer => return answer,
+            }
+            self.world().sleep(RETRY_DELAY).await;
+        }
+        self.route_request_once(&mut input).await
+    }
+
+    async fn route_request_once(&self, input: &mut RunInput) -> Result<Reply, Error> {
+        let glance = self.glance_elsewhere(input).await?;
+        if let Some(glance) = &glance
+            && is_stale(input, glance)
+            && let Some(reply) = self.answer_stale(input).await?
+        {
+            return Ok(reply);
+        }
+        self.route_by(glance.as_ref(), input).await
+    }
+
+    /// The reply to a stale request, by a copy of the state; none if the owner must decide.
+    async fn answer_stale(&self, input: &RunInput) -> Result<Option<Reply>, Error> {
+        let loaded = self.runs().load(input.run).await?;
+        let (Some(workflow), Some(mut state)) = (loaded.workflow, loaded.state) else { return Ok(None) };
+        let cx = Cx { now: self.world().clock.now(), evaluate: &*self.world().evaluate };
+        let decision = decide::decide(&workflow, &mut state, input.input.clone(), input.key.as_deref(), cx);
+        Ok(decision.entries.is_empty().then_some(decision.reply))
+    }
+}
+
+/// Whether an input is a request to a machine.
+pub(crate) fn is_request(input: &Input) -> bool {
+    match input {
+        Input::Transition(_) | Input::Assign(_) => true,
+        Input::Start { .. }
+        | Input::Result { .. }
+        | Input::TaskLost { .. }
+        | Input::Timer { .. }
+        | Input::ChildEnded { .. }
+        | Input::ChildStarted { .. }
+        | Input::Signal { .. }
+        | Input::BufferedSignal { .. }
+        | Input::BeginTurn { .. }
+        | Input::LoseTurn { .. }
+        | Input::Report { .. }
+        | Input::SetContext { .. }
+        | Input::Pause { .. }
+        | Input::Resume
+        | Input::Cancel { .. }
+        | Input::Retry
+        | Input::Fail { .. }
+        | Input::Settle => false,
+    }
+}
+
+/// Gives a request the version of the run, if the request has none.
+pub(crate) fn fill_version(input: &mut Input, version_no: Option<u32>) {
+    if let Input::Transition(act) = input
+        && act.version.is_none()
+    {
+        act.version = version_no;
+    }
+}
+
+/// Whether a request expects another version than the row has. A request without a version gets that of the row.
+fn is_stale(input: &mut RunInput, glance: &RunGlance) -> bool {
+    let version_no = glance.machine.as_ref().map(|place| place.version_no);
+    fill_version(&mut input.input, version_no);
+    let Input::Transition(act) = &input.input else { return false };
+    version_no.is_some() && act.version != version_no
+}
