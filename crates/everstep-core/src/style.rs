@@ -15,10 +15,10 @@ use serde_json::Value;
 
 use crate::code;
 use crate::code::Report;
-use crate::evaluate::Evaluate;
+use crate::evaluate::{Evaluate, Fault};
 use crate::failure::Failure;
 use crate::graph;
-use crate::graph::Graph;
+use crate::graph::{Graph, NamedSecret};
 use crate::ids::StepKey;
 use crate::journal::{Entry, Event, Outcome};
 use crate::machine;
@@ -28,6 +28,7 @@ use crate::run::apply::{Fold, Folded};
 use crate::run::decide::Draft;
 use crate::run::task::TaskSpec;
 use crate::run::{Cx, Open, Reply, State};
+use crate::schema::Schema;
 use crate::status::StepStatus;
 use crate::story::StepStory;
 use crate::time::Timestamp;
@@ -140,11 +141,46 @@ impl Style {
     }
 
     /// The definition that is stored with the workflow, if there is one.
-    pub(crate) fn definition(&self) -> Option<&Value> {
+    pub fn definition(&self) -> Option<&Value> {
         match self {
             Self::Graph(graph) => Some(graph.definition()),
             Self::Machine(machine) => Some(machine.definition()),
             Self::Code => None,
+        }
+    }
+
+    /// The number of days for which an ended run is kept, if the definition states it.
+    pub fn retention_days(&self) -> Option<u32> {
+        match self {
+            Self::Graph(graph) => graph.retention_days(),
+            Self::Machine(machine) => machine.retention_days(),
+            Self::Code => None,
+        }
+    }
+
+    /// The secrets that the definition names.
+    pub fn named_secrets(&self) -> Vec<NamedSecret> {
+        match self {
+            Self::Graph(graph) => graph.named_secrets(),
+            Self::Code | Self::Machine(_) => Vec::new(),
+        }
+    }
+
+    /// The schema in the definition for the input of a new run: of a machine, the schema of the context.
+    pub fn input_schema(&self) -> Option<&Arc<Schema>> {
+        match self {
+            Self::Graph(graph) => graph.input_schema(),
+            Self::Machine(machine) => machine.context_schema(),
+            Self::Code => None,
+        }
+    }
+
+    /// The faults of the input of a new run. The schema is the one of the version; a worker registers that of a code
+    /// workflow.
+    pub fn check_input(&self, schema: Option<&Schema>, input: &Value) -> Vec<Fault> {
+        match self {
+            Self::Graph(_) | Self::Code => schema.map(|schema| schema.check_input(input)).unwrap_or_default(),
+            Self::Machine(_) => machine::check_input(schema, input),
         }
     }
 

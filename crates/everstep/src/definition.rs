@@ -4,9 +4,10 @@ use std::fmt::Write;
 use std::io::Read;
 use std::path::Path;
 
-use everstep_core::graph::Problem;
+use everstep_core::graph::{Graph, Problem};
 use everstep_core::limits::JSON_DEPTH;
 use everstep_core::strict::StrictValue;
+use everstep_core::style::Style;
 use everstep_core::workflow::is_name;
 use serde_json::Value;
 
@@ -78,6 +79,20 @@ pub fn name(path: &Path, given: Option<&str>) -> anyhow::Result<String> {
     let plain = stem.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '-' });
     let name: String = plain.skip_while(|c| !c.is_ascii_alphanumeric()).take(128).collect();
     Ok(if is_name(&name) { name } else { "workflow".to_owned() })
+}
+
+/// The graph of a file, for commands that run it without people: a run of a state machine ends only by their actions.
+pub fn graph(path: &Path, style: Style) -> anyhow::Result<Graph> {
+    match style {
+        Style::Graph(graph) => Ok(graph),
+        Style::Machine(_) | Style::Code => {
+            let (file, name) = (path.display(), name(path, None)?);
+            Err(invalid(format!(
+                "{file} is a state machine, whose runs wait for requests; start a server with `everstep serve`, then \
+                 `everstep import {file}`, `everstep start {name}` and `everstep act RUN ACTION`"
+            )))
+        }
+    }
 }
 
 /// An error with the problems of a file: place, reason and hint.

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use anyhow::Context;
 use everstep_api::cluster::{self, Channel, ClusterKey};
-use everstep_core::graph::{self, Graph, Problem};
+use everstep_core::definition;
+use everstep_core::graph::{Graph, Problem};
 use everstep_core::ids::WorkspaceId;
+use everstep_core::style::Style;
 use everstep_engine::{Engine, Error, NoPeers, NodeClock, Observe, Options, Peers, SystemRng, TokioSpawner, World};
 use everstep_expressions::Expressions;
 use everstep_handlers::sources::Drivers;
@@ -150,8 +152,8 @@ fn ports(
 }
 
 /// Checks a definition as for saving.
-pub fn check(definition: &Value) -> Result<Graph, Vec<Problem>> {
-    graph::compile(definition, &Registry::standard(Ports::none()), &Expressions::default())
+pub fn check(definition: &Value) -> Result<Style, Vec<Problem>> {
+    definition::compile(definition, &Registry::standard(Ports::none()), &Expressions::default())
 }
 
 /// Saves a valid definition.

@@ -1,10 +1,12 @@
 //! Definitions of workflows as users write them: the code that the readers of all styles share.
 
+mod compile;
 mod fields;
 mod options;
 mod problem;
 pub(crate) mod secrets;
 
+pub use compile::{compile, load};
 pub(crate) use fields::{Fields, escape, name_of};
 pub(crate) use options::{DESCRIPTION_CHARS, NAME_CHARS, check_length, insert, read_options};
 pub use problem::{Problem, nearest};

@@ -17,9 +17,11 @@ mod compile;
 mod conditions;
 mod context;
 mod context_fields;
+mod definition_schema;
 mod evaluate;
 mod examine;
 mod history;
+mod input;
 mod inputs;
 mod model;
 mod next;
@@ -40,8 +42,10 @@ pub use actions::{ActionView, Reason, actions};
 pub(crate) use apply::fold;
 pub use authorize::{may_read, may_start};
 pub use compile::{compile, load};
+pub use definition_schema::definition_schema;
 pub use evaluate::{Evaluation, TimerView, evaluate, imagine};
-pub use history::{FieldChange, History, HistoryKind, HistoryRow, history_id};
+pub use history::{Change, History, HistoryKind, HistoryRow, history_id};
+pub(crate) use input::check_input;
 pub(crate) use inputs::{on_act, on_assignment};
 pub use model::{
     Action, ActionBranch, After, AfterDue, AfterEffect, Machine, MachineEnd, MachineState, Need, Needs, Quorum,

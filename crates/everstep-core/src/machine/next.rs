@@ -10,6 +10,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::check_input;
 use super::conditions::Performance;
 use super::context::MachineContext;
 use super::model::MachineState;
@@ -22,7 +23,6 @@ use crate::journal::{AutoAction, Dispatch, Event};
 use crate::limits;
 use crate::payload::Payload;
 use crate::run::{Activity, Child, Cx, Open};
-use crate::schema::CheckMode;
 
 const START: &str = "@start";
 const RUN: &str = "@run";
@@ -61,17 +61,13 @@ fn end(run: MachineRun<'_>, definition: &MachineState, version_no: u32, cx: Cx<'
 
 /// Rule 1.
 fn start(run: MachineRun<'_>, cx: Cx<'_>) -> Result<Vec<Event>, Failure> {
-    let input = run.state.input.value();
-    if !input.is_object() && !input.is_null() {
-        let message = "the input of a state machine is an object: it becomes the context";
+    let schema = run.machine.context_schema().map(AsRef::as_ref);
+    if let Some(fault) = check_input(schema, run.state.input.value()).first() {
+        let message = match fault.pointer.as_str() {
+            "" => fault.message.clone(),
+            pointer => format!("the input does not fit the context schema: {pointer} {}", fault.message),
+        };
         return Err(Failure::fatal(code::VALIDATION_ERROR, message));
-    }
-    if let Some(schema) = run.machine.context_schema() {
-        let faults = schema.check(run.progress.context.value(), CheckMode::Partial);
-        if let Some(fault) = faults.first() {
-            let message = format!("the input does not fit the context schema: {} {}", fault.pointer, fault.message);
-            return Err(Failure::fatal(code::VALIDATION_ERROR, message));
-        }
     }
     let by = match (run.state.started_by(), run.state.parent()) {
         (Some(by), _) => by.clone(),

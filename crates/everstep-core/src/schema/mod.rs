@@ -81,7 +81,12 @@ impl Schema {
 
     /// The faults of the input of a run: the first one of each path.
     pub fn check_input(&self, input: &Value) -> Vec<Fault> {
-        let mut faults = self.check(input, CheckMode::Json);
+        self.check_paths(input, CheckMode::Json)
+    }
+
+    /// The first fault of each path.
+    pub(crate) fn check_paths(&self, value: &Value, mode: CheckMode<'_>) -> Vec<Fault> {
+        let mut faults = self.check(value, mode);
         let mut seen = std::collections::BTreeSet::new();
         faults.retain(|fault| seen.insert(fault.pointer.clone()));
         faults

@@ -25,19 +25,17 @@ pub(crate) use self::code::{code, steady};
 pub(crate) use self::family::Family;
 pub(crate) use self::game::Game;
 pub(crate) use self::graphs::Plan;
-pub(crate) use self::machine_plans::{ACTIONS, PERSONS, random_machine};
-pub(crate) use self::machines::{compile_machine, load_machine, machine_with};
-pub(crate) use self::people::actor;
+pub(crate) use self::machines::{compile_definition, compile_machine, machine_with};
 pub(crate) use self::random::{Random, often};
 pub(crate) use self::text::{definition, is_code, play};
 pub(crate) use self::texts::{check_names, play_text, texts};
 
 /// The kinds of the tests that a handler performs: `noop` accepts any config, `javascript` is like the product's kind,
 /// `ask` has a handle of its own and accepts secrets.
-struct TestKinds(Vec<KindInfo>);
+pub(crate) struct TestKinds(Vec<KindInfo>);
 
 impl TestKinds {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let noop = KindInfo { name: "noop".into(), ..KindInfo::default() };
         let places = ["/key", "/headers/*", "/any", "/any/**"];
         let ask = KindInfo {

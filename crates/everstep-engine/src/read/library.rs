@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, RwLock};
 
-use everstep_core::graph::{self, Graph, NamedSecret, Problem};
+use everstep_core::definition;
+use everstep_core::graph::{self, NamedSecret, Problem};
 use everstep_core::ids::WorkspaceId;
 use everstep_core::journal::Event;
 use everstep_core::payload::Payload;
@@ -94,8 +95,7 @@ pub struct Version {
 impl Version {
     /// Checks the input of a new run. Forks and retries keep the input of their run, which is not checked again.
     pub(crate) fn check_input(&self, input: &Payload) -> Result<(), Error> {
-        let Some(schema) = &self.input_schema else { return Ok(()) };
-        let faults = schema.check_input(input.value());
+        let faults = self.workflow.style.check_input(self.input_schema.as_deref(), input.value());
         if faults.is_empty() {
             return Ok(());
         }
@@ -125,9 +125,9 @@ impl Library {
         }
     }
 
-    /// Compiles a definition as it would be saved, or returns all its problems.
-    pub fn validate(&self, definition: &Value) -> Result<Graph, Vec<Problem>> {
-        graph::compile(definition, &*self.world.handlers, &*self.world.evaluate)
+    /// Compiles a definition as it would be saved, or returns everything that is wrong with it.
+    pub fn validate(&self, definition: &Value) -> Result<Style, Vec<Problem>> {
+        definition::compile(definition, &*self.world.handlers, &*self.world.evaluate)
     }
 
     /// Checks a definition and saves it as a version. A definition that equals the newest version is that version.
@@ -139,24 +139,24 @@ impl Library {
         options: SaveOptions,
     ) -> Result<DefinitionOutcome, Error> {
         check_name(name)?;
-        let graph = match self.validate(definition) {
-            Ok(graph) => graph,
+        let style = match self.validate(definition) {
+            Ok(style) => style,
             Err(problems) => return Ok(DefinitionOutcome::Invalid(problems)),
         };
-        let definition = Payload::from(graph.definition().clone());
+        let definition = Payload::from(style.definition().cloned().unwrap_or_default());
         let digest = digest(&definition);
         let row = NewWorkflow {
             workspace,
             name: name.to_owned(),
-            style: StyleName::Graph.as_str().to_owned(),
+            style: style.name().as_str().to_owned(),
             definition,
             digest,
-            retention_days: graph.retention_days().unwrap_or(RETENTION_DAYS_DEFAULT),
+            retention_days: style.retention_days().unwrap_or(RETENTION_DAYS_DEFAULT),
             created_at: self.world.clock.now(),
         };
         match self.world.workflows.save_workflow(row, options.activate, options.precondition).await? {
             SaveOutcome::Saved { version, is_first, .. } => {
-                Ok(DefinitionOutcome::Saved { version, is_first, secrets: graph.named_secrets() })
+                Ok(DefinitionOutcome::Saved { version, is_first, secrets: style.named_secrets() })
             }
             SaveOutcome::Unexpected { active } => Ok(DefinitionOutcome::Unexpected { active }),
             SaveOutcome::OtherStyle(style) => Err(Error::StyleConflict { name: name.to_owned(), style }),
@@ -368,9 +368,8 @@ impl Library {
         if row.is_test
             && let Some(definition) = self.held_by(row).await?
         {
-            let graph = graph::load(definition.value(), &*self.world.handlers, &*self.world.evaluate);
-            let graph = graph.map_err(|problems| cannot_run(&row.workflow, row.version, &problems))?;
-            return Ok(Arc::new(unsaved(&row.workflow, graph)));
+            let style = self.load(&row.workflow, row.version, definition.value())?;
+            return Ok(Arc::new(unsaved(&row.workflow, style)));
         }
         if workers::is_worker_lane(&row.lane) {
             return Ok(Arc::new(code(&row.workflow, row.version)));
@@ -415,9 +414,9 @@ impl Library {
     /// Compiles a definition that is not saved. Its runs are test runs: they are neither listed nor counted, and are
     /// deleted an hour after their end.
     pub fn compile_test(&self, definition: &Value) -> Result<Arc<Version>, Vec<Problem>> {
-        let graph = graph::compile(definition, &*self.world.handlers, &*self.world.evaluate)?;
-        let input_schema = graph.input_schema().cloned();
-        let workflow = Arc::new(unsaved(TEST, graph));
+        let style = self.validate(definition)?;
+        let input_schema = style.input_schema().cloned();
+        let workflow = Arc::new(unsaved(TEST, style));
         Ok(Arc::new(Version { workflow, retention_days: TEST_RETENTION_DAYS, input_schema }))
     }
 
@@ -427,11 +426,16 @@ impl Library {
         compiled.get(&(workspace, name.to_owned(), version)).cloned()
     }
 
+    /// Compiles a definition that was saved before.
+    fn load(&self, name: &str, version: u32, definition: &Value) -> Result<Style, Error> {
+        let style = definition::load(definition, &*self.world.handlers, &*self.world.evaluate);
+        style.map_err(|problems| cannot_run(name, version, &problems))
+    }
+
     fn compile(&self, row: WorkflowRow) -> Result<Version, Error> {
-        let graph = graph::load(row.definition.value(), &*self.world.handlers, &*self.world.evaluate);
-        let graph = graph.map_err(|problems| cannot_run(&row.name, row.version, &problems))?;
-        let input_schema = graph.input_schema().cloned();
-        let workflow = Workflow { name: row.name, version: row.version, style: Style::Graph(graph), is_unsaved: false };
+        let style = self.load(&row.name, row.version, row.definition.value())?;
+        let input_schema = style.input_schema().cloned();
+        let workflow = Workflow { name: row.name, version: row.version, style, is_unsaved: false };
         Ok(Version { workflow: Arc::new(workflow), retention_days: row.retention_days, input_schema })
     }
 }
@@ -457,8 +461,8 @@ fn code(name: &str, version: u32) -> Workflow {
 }
 
 /// A workflow that is not saved.
-fn unsaved(name: &str, graph: Graph) -> Workflow {
-    Workflow { name: name.to_owned(), version: 0, style: Style::Graph(graph), is_unsaved: true }
+fn unsaved(name: &str, style: Style) -> Workflow {
+    Workflow { name: name.to_owned(), version: 0, style, is_unsaved: true }
 }
 
 fn cannot_run(name: &str, version: u32, problems: &[Problem]) -> Error {
@@ -467,7 +471,9 @@ fn cannot_run(name: &str, version: u32, problems: &[Problem]) -> Error {
 }
 
 /// Words of the API's paths, which cannot be names of workflows.
-const RESERVED: &[&str] = &["import", "validate"];
+const RESERVED: &[&str] = &["evaluate", "import", "rename", "validate"];
+/// The beginning of the names of workflows that belong to the server.
+const RESERVED_PREFIX: &str = "everstep-";
 
 fn check_name(name: &str) -> Result<(), Error> {
     if !is_name(name) {
@@ -477,6 +483,11 @@ fn check_name(name: &str) -> Result<(), Error> {
     if RESERVED.contains(&name) {
         return Err(Error::Invalid(format!(
             "{name:?} is not a valid name of a workflow: the API uses that word in its paths"
+        )));
+    }
+    if name.starts_with(RESERVED_PREFIX) {
+        return Err(Error::Invalid(format!(
+            "{name:?} is not a valid name of a workflow: names that begin with {RESERVED_PREFIX:?} are reserved"
         )));
     }
     Ok(())

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use everstep_core::style::Style;
 use serde_json::json;
 
 use crate::args::ValidateArgs;
@@ -15,8 +16,13 @@ pub(crate) fn run(args: &ValidateArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::from(if problems.is_empty() { 0 } else { 2 }));
     }
     match checked {
-        Ok(graph) => {
-            eprintln!("{} is a valid workflow of {}", args.file.display(), text::count(graph.nodes().len(), "node"));
+        Ok(style) => {
+            let size = match &style {
+                Style::Graph(graph) => text::count(graph.nodes().len(), "node"),
+                Style::Machine(machine) => text::count(machine.states().len(), "state"),
+                Style::Code => unreachable!("a definition is a graph or a machine"),
+            };
+            eprintln!("{} is a valid workflow of {size}", args.file.display());
             Ok(ExitCode::SUCCESS)
         }
         Err(problems) => Err(definition::refuse(&args.file, &problems)),

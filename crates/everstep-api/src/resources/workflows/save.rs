@@ -66,7 +66,7 @@ pub(crate) async fn validate(
 ) -> Result<Json<Validation>, Problem> {
     let StrictValue(definition): StrictValue = body.any()?;
     Ok(Json(match app.engine.library().validate(&definition) {
-        Ok(graph) => Validation::with_warnings(warn(&app, caller.workspace, &graph.named_secrets()).await?),
+        Ok(style) => Validation::with_warnings(warn(&app, caller.workspace, &style.named_secrets()).await?),
         Err(problems) => Validation::from_problems(problems),
     }))
 }

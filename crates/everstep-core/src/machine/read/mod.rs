@@ -167,7 +167,7 @@ pub(super) fn read(
 fn read_label(value: &Value, fields: &mut Fields<'_, '_>) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
-        Value::Number(number) if number.is_u64() => Some(number.to_string()),
+        Value::Number(number) => Some(number.to_string()),
         other => {
             let message = format!("expected a label, found {}", name_of(other));
             fields.problem("version", message, "such as \"2.1\"; the server numbers the saved versions itself");

@@ -44,7 +44,7 @@ impl Reader<'_> {
         let time = fields.any(&["at"]);
         let to = fields.text(&["to"]);
         let action = fields.text(&["do"]);
-        let events = fields.list(&["events"]).unwrap_or_default();
+        let events = fields.list(&["events"]);
         match (delay, time) {
             (None, None) => fields.missing(&["in", "at"], "a timer needs `in` or `at`", DURATION_HINT),
             (Some(_), Some(_)) => fields.problem("at", "a timer has either `in` or `at`", "keep one of them"),
@@ -52,9 +52,10 @@ impl Reader<'_> {
         }
         match (to, action) {
             (Some(_), Some(_)) => fields.problem("do", "a timer has either `to` or `do`", "keep one of them"),
-            (None, None) if events.is_empty() => {
+            (None, None) if events.is_none_or(<[Value]>::is_empty) => {
                 let hint = "such as {\"in\": \"2d\", \"to\": \"escalated\"}";
-                fields.missing(&["to", "do", "events"], "a timer needs `to`, `do` or `events`", hint);
+                let others: &[&'static str] = if events.is_some() { &["to", "do"] } else { &["to", "do", "events"] };
+                fields.missing(others, "a timer needs `to`, `do` or `events`", hint);
             }
             _ => {}
         }
@@ -77,7 +78,7 @@ impl Reader<'_> {
             }
             (None, None) => (AfterEffect::None, vec![place.state]),
         };
-        let (events, normal_events) = self.side_effects(events, &format!("{path}/events"), &states);
+        let (events, normal_events) = self.side_effects(events.unwrap_or_default(), &format!("{path}/events"), &states);
         let mut normal = Map::new();
         insert(&mut normal, "in", delay.cloned());
         insert(&mut normal, "at", time.cloned());

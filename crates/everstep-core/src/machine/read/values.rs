@@ -258,7 +258,8 @@ impl Reader<'_> {
         let mut paths = Vec::new();
         for (number, value) in list.iter().enumerate().take(limits::LISTED_NAMES) {
             let place = format!("{path}/{number}");
-            let is_path = |text: &&str| text.len() <= PATH_CHARS && text.split('.').all(|name| !name.is_empty());
+            let is_path =
+                |text: &&str| text.chars().count() <= PATH_CHARS && text.split('.').all(|name| !name.is_empty());
             let Some(text) = value.as_str().filter(is_path) else {
                 let message = "expected a path into the context: names with points between them";
                 self.report(Problem::at(place, message).hint(hint));

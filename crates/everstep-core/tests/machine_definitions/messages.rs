@@ -1,6 +1,6 @@
 //! The messages of problems in definitions of machines, as a file: a review shows every change of a text.
 //!
-//! `BLESS=1 cargo test -p everstep-core machine_messages` writes the file again; read the difference.
+//! `BLESS=1 cargo test -p everstep-core machine_definitions` writes the file again; read the difference.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use std::path::Path;
 use everstep_core::machine::problem_code;
 use serde_json::{Value, json};
 
-use super::support::{compile_machine, machine_with};
+use crate::support::{compile_machine, machine_with};
 
 /// A machine of which one state, `open`, is given; `closed` is terminal.
 fn with_state(state: Value) -> Value {
@@ -216,7 +216,7 @@ fn messages_of_problems_of_machines_are_as_written() {
             writeln!(text, "      hint: {}", problem.hint.as_deref().unwrap_or("none")).unwrap();
         }
     }
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/machine_messages.txt");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/machine_definitions/messages.txt");
     if std::env::var_os("BLESS").is_some() {
         fs::write(&file, &text).unwrap();
     }
