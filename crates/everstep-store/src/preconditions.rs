@@ -50,10 +50,11 @@ impl RegistrationOutcome {
     }
 }
 
-/// The result of activating a version.
+/// The result of choosing the active version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ActivationOutcome {
-    Activated,
+    /// New runs use the version, or there is none that they could use.
+    Chosen,
     NotFound,
     /// The workflow is not as expected: nothing was written. This version is active; 0 means none.
     Unexpected {
@@ -80,14 +81,9 @@ impl Head {
         self.is_only_named && StyleName::parse(style).is_none_or(StyleName::has_definition)
     }
 
-    /// Its style, if a version of `style` cannot follow it: workers choose the numbers of versions that they register.
+    /// Its style, if it differs: a name belongs to one style.
     pub(crate) fn other_style(&self, style: &str) -> Option<String> {
-        let can_follow = match StyleName::parse(&self.style) {
-            Some(own) => own.has_definition() == StyleName::parse(style).is_none_or(StyleName::has_definition),
-            // It is a style of a later build: no style that this build knows can follow it.
-            None => self.style == style,
-        };
-        (!can_follow).then(|| self.style.clone())
+        (self.style != style).then(|| self.style.clone())
     }
 }
 

@@ -15,8 +15,8 @@ pub trait WorkflowStore: Send + Sync {
     /// * The same digest as the newest version returns that version.
     /// * Of two calls at the same time, one is first, and the later version stays active.
     /// * A workflow that was deleted is new, and its version numbers continue.
-    /// * A workflow that is written as code has versions of no other style. If only starts have named it, a version
-    ///   with a definition replaces it: its versions are deleted, even if it has open runs, and the numbers continue.
+    /// * A name belongs to one style. If starts alone have named a workflow, a version with a definition replaces it:
+    ///   its versions are deleted, whether or not runs go on, and the numbers continue.
     async fn save_workflow(
         &self,
         workflow: NewWorkflow,
@@ -37,13 +37,13 @@ pub trait WorkflowStore: Send + Sync {
     /// * If nothing changes, nothing is written and no lock is taken.
     async fn register_workflows(&self, workflows: Vec<(NewWorkflow, u32)>) -> Result<Vec<RegistrationOutcome>>;
 
-    /// Makes a version the one that new runs use, if the workflow is as expected. Two calls at the same time are
-    /// ordered.
+    /// Makes a version the one that new runs use, if the workflow is as expected; `None` leaves no version active. Two
+    /// calls at the same time are ordered.
     async fn choose_version(
         &self,
         workspace: WorkspaceId,
         name: &str,
-        version: u32,
+        version: Option<u32>,
         precondition: Precondition,
     ) -> Result<ActivationOutcome>;
 

@@ -42,13 +42,12 @@ impl WorkflowStore for PostgresStore {
         &self,
         workspace: WorkspaceId,
         name: &str,
-        version: u32,
+        version: Option<u32>,
         precondition: Precondition,
     ) -> Result<ActivationOutcome> {
         // No stored workflow has a version or name that cannot be stored.
-        let Some(version) = numbers::checked_integer(version).ok().filter(|_| !texts::has_nul(name)) else {
-            return Ok(ActivationOutcome::NotFound);
-        };
+        let version = version.map(numbers::checked_integer).transpose().ok().filter(|_| !texts::has_nul(name));
+        let Some(version) = version else { return Ok(ActivationOutcome::NotFound) };
         let connection = self.lock_workflow(workspace, name).await?;
         let head = read_head(&connection, workspace, name).await??;
         if !precondition.allows(head.as_ref(), "") {
@@ -56,10 +55,19 @@ impl WorkflowStore for PostgresStore {
             return Ok(ActivationOutcome::Unexpected { active: head.map_or(0, |head| head.active) });
         }
         let workspace = workspace.uuid();
-        let params = params! { "workspace": workspace, "name": name, "version": version };
-        let activated = connection.execute(query!("activate_workflow"), params).await?;
+        let is_found = match version {
+            Some(version) => {
+                let params = params! { "workspace": workspace, "name": name, "version": version };
+                connection.execute(query!("activate_workflow"), params).await? == 1
+            }
+            None => {
+                let params = params! { "workspace": workspace, "name": name };
+                connection.execute(query!("deactivate_workflow"), params).await?;
+                head.is_some()
+            }
+        };
         connection.commit().await?;
-        Ok(if activated == 1 { ActivationOutcome::Activated } else { ActivationOutcome::NotFound })
+        Ok(if is_found { ActivationOutcome::Chosen } else { ActivationOutcome::NotFound })
     }
 
     async fn delete_workflow(&self, workspace: WorkspaceId, name: &str) -> Result<Deletion> {

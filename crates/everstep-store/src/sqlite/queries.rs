@@ -124,6 +124,7 @@ mod tests {
             (query!("delete_resource"), "PRIMARY KEY (workspace=? AND kind=? AND name=?)"),
             (query!("put_resource/1_replace"), "PRIMARY KEY (workspace=? AND kind=? AND name=?)"),
             (query!("activate_workflow"), "sqlite_autoindex_workflows_1 (workspace=? AND name=? AND version=?)"),
+            (query!("deactivate_workflow"), "PRIMARY KEY (workspace=? AND name=?)"),
             (
                 query!("register_workflows/1_known"),
                 "this USING INDEX sqlite_autoindex_workflows_1 (workspace=? AND name=? AND version=?)",

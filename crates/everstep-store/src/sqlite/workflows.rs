@@ -37,7 +37,7 @@ impl WorkflowStore for SqliteStore {
         &self,
         workspace: WorkspaceId,
         name: &str,
-        version: u32,
+        version: Option<u32>,
         precondition: Precondition,
     ) -> Result<ActivationOutcome> {
         let name = name.to_owned();
@@ -140,7 +140,7 @@ impl Database {
         &mut self,
         workspace: WorkspaceId,
         name: &str,
-        version: u32,
+        version: Option<u32>,
         precondition: Precondition,
     ) -> Result<ActivationOutcome> {
         let tx = self.begin()?;
@@ -148,13 +148,20 @@ impl Database {
         if !precondition.allows(head.as_ref(), "") {
             return Ok(ActivationOutcome::Unexpected { active: head.map_or(0, |head| head.active) });
         }
-        let activated = tx.prepare_cached(query!("activate_workflow"))?.execute(named_params! {
-            ":workspace": workspace.uuid().into_bytes(),
-            ":name": name,
-            ":version": version,
-        })?;
+        let workspace = workspace.uuid().into_bytes();
+        let is_found = match version {
+            Some(version) => {
+                let params = named_params! { ":workspace": workspace, ":name": name, ":version": version };
+                tx.prepare_cached(query!("activate_workflow"))?.execute(params)? == 1
+            }
+            None => {
+                let params = named_params! { ":workspace": workspace, ":name": name };
+                tx.prepare_cached(query!("deactivate_workflow"))?.execute(params)?;
+                head.is_some()
+            }
+        };
         tx.commit()?;
-        Ok(if activated == 1 { ActivationOutcome::Activated } else { ActivationOutcome::NotFound })
+        Ok(if is_found { ActivationOutcome::Chosen } else { ActivationOutcome::NotFound })
     }
 
     pub fn delete_workflow(&mut self, workspace: WorkspaceId, name: &str) -> Result<Deletion> {

@@ -181,6 +181,8 @@ macro_rules! contract_tests {
                     the_digest_of_the_newest_version_is_that_version,
                     the_active_version_changes_only_on_request,
                     a_workflow_that_is_not_as_expected_is_left_alone,
+                    a_workflow_may_have_no_active_version,
+                    a_name_belongs_to_one_style,
                     of_many_calls_that_expect_nothing_one_saves,
                     parallel_saves_get_versions_of_their_own,
                     parallel_saves_never_set_the_active_version_back,

@@ -284,7 +284,7 @@ impl WorkflowStore for SimStore {
         &self,
         workspace: WorkspaceId,
         name: &str,
-        version: u32,
+        version: Option<u32>,
         precondition: Precondition,
     ) -> Result<ActivationOutcome> {
         let name = name.to_owned();

@@ -5,8 +5,8 @@ use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_store::postgres::{Options, PostgresStore};
 use everstep_store::{
-    AccessStore, AuditFilter, AuditRow, Item, NewWorkflow, Projection, RegistrationOutcome, ResourceKind, ResourceRow,
-    ResourceStore, RunFilter, RunStore, SideWrites, Snapshot, TickRequest, WaitChange, WorkflowStore,
+    AccessStore, AuditFilter, AuditRow, Item, NewWorkflow, Precondition, Projection, RegistrationOutcome, ResourceKind,
+    ResourceRow, ResourceStore, RunFilter, RunStore, SideWrites, Snapshot, TickRequest, WaitChange, WorkflowStore,
 };
 use everstep_testkit::contract::{fixtures::*, run};
 use everstep_testkit::postgres::{Cluster, Durability};
@@ -153,6 +153,7 @@ async fn do_lists(store: &PostgresStore, run: RunId) {
     };
     put_workflow(store, workflow.clone(), true).await.unwrap();
     register(store, &workflow).await;
+    store.choose_version(HERE, "orders", None, Precondition::Anything).await.unwrap();
     activate_workflow(store, HERE, "orders", 1).await.unwrap();
     store.list_workflows(HERE, None, 10).await.unwrap();
     store.list_versions(HERE, "orders", None, 10).await.unwrap();

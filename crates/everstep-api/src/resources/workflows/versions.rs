@@ -60,9 +60,9 @@ pub(crate) async fn activate(
 ) -> Result<([(HeaderName, HeaderValue); 1], Json<Workflow>), Problem> {
     let Activate { version } = body.json()?;
     let (store, precondition) = (&app.workflows, super::precondition(expected)?);
-    let choosing = store.choose_version(caller.workspace, &name, version, precondition);
+    let choosing = store.choose_version(caller.workspace, &name, Some(version), precondition);
     match within_deadline(async { choosing.await.map_err(Error::from) }).await? {
-        ActivationOutcome::Activated => {}
+        ActivationOutcome::Chosen => {}
         ActivationOutcome::NotFound => return Err(missing(&app, caller.workspace, &name, Some(version)).await),
         ActivationOutcome::Unexpected { active } => return Err(unexpected(&name, precondition, active)),
     }

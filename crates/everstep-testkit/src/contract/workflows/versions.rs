@@ -105,11 +105,12 @@ pub async fn an_older_version_can_be_made_active(store: Arc<dyn WorkflowStore>) 
 }
 
 pub async fn workflows_are_listed_by_name_in_pages(store: Arc<dyn WorkflowStore>) {
-    for name in ["b", "é", "a", "B", "c"] {
+    for name in ["é", "a", "B", "c"] {
         put_workflow(&*store, workflow(name, "one"), name != "c").await.unwrap();
     }
-    let latest = NewWorkflow { style: "machine".to_owned(), created_at: at(9), ..workflow("b", "two") };
-    put_workflow(&*store, latest, false).await.unwrap();
+    let machine = |text| NewWorkflow { style: "machine".to_owned(), ..workflow("b", text) };
+    put_workflow(&*store, machine("one"), true).await.unwrap();
+    put_workflow(&*store, NewWorkflow { created_at: at(9), ..machine("two") }, false).await.unwrap();
     let elsewhere = NewWorkflow { workspace: new_workspace(), ..workflow("aa", "one") };
     put_workflow(&*store, elsewhere, true).await.unwrap();
     let summary = |name: &str, active_version| WorkflowSummary {
@@ -172,14 +173,59 @@ pub async fn a_workflow_that_is_not_as_expected_is_left_alone(store: Arc<dyn Wor
 
     let choose =
         async |version, precondition| store.choose_version(HERE, "orders", version, precondition).await.unwrap();
-    assert_eq!(choose(1, Precondition::Active(1)).await, ActivationOutcome::Unexpected { active: 2 });
-    assert_eq!(choose(1, Precondition::Active(2)).await, ActivationOutcome::Activated);
-    assert_eq!(choose(3, Precondition::Anything).await, ActivationOutcome::NotFound);
+    assert_eq!(choose(Some(1), Precondition::Active(1)).await, ActivationOutcome::Unexpected { active: 2 });
+    assert_eq!(choose(Some(1), Precondition::Active(2)).await, ActivationOutcome::Chosen);
+    assert_eq!(choose(Some(3), Precondition::Anything).await, ActivationOutcome::NotFound);
     assert_eq!(active(&*store, "orders").await, Some(1));
 
     store.delete_workflow(HERE, "orders").await.unwrap();
     assert_eq!(save("three", Precondition::Active(1)).await, SaveOutcome::Unexpected { active: 0 });
     assert_eq!(save("three", Precondition::Nothing).await, saved(3, true, true));
+}
+
+pub async fn a_workflow_may_have_no_active_version(store: Arc<dyn WorkflowStore>) {
+    put_workflow(&*store, workflow("orders", "one"), true).await.unwrap();
+    put_workflow(&*store, workflow("orders", "two"), true).await.unwrap();
+    put_workflow(&*store, workflow("invoices", "one"), true).await.unwrap();
+    let choose =
+        async |version, precondition| store.choose_version(HERE, "orders", version, precondition).await.unwrap();
+    assert_eq!(choose(None, Precondition::Active(1)).await, ActivationOutcome::Unexpected { active: 2 });
+    assert_eq!(active(&*store, "orders").await, Some(2));
+    assert_eq!(choose(None, Precondition::Active(2)).await, ActivationOutcome::Chosen);
+    assert_eq!((active(&*store, "orders").await, active(&*store, "invoices").await), (None, Some(1)));
+    // Its versions are still there, and one of them may become active again.
+    assert_eq!(choose(None, Precondition::Active(0)).await, ActivationOutcome::Chosen);
+    assert!(store.workflow(HERE, "orders", Some(2)).await.unwrap().is_some());
+    let versions = store.list_versions(HERE, "orders", None, 9).await.unwrap();
+    assert_eq!(versions.iter().map(|row| (row.version, row.is_active)).collect::<Vec<_>>(), [(2, false), (1, false)]);
+    let listed = store.list_workflows(HERE, None, 9).await.unwrap();
+    assert_eq!(listed.iter().map(|row| row.active_version).collect::<Vec<_>>(), [1, 0]);
+    assert_eq!(choose(Some(1), Precondition::Active(0)).await, ActivationOutcome::Chosen);
+    assert_eq!(active(&*store, "orders").await, Some(1));
+    // A version that is saved without being activated does not become active.
+    assert_eq!(choose(None, Precondition::Anything).await, ActivationOutcome::Chosen);
+    put_workflow(&*store, workflow("orders", "three"), false).await.unwrap();
+    assert_eq!(active(&*store, "orders").await, None);
+
+    for (workspace, name) in [(HERE, "nothing"), (new_workspace(), "orders"), (HERE, "a\0b")] {
+        let missing = store.choose_version(workspace, name, None, Precondition::Anything).await.unwrap();
+        assert_eq!(missing, ActivationOutcome::NotFound);
+    }
+    store.delete_workflow(HERE, "orders").await.unwrap();
+    assert_eq!(choose(None, Precondition::Anything).await, ActivationOutcome::NotFound);
+}
+
+pub async fn a_name_belongs_to_one_style(store: Arc<dyn WorkflowStore>) {
+    let machine = || NewWorkflow { style: "machine".to_owned(), ..workflow("orders", "two") };
+    put_workflow(&*store, workflow("orders", "one"), true).await.unwrap();
+    let other = SaveOutcome::OtherStyle("graph".to_owned());
+    for precondition in [Precondition::Anything, Precondition::Nothing, Precondition::Active(1)] {
+        assert_eq!(store.save_workflow(machine(), true, precondition).await.unwrap(), other);
+    }
+    assert_eq!(store.list_versions(HERE, "orders", None, 9).await.unwrap().len(), 1);
+    // A workflow that was deleted has left its name.
+    store.delete_workflow(HERE, "orders").await.unwrap();
+    assert_eq!(put_workflow(&*store, machine(), true).await.unwrap(), (2, true));
 }
 
 pub async fn of_many_calls_that_expect_nothing_one_saves(store: Arc<dyn WorkflowStore>) {
