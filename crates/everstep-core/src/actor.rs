@@ -85,19 +85,86 @@ impl Actor {
     }
 }
 
-const PERSON: &str = "person:";
-const KEY: &str = "key:";
-const WORKER: &str = "worker:";
-const RUN: &str = "run:";
+impl Actor {
+    /// The actor as one text, as the audit stores it: `person:…`, `key:…`, `worker:…`, `run:…`, or the name of a part
+    /// of the server.
+    pub fn to_text(&self) -> String {
+        match self.kind.prefix() {
+            Some(prefix) => format!("{prefix}{}", self.id),
+            None => self.id.clone(),
+        }
+    }
 
-/// Whether a person's id could be taken for the name of a part of the server, a key, a worker or a run.
-fn is_name_of_another_kind(id: &str) -> bool {
-    ["@", PERSON, KEY, WORKER, RUN].iter().any(|prefix| id.starts_with(prefix))
+    /// Reads what [`Actor::to_text`] writes. Any other text is the name of a part of the server.
+    pub fn from_text(text: &str) -> Self {
+        let kinds = [ActorKind::Person, ActorKind::Key, ActorKind::Worker, ActorKind::Run];
+        let mut read = kinds.into_iter().filter_map(|kind| Some(Self::new(kind, text.strip_prefix(kind.prefix()?)?)));
+        read.next().unwrap_or_else(|| Self::new(ActorKind::System, text))
+    }
 }
 
-/// As [`Actor::name`].
+impl ActorKind {
+    /// The beginning of the text of an actor of this kind.
+    fn prefix(self) -> Option<&'static str> {
+        match self {
+            Self::Person => Some("person:"),
+            Self::Key => Some("key:"),
+            Self::Worker => Some("worker:"),
+            Self::Run => Some("run:"),
+            Self::System => None,
+        }
+    }
+}
+
+/// Reads and writes an actor as one text: `#[serde(with = "as_text")]`.
+pub mod as_text {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use super::Actor;
+
+    pub fn serialize<S: Serializer>(actor: &Actor, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&actor.to_text())
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Actor, D::Error> {
+        Ok(Actor::from_text(&String::deserialize(deserializer)?))
+    }
+}
+
+/// As people read it: `ann`, `key:7f…`, `run:0198…`, `@timer`.
 impl fmt::Display for Actor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_actor_is_read_back_from_its_text() {
+        for actor in [
+            Actor::person("https://issuer.example/ann"),
+            Actor::person("key:7"),
+            Actor::person("@timer"),
+            Actor::key("7"),
+            Actor::new(ActorKind::Worker, "host:1"),
+            Actor::new(ActorKind::Run, "0198"),
+            Actor::system(Actor::TIMER),
+            Actor::system("command line"),
+        ] {
+            assert_eq!(Actor::from_text(&actor.to_text()), actor);
+        }
+        assert_eq!(Actor::key("7").to_text(), "key:7");
+        assert_eq!(Actor::person("key:7").to_text(), "person:key:7");
+    }
+
+    #[test]
+    fn a_person_is_never_named_as_another_kind() {
+        let (person, key) = (Actor::person("key:7"), Actor::key("7"));
+        assert!(key.is_named("key:7") && !key.is_named("7"));
+        assert!(person.is_named("key:7") && Actor::person("ann").is_named("ann"));
+        assert!(!Actor::system(Actor::TIMER).is_named("@timer") && Actor::person("@timer").is_named("@timer"));
     }
 }

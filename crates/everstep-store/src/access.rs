@@ -1,5 +1,6 @@
 //! API keys, workspaces and the audit.
 
+use everstep_core::actor::{self, Actor};
 use everstep_core::ids::WorkspaceId;
 use everstep_core::payload::Payload;
 use everstep_core::time::Timestamp;
@@ -55,7 +56,9 @@ pub struct AuditRow {
     pub id: Uuid,
     pub workspace: WorkspaceId,
     pub at: Timestamp,
-    pub actor: String,
+    /// A person is named by the issuer and the id: `https://login.example.com/ann`.
+    #[serde(with = "actor::as_text")]
+    pub actor: Actor,
     pub action: String,
     pub target: String,
     pub details: Payload,
@@ -64,7 +67,7 @@ pub struct AuditRow {
 impl AuditRow {
     /// The texts that a database must be able to store.
     pub(crate) fn texts(&self) -> [&str; 3] {
-        [&self.actor, &self.action, &self.target]
+        [&self.actor.id, &self.action, &self.target]
     }
 
     /// Its size in bytes, roughly.
@@ -77,7 +80,7 @@ impl AuditRow {
 /// The conditions that listed rows of the audit meet.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AuditFilter {
-    pub actor: Option<String>,
+    pub actor: Option<Actor>,
     pub action: Option<String>,
     /// Done at this time or later.
     pub since: Option<Timestamp>,

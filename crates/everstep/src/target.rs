@@ -1,6 +1,7 @@
 //! The target of a command: the database, or a server over HTTP.
 
 use anyhow::{Context, anyhow};
+use everstep_core::actor::Actor;
 use everstep_core::ids::WorkspaceId;
 use everstep_core::payload::Payload;
 use everstep_core::time::Timestamp;
@@ -64,7 +65,7 @@ impl LocalDatabase {
             id: everstep_api::new_id(self.now),
             workspace,
             at: self.now,
-            actor: "command line".to_owned(),
+            actor: Actor::system("command line"),
             action: action.to_owned(),
             target: target.to_owned(),
             details: Payload::from(json!({})),

@@ -60,7 +60,7 @@ impl RequestFacts {
             id: id::new_id(now),
             workspace: self.caller.workspace,
             at: now,
-            actor: self.caller.actor(),
+            actor: self.caller.audit_actor(),
             action: format!("{} {path}", self.method),
             target: self.target.clone(),
             details: Payload::from(details),

@@ -123,7 +123,7 @@ fn count_lost(lost: &Counter, rows: &[AuditRow], why: &str) {
             why,
             workspace = %row.workspace,
             at = %row.at,
-            actor = row.actor,
+            actor = row.actor.to_text(),
             action = row.action,
             target = row.target,
             details = row.details.json(),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
+use everstep_core::actor::Actor;
 use everstep_core::ids::WorkspaceId;
 use everstep_core::time::Timestamp;
 use everstep_store::KeyRow;
@@ -99,12 +100,20 @@ impl Caller {
         }
     }
 
-    /// The name of the caller in the audit and the log: `key:<id>`, or `person:<issuer>/<id>`. The kind comes from the
-    /// credential and never from the id.
-    pub(crate) fn actor(&self) -> String {
+    /// The caller as the journal and the definitions of state machines name them: a person by their id at the issuer.
+    /// The kind comes from the credential and never from the id.
+    pub(crate) fn actor(&self) -> Actor {
         match &self.principal {
-            Principal::Key(holder) => format!("key:{}", holder.id),
-            Principal::Person(person) => format!("person:{}", person.full_id()),
+            Principal::Key(holder) => Actor::key(holder.id.to_string()),
+            Principal::Person(person) => Actor::person(person.id.clone()),
+        }
+    }
+
+    /// The caller as the audit and the log name them: a person by the issuer and their id.
+    pub(crate) fn audit_actor(&self) -> Actor {
+        match &self.principal {
+            Principal::Key(_) => self.actor(),
+            Principal::Person(person) => Actor::person(person.full_id()),
         }
     }
 

@@ -97,7 +97,7 @@ pub(crate) async fn permit(gate: Gate, mut request: Request, next: Next) -> Resp
         && !caller.may(permission)
     {
         let path = workers::redact(request.uri().path());
-        tracing::info!(actor = %caller.actor(), %permission, %path, "a caller lacks a permission");
+        tracing::info!(actor = caller.audit_actor().to_text(), %permission, %path, "a caller lacks a permission");
         return lacks_permission(caller, permission).into_response();
     }
     request.extensions_mut().insert(gate);

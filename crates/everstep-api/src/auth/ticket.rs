@@ -250,7 +250,7 @@ mod tests {
         assert!(secret.has_signed(&ticket) && Ticket::has_prefix(&text));
         let TicketHolder::Person(person) = &ticket.holder else { panic!("it is a person's") };
         let caller = person.caller().unwrap();
-        assert_eq!((caller.actor(), caller.expires_at), (ann().actor(), ann().expires_at));
+        assert_eq!((caller.audit_actor(), caller.expires_at), (ann().audit_actor(), ann().expires_at));
         assert!(caller.may(Permission::View) && !caller.may(Permission::Act));
         for index in PERSON_PREFIX.len()..text.len() {
             let other = if text.as_bytes()[index] == b'A' { "B" } else { "A" };

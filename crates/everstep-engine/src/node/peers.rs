@@ -103,6 +103,7 @@ impl Peers for NoPeers {
 
 #[cfg(test)]
 mod tests {
+    use everstep_core::actor::Actor;
     use everstep_core::payload::Payload;
     use everstep_core::time::Timestamp;
     use serde_json::json;
@@ -116,7 +117,7 @@ mod tests {
             id: run.uuid(),
             workspace: WorkspaceId::DEFAULT,
             at: Timestamp::EPOCH,
-            actor: "key:1".to_owned(),
+            actor: Actor::key("1"),
             action: "POST /v1/runs/{id}/cancel".to_owned(),
             target: "/v1/runs/1/cancel".to_owned(),
             details: Payload::from(json!({"status": 200})),

@@ -1,6 +1,7 @@
 //! Settings, API keys, workspaces and the audit.
 
 use async_trait::async_trait;
+use everstep_core::actor::Actor;
 use everstep_core::ids::WorkspaceId;
 use everstep_core::payload::Payload;
 use everstep_core::time::Timestamp;
@@ -125,7 +126,7 @@ impl AccessStore for PostgresStore {
                     "workspaces": rows.iter().map(|row| row.workspace.uuid()).collect::<Vec<_>>(),
                     "ids": rows.iter().map(|row| row.id).collect::<Vec<_>>(),
                     "at": rows.iter().map(|row| row.at.micros()).collect::<Vec<_>>(),
-                    "actors": rows.iter().map(|row| row.actor.as_str()).collect::<Vec<_>>(),
+                    "actors": rows.iter().map(|row| row.actor.to_text()).collect::<Vec<_>>(),
                     "actions": rows.iter().map(|row| row.action.as_str()).collect::<Vec<_>>(),
                     "targets": rows.iter().map(|row| row.target.as_str()).collect::<Vec<_>>(),
                     "details": rows.iter().map(|row| row.details.json().as_bytes()).collect::<Vec<_>>(),
@@ -142,7 +143,8 @@ impl AccessStore for PostgresStore {
         before: Option<Uuid>,
         limit: usize,
     ) -> Result<Vec<AuditRow>> {
-        if filter.actor.iter().chain(&filter.action).any(|text| texts::has_nul(text)) {
+        let actor = filter.actor.as_ref().map(Actor::to_text);
+        if actor.iter().chain(&filter.action).any(|text| texts::has_nul(text)) {
             return Ok(vec![]);
         }
         let (from, before) = filter.ids(before);
@@ -155,7 +157,7 @@ impl AccessStore for PostgresStore {
                     "before_id": before,
                     "since": filter.since.map_or(i64::MIN, Timestamp::micros),
                     "until": filter.until.map_or(i64::MAX, Timestamp::micros),
-                    "actor": filter.actor,
+                    "actor": actor,
                     "action": filter.action,
                     "limit": numbers::clamp_limit(limit),
                 },
@@ -201,7 +203,7 @@ fn audit_from_row(row: &Row) -> Result<AuditRow> {
         id: columns::get(row, 0)?,
         workspace: WorkspaceId::from_uuid(columns::get(row, 1)?),
         at: columns::time(row, 2)?,
-        actor: columns::get(row, 3)?,
+        actor: Actor::from_text(columns::get(row, 3)?),
         action: columns::get(row, 4)?,
         target: columns::get(row, 5)?,
         details: columns::bytes_payload(columns::get(row, 6)?)?,

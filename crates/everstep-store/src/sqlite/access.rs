@@ -1,6 +1,7 @@
 //! Settings, API keys, workspaces and the audit.
 
 use async_trait::async_trait;
+use everstep_core::actor::Actor;
 use everstep_core::ids::WorkspaceId;
 use everstep_core::payload::Payload;
 use everstep_core::time::Timestamp;
@@ -139,7 +140,7 @@ impl AccessStore for SqliteStore {
                 ":before_id": before.into_bytes(),
                 ":since": filter.since.map_or(i64::MIN, Timestamp::micros),
                 ":until": filter.until.map_or(i64::MAX, Timestamp::micros),
-                ":actor": filter.actor,
+                ":actor": filter.actor.as_ref().map(Actor::to_text),
                 ":action": filter.action,
                 ":limit": numbers::clamp_limit(limit),
             };
@@ -155,7 +156,7 @@ pub(super) fn insert_audit(connection: &Connection, row: &AuditRow) -> rusqlite:
         ":workspace": row.workspace.uuid().into_bytes(),
         ":id": row.id.into_bytes(),
         ":at": row.at.micros(),
-        ":actor": row.actor,
+        ":actor": row.actor.to_text(),
         ":action": row.action,
         ":target": row.target,
         ":details": row.details.json().as_bytes(),
@@ -213,7 +214,7 @@ fn audit_from_row(row: &Row<'_>) -> rusqlite::Result<AuditRow> {
         id: columns::uuid(row, 0)?,
         workspace: WorkspaceId::from_uuid(columns::uuid(row, 1)?),
         at: columns::time(row, 2)?,
-        actor: row.get(3)?,
+        actor: Actor::from_text(&row.get::<_, String>(3)?),
         action: row.get(4)?,
         target: row.get(5)?,
         details: columns::payload(6, row.get(6)?)?,

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use everstep_core::actor::Actor;
 use everstep_core::ids::{RunId, WorkspaceId};
 use everstep_core::journal::{Entry, Event};
 use everstep_core::payload::Payload;
@@ -78,7 +79,7 @@ impl Client {
             id,
             workspace: WorkspaceId::DEFAULT,
             at: self.executor.now(),
-            actor: "key:1".to_owned(),
+            actor: Actor::key("1"),
             action,
             target: String::new(),
             details: Payload::null(),

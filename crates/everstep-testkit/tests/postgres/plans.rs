@@ -1,5 +1,6 @@
 //! Plans: the cost of a verb does not grow with unrelated rows.
 
+use everstep_core::actor::Actor;
 use everstep_core::ids::{NodeId, RunId, WorkspaceId};
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
@@ -158,7 +159,7 @@ async fn do_lists(store: &PostgresStore, run: RunId) {
     store.list_workflows(HERE, None, 10).await.unwrap();
     store.list_versions(HERE, "orders", None, 10).await.unwrap();
     store.add_audit(&[AuditRow::clone(&audit_row(0))]).await.unwrap();
-    let filter = AuditFilter { actor: Some("key:1".to_owned()), ..AuditFilter::default() };
+    let filter = AuditFilter { actor: Some(Actor::key("1")), ..AuditFilter::default() };
     assert!(!store.list_audit(HERE, filter, None, 10).await.unwrap().is_empty());
     let resource = ResourceRow {
         workspace: HERE,

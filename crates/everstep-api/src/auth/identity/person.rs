@@ -46,7 +46,7 @@ impl Person {
         Ok(Self { issuer: issuer.to_owned(), id: id.to_owned(), name, email, roles: own_roles, words })
     }
 
-    /// The id of the person in the audit and the journal, without the kind: `<issuer>/<id>`.
+    /// The person as the audit names them: the issuer, and the id.
     pub(crate) fn full_id(&self) -> String {
         format!("{}/{}", self.issuer, self.id)
     }

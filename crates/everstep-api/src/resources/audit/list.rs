@@ -2,6 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
+use everstep_core::actor::Actor;
 use everstep_store::{AuditFilter, AuditRow};
 
 use super::wire::{AuditEntries, AuditEntry};
@@ -31,7 +32,7 @@ pub(crate) async fn list(
 ) -> Result<Json<AuditEntries>, Problem> {
     let page = Page::read(&query)?;
     let filter = AuditFilter {
-        actor: query.text("actor").map(str::to_owned),
+        actor: query.text("actor").map(Actor::from_text),
         action: query.text("action").map(str::to_owned),
         since: query.time("since")?,
         until: query.time("until")?,

@@ -15,7 +15,7 @@ pub(crate) struct AuditEntry {
     #[schemars(with = "Id")]
     id: Uuid,
     at: Time,
-    /// The actor: `key:` and the id of an API key, `person:` with the issuer and the id of a person, or `command line`.
+    /// The actor: `key:` and the id of an API key; `person:`, the issuer, `/` and the id of a person; or `command line`.
     actor: String,
     /// The method and the route, such as `POST /v1/runs/{id}/cancel`.
     action: String,
@@ -30,7 +30,7 @@ impl AuditEntry {
         Self {
             id: row.id,
             at: Time::from_timestamp(row.at),
-            actor: row.actor,
+            actor: row.actor.to_text(),
             action: row.action,
             target: row.target,
             details: row.details,

@@ -291,7 +291,7 @@ arrays! {
         workspaces: "audit_workspaces", Uuid;
         ids: "audit_ids", Uuid;
         at: "audit_at", i64;
-        actors: "audit_actors", &'a str;
+        actors: "audit_actors", String;
         actions: "audit_actions", &'a str;
         targets: "audit_targets", &'a str;
         details: "audit_details", &'a [u8];
@@ -303,7 +303,7 @@ impl<'a> AuditRows<'a> {
         self.workspaces.push(row.workspace.uuid());
         self.ids.push(row.id);
         self.at.push(row.at.micros());
-        self.actors.push(&row.actor);
+        self.actors.push(row.actor.to_text());
         self.actions.push(&row.action);
         self.targets.push(&row.target);
         self.details.push(row.details.json().as_bytes());

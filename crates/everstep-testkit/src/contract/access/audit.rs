@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use everstep_core::actor::Actor;
 use everstep_core::ids::RunId;
 use everstep_core::payload::Payload;
 use everstep_store::{AccessStore, AuditFilter, AuditRow, Stores};
@@ -18,7 +19,7 @@ fn done(seconds: i64, actor: &str, action: &str) -> AuditRow {
         id: RunId::new(at(seconds), new_run().uuid().as_u128()).uuid(),
         workspace: HERE,
         at: at(seconds),
-        actor: actor.to_owned(),
+        actor: Actor::from_text(actor),
         action: action.to_owned(),
         target: "/v1/runs/7 ✓'\"".to_owned(),
         details: Payload::from(json!({ "status": 200, "key": "ünïcode ✓" })),
@@ -61,14 +62,14 @@ pub async fn the_audit_is_filtered(store: Arc<dyn AccessStore>) {
     let (one, two, three) = (done(10, "key:1", "start"), done(20, "key:2", "start"), done(30, "key:1", "cancel"));
     store.add_audit(&[one.clone(), two.clone(), three.clone()]).await.unwrap();
     let all = AuditFilter::default;
-    let by = |actor: &str| AuditFilter { actor: Some(actor.to_owned()), ..all() };
+    let by = |actor: &str| AuditFilter { actor: Some(Actor::from_text(actor)), ..all() };
     assert_eq!(list(&*store, by("key:1")).await, [three.clone(), one.clone()]);
     assert_eq!(list(&*store, by("key:%")).await, []);
     let start = || AuditFilter { action: Some("start".to_owned()), ..all() };
     assert_eq!(list(&*store, start()).await, [two.clone(), one.clone()]);
     assert_eq!(list(&*store, AuditFilter { since: Some(at(20)), ..all() }).await, [three.clone(), two.clone()]);
     assert_eq!(list(&*store, AuditFilter { until: Some(at(20)), ..all() }).await, std::slice::from_ref(&one));
-    let narrow = AuditFilter { actor: Some("key:1".to_owned()), since: Some(at(10)), until: Some(at(20)), ..start() };
+    let narrow = AuditFilter { actor: Some(Actor::key("1")), since: Some(at(10)), until: Some(at(20)), ..start() };
     assert_eq!(list(&*store, narrow).await, std::slice::from_ref(&one));
     // A row of the same millisecond as the end, but before it.
     let within = AuditFilter { until: Some(at(10).plus(std::time::Duration::from_micros(1))), ..all() };
@@ -78,7 +79,7 @@ pub async fn the_audit_is_filtered(store: Arc<dyn AccessStore>) {
 pub async fn a_row_that_is_sent_again_is_there_once(store: Arc<dyn AccessStore>) {
     let (first, second) = (done(1, "key:1", "start"), done(2, "key:1", "start"));
     store.add_audit(std::slice::from_ref(&first)).await.unwrap();
-    let changed = AuditRow { actor: "another actor".to_owned(), ..first.clone() };
+    let changed = AuditRow { actor: Actor::system("another actor"), ..first.clone() };
     store.add_audit(&[changed, second.clone()]).await.unwrap();
     assert_eq!(list(&*store, AuditFilter::default()).await, [second, first]);
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use everstep_core::actor::Actor;
 use everstep_core::journal::Kind;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
@@ -153,7 +154,7 @@ pub async fn items_share_an_audit_row(stores: Stores) {
     ];
     assert_eq!(store.commit(node, &items).await.unwrap(), [CommitOutcome::Lost, applied(), applied()]);
     // A row that exists does not change.
-    let changed = Arc::new(AuditRow { actor: "key:2".to_owned(), ..AuditRow::clone(&row) });
+    let changed = Arc::new(AuditRow { actor: Actor::key("2"), ..AuditRow::clone(&row) });
     apply(store, node, &audited([&changed], start(new_run(), None))).await;
     has_audit(&stores, &[&row]).await;
 }

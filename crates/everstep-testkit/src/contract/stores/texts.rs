@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 
+use everstep_core::actor::Actor;
 use everstep_core::journal::Kind;
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
@@ -46,7 +47,7 @@ pub async fn texts_with_a_nul_are_not_stored(stores: Stores) {
         id: new_run().uuid(),
         workspace: HERE,
         at: at(0),
-        actor: String::new(),
+        actor: Actor::system(""),
         action: String::new(),
         target: nul(),
         details: Payload::null(),
@@ -111,7 +112,7 @@ pub async fn nothing_is_found_by_a_text_with_a_nul(stores: Stores) {
     assert_eq!(stores.resources.resource(HERE, ResourceKind::Query, NUL).await.unwrap(), None);
     assert!(!stores.resources.delete_resource(HERE, ResourceKind::Query, NUL).await.unwrap());
     for filter in [
-        AuditFilter { actor: Some(NUL.to_owned()), ..AuditFilter::default() },
+        AuditFilter { actor: Some(Actor::person(NUL)), ..AuditFilter::default() },
         AuditFilter { action: Some(NUL.to_owned()), ..AuditFilter::default() },
     ] {
         assert_eq!(stores.access.list_audit(HERE, filter, None, 10).await.unwrap(), []);
