@@ -6,12 +6,25 @@ import { milliseconds, type Duration } from "./duration.js";
 import { ApiError, RunFailedError, RunPausedError } from "./errors.js";
 import { type Connection, CONNECTION_OPTIONS, Endpoint, HttpClient, type HttpResponse, isHeaderValue, problemFromBody } from "./http.js";
 import { encodeJson } from "./json.js";
+import type { Actions, HistoryEntry, MachineInfo, Transition, TransitionOptions } from "./machine.js";
 import { checkOptions } from "./options.js";
 import type { InputOf, Json, OutputOf, WorkflowRef } from "./types.js";
 
 export * from "./errors.js";
 export type { Duration } from "./duration.js";
 export type { Connection } from "./http.js";
+export type {
+  ActionReason,
+  Actions,
+  Actor,
+  AvailableAction,
+  ContextChange,
+  HistoryEntry,
+  MachineInfo,
+  Transition,
+  TransitionOptions,
+  Votes,
+} from "./machine.js";
 export type { InputOf, Json, Jsonify, OutputOf, WorkflowRef } from "./types.js";
 
 /** A workflow, or its name. */
@@ -82,6 +95,8 @@ export interface Run<Output = unknown> extends RunSummary {
   /** The return value of the workflow; null until it has completed. */
   output: Output | null;
   waitingFor: string | null;
+  /** The state of a run of a state machine; null for other runs. */
+  machine: MachineInfo | null;
   /** Steps that the function had not awaited when it ended. */
   unawaited: string[];
   idempotencyKey: string | null;
@@ -141,6 +156,12 @@ export interface WorkflowClient {
     /** All steps of a run, in the order in which they started. */
     steps(workflow: Named, runId: string): Promise<StepInfo[]>;
     cancel(workflow: Named, runId: string): Promise<Outcome>;
+    /** Performs an action in a run of a state machine, or votes for it. A refusal is an `ApiError`; its `details` contain the present state. */
+    transition(runId: string, action: string, options?: TransitionOptions): Promise<Transition>;
+    /** The state of a run of a state machine, and the actions of the caller in it. */
+    actions(runId: string): Promise<Actions>;
+    /** The whole history of a run of a state machine, oldest first. */
+    history(runId: string): Promise<HistoryEntry[]>;
     /**
      * Waits until a run has completed. Rejects with `RunFailedError` if it fails or is cancelled, and with
      * `RunPausedError` if it is paused.
@@ -188,18 +209,25 @@ export function createWorkflowClient(connection: Connection = {}): WorkflowClien
     runs: {
       get: (workflow, runId) => ask("GET", runPath(workflow, runId)),
       list: (workflow, filter = {}) => list((cursor) => ask("GET", `${path(workflow)}/runs${query(filter, cursor)}`)),
-      async steps(workflow, runId) {
-        const steps: StepInfo[] = [];
-        let cursor: string | null = null;
-        do {
-          const more: string = cursor === null ? "" : `?cursor=${encodeURIComponent(cursor)}`;
-          const page: { steps: StepInfo[]; nextCursor: string | null } = await ask("GET", `${runPath(workflow, runId)}/steps${more}`);
-          steps.push(...page.steps);
-          cursor = page.nextCursor;
-        } while (cursor !== null);
-        return steps;
-      },
+      steps: (workflow, runId) =>
+        allPages(async (query) => {
+          const page = await ask<{ steps: StepInfo[]; nextCursor: string | null }>("GET", `${runPath(workflow, runId)}/steps${query}`);
+          return [page.steps, page.nextCursor];
+        }),
       cancel: (workflow, runId) => ask("DELETE", runPath(workflow, runId), { isRepeatable: true }),
+      async transition(runId, action, options = {}) {
+        checkOptions(options, TRANSITION_OPTIONS, "a transition");
+        const { idempotencyKey, ...fields } = options;
+        const request: RequestOptions = { body: encodeJson({ action, ...fields }), isRepeatable: idempotencyKey !== undefined };
+        if (idempotencyKey !== undefined) request.headers = { "idempotency-key": headerValue(idempotencyKey) };
+        return ask("POST", `/v1/runs/${encodeURIComponent(runId)}/transitions`, request);
+      },
+      actions: (runId) => ask("GET", `/v1/runs/${encodeURIComponent(runId)}/actions`),
+      history: (runId) =>
+        allPages(async (query) => {
+          const page = await ask<{ entries: HistoryEntry[]; nextCursor: string | null }>("GET", `/v1/runs/${encodeURIComponent(runId)}/history${query}`);
+          return [page.entries, page.nextCursor];
+        }),
       async wait(workflow, runId, options = {}) {
         checkOptions(options, WAIT_OPTIONS, "a wait");
         const until = options.timeout === undefined ? Number.POSITIVE_INFINITY : Date.now() + milliseconds(options.timeout, "timeout");
@@ -269,6 +297,18 @@ function list(page: (cursor: string | null | undefined) => Promise<RunPage>): Ru
   };
 }
 
+/** The rows of all pages. `page` reads the page of a query string: its rows, and the cursor of the next page. */
+async function allPages<Row>(page: (query: string) => Promise<[Row[], string | null]>): Promise<Row[]> {
+  const all: Row[] = [];
+  let cursor: string | null = null;
+  do {
+    const [rows, next]: [Row[], string | null] = await page(cursor === null ? "" : `?cursor=${encodeURIComponent(cursor)}`);
+    all.push(...rows);
+    cursor = next;
+  } while (cursor !== null);
+  return all;
+}
+
 interface RequestOptions {
   body?: string | undefined;
   headers?: Record<string, string>;
@@ -291,6 +331,7 @@ const RETRY_AFTER_MAX_MS = 60_000;
 const BACKOFF_MAX_MS = 2_000;
 const START_OPTIONS = { idempotencyKey: true, version: true, retentionDays: true, tags: true, allowUnserved: true } as const;
 const SIGNAL_OPTIONS = { buffer: true, idempotencyKey: true } as const;
+const TRANSITION_OPTIONS = { version: true, comment: true, data: true, shown: true, withdraw: true, idempotencyKey: true } as const;
 const WAIT_OPTIONS = { timeout: true, whilePaused: true } as const;
 
 async function request<T>(http: HttpClient, method: string, path: string, options: RequestOptions = {}): Promise<T> {

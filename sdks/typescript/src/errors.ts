@@ -104,8 +104,12 @@ export class ApiError extends Error {
     readonly code: string,
     readonly detail: string,
     readonly hint: string | undefined = undefined,
-    options: { cause?: unknown } = {},
+    options: { cause?: unknown; details?: Readonly<Record<string, unknown>> } = {},
   ) {
-    super(`${code}: ${detail}${hint === undefined ? "" : ` (${hint})`}`, "cause" in options ? options : undefined);
+    super(`${code}: ${detail}${hint === undefined ? "" : ` (${hint})`}`, "cause" in options ? { cause: options.cause } : undefined);
+    this.details = options.details ?? {};
   }
+
+  /** Further members of the problem document, such as `problems`, or `state` and `versionNo` of a refused transition. */
+  readonly details: Readonly<Record<string, unknown>>;
 }

@@ -165,10 +165,10 @@ export function problemFromBody(status: number, text: string): ApiError {
 }
 
 /** A problem document as an error. */
-export function problemFromDocument(status: number, document: { code?: unknown; detail?: unknown; hint?: unknown; status?: unknown }): ApiError {
-  const { code, detail, hint } = document;
+export function problemFromDocument(status: number, document: { code?: unknown; detail?: unknown; hint?: unknown; status?: unknown; [member: string]: unknown }): ApiError {
+  const { type: _type, title: _title, status: _status, code, detail, hint, ...details } = document;
   if (typeof code !== "string") throw new TypeError("this is not a problem document");
   const number = typeof document.status === "number" ? document.status : status;
   const remedy = typeof hint === "string" ? hint : number === 413 ? TOO_LARGE_HINT : undefined;
-  return new ApiError(number, code, typeof detail === "string" ? detail : code, remedy);
+  return new ApiError(number, code, typeof detail === "string" ? detail : code, remedy, { details });
 }

@@ -290,6 +290,57 @@ test("any number of waits does not delay other calls", () =>
     },
   ));
 
+test("a transition sends its options and its key, and returns the answer of the server", () =>
+  withServer(
+    () => [200, { success: true, applied: true, previousState: "review", nextState: "approved", historyId: "h1", isCompleted: true, versionNo: 3 }],
+    async (client, asked) => {
+      const moved = await client.runs.transition("r/1", "APPROVE", { version: 2, comment: "Müller", data: { amount: 5 }, shown: "d1", idempotencyKey: "k" });
+      assert.deepEqual([moved.applied, moved.nextState, moved.versionNo, moved.votes], [true, "approved", 3, undefined]);
+      assert.deepEqual([asked[0]?.method, asked[0]?.url, asked[0]?.key], ["POST", "/v1/runs/r%2F1/transitions", "k"]);
+      assert.deepEqual(JSON.parse(asked[0]?.body ?? ""), { action: "APPROVE", version: 2, comment: "Müller", data: { amount: 5 }, shown: "d1" });
+      await client.runs.transition("r", "APPROVE", { withdraw: true });
+      assert.deepEqual([asked[1]?.key, JSON.parse(asked[1]?.body ?? "")], [undefined, { action: "APPROVE", withdraw: true }]);
+      await assert.rejects(client.runs.transition("r", "APPROVE", { versionNo: 2 } as never), { name: "TypeError", message: /no option "versionNo"; the options are version/ });
+    },
+  ));
+
+test("a refused transition shows the state of the run and the person who acted first", () =>
+  withServer(
+    () => [409, { type: "about:blank", title: "Conflict", status: 409, code: "CONCURRENCY_ERROR", detail: "ann was first", state: "approved", versionNo: 3, lastBy: { kind: "person", id: "ann" } }],
+    async (client) => {
+      await assert.rejects(client.runs.transition("r", "APPROVE"), (error: unknown) => {
+        assert.ok(error instanceof ApiError);
+        assert.deepEqual(error.details, { state: "approved", versionNo: 3, lastBy: { kind: "person", id: "ann" } });
+        return error.code === "CONCURRENCY_ERROR";
+      });
+    },
+  ));
+
+test("a transition whose answer is lost is repeated only with a key", () =>
+  withServer(
+    (_, nth) => (nth % 2 === 1 ? "hang up" : [200, { success: true }]),
+    async (client, asked) => {
+      await client.runs.transition("r", "APPROVE", { idempotencyKey: "k" });
+      assert.deepEqual(asked.map((one) => one.key), ["k", "k"]);
+      await assert.rejects(client.runs.transition("r", "APPROVE"), { status: 0, code: "NO_ANSWER" });
+      assert.equal(asked.length, 3);
+    },
+  ));
+
+test("actions are those of the caller, and a history is read to its end", () =>
+  withServer(
+    ({ url }) => {
+      if (url.includes("/actions")) return [200, { state: "review", versionNo: 2, actions: [{ action: "APPROVE", open: false, reasons: [{ code: "PERMISSION_DENIED", message: "not you" }] }] }];
+      return [200, url.includes("cursor=7") ? { entries: [{ seq: 9 }], nextCursor: null } : { entries: [{ seq: 2 }, { seq: 7 }], nextCursor: "7" }];
+    },
+    async (client, asked) => {
+      const { actions, state } = await client.runs.actions("r1");
+      assert.deepEqual([state, actions[0]?.reasons[0]?.code], ["review", "PERMISSION_DENIED"]);
+      assert.deepEqual((await client.runs.history("r1")).map((entry) => entry.seq), [2, 7, 9]);
+      assert.deepEqual(asked.map((one) => one.url), ["/v1/runs/r1/actions", "/v1/runs/r1/history", "/v1/runs/r1/history?cursor=7"]);
+    },
+  ));
+
 test("unknown options are refused, and the known ones are named", async () => {
   assert.throws(() => createWorkflowClient({ apiKey: "es_test", baseUrl: "x" } as never), /no option "baseUrl"; the options are url, apiKey/);
   const client = createWorkflowClient({ apiKey: "es_test" });

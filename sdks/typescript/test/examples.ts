@@ -24,7 +24,7 @@ export const email = {
 export function compile(folder: string): void {
   writeFileSync(join(folder, "app.ts"), APP);
   const names = compileNamed([join(root, "README.md")], folder);
-  assert.deepEqual(names, ["onboard", "worker", "start", "charge", "serve", "client", "onboard.test"]);
+  assert.deepEqual(names, ["onboard", "worker", "start", "charge", "serve", "client", "approve", "onboard.test"]);
 }
 
 /** Writes the examples of documents, each of which begins with its file's name, into a folder and compiles them there. */
