@@ -13,8 +13,8 @@ use futures_util::future::BoxFuture;
 use tokio::net::TcpListener;
 
 use crate::audit::Audit;
-use crate::auth::Keys;
 use crate::auth::identity::IdentityProvider;
+use crate::auth::{Keys, RoleMaps};
 use crate::http::listen;
 use crate::metrics::Meters;
 use crate::routes;
@@ -46,6 +46,8 @@ pub struct AppServices {
     pub keys: Arc<Keys>,
     /// Verifies the tokens of people, if the server has an identity provider.
     pub identity: Option<Arc<IdentityProvider>>,
+    /// Resolves the roles that state machines require.
+    pub role_maps: RoleMaps,
     pub audit: Audit,
     pub vault: Arc<Vault>,
     pub sources: Arc<DataSources>,

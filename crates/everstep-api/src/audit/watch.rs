@@ -38,14 +38,18 @@ async fn answer(app: AppState, request: Request, next: Next) -> Response {
     }
     // A request that passed no gate was not for a route.
     let gate = response.extensions().get::<Gate>().copied().filter(|_| response.status().is_success());
-    let Some(Gate { path, access, .. }) = gate else { return response };
+    let Some(Gate { path, access, .. }) = gate.filter(|gate| !gate.is_dry) else { return response };
     let details = json!({"status": response.status().as_u16()});
     let row = facts.row(path, details, app.engine.world().clock.now());
     match access {
         // A caller that may only read has changed nothing, whatever the method.
-        Access::Permission(Permission::Read | Permission::View) => {}
+        Access::Permission(Permission::Read | Permission::View)
+        | Access::OrAct(Permission::Read | Permission::View) => {}
         Access::Permission(Permission::Publish | Permission::Admin) => app.audit.write(row).await,
-        Access::Permission(Permission::Act | Permission::Manage | Permission::Serve) | Access::Key | Access::Public => {
+        Access::Permission(Permission::Act | Permission::Manage | Permission::Serve)
+        | Access::OrAct(_)
+        | Access::Key
+        | Access::Public => {
             app.audit.enqueue(row).await;
         }
     }

@@ -34,13 +34,25 @@ pub enum Access {
     Key,
     /// An API key with this permission.
     Permission(Permission),
+    /// An API key with this permission; or with `workflow:act`, for runs of state machines that concern the caller. The
+    /// handler checks the latter.
+    OrAct(Permission),
 }
 
 impl Access {
     pub fn permission(self) -> Option<Permission> {
         match self {
             Self::Public | Self::Key => None,
-            Self::Permission(permission) => Some(permission),
+            Self::Permission(permission) | Self::OrAct(permission) => Some(permission),
+        }
+    }
+
+    /// The permission that a caller lacks for the route.
+    fn lacking(self, caller: &Caller) -> Option<Permission> {
+        let needed = self.permission().filter(|permission| !caller.may(*permission))?;
+        match self {
+            Self::OrAct(_) if caller.may(Permission::Act) => None,
+            Self::OrAct(_) | Self::Permission(_) | Self::Public | Self::Key => Some(needed),
         }
     }
 }
@@ -57,6 +69,9 @@ impl fmt::Display for Access {
             Self::Public => f.write_str("no key"),
             Self::Key => f.write_str("any key"),
             Self::Permission(permission) => write!(f, "`{permission}`"),
+            Self::OrAct(permission) => {
+                write!(f, "`{permission}`, or `{}` for state machines that concern the caller", Permission::Act)
+            }
         }
     }
 }
@@ -74,6 +89,8 @@ pub(crate) struct Gate {
     pub(crate) path: &'static str,
     pub(crate) access: Access,
     pub(crate) tickets: TicketPolicy,
+    /// Whether a request changes nothing, whatever its method is.
+    pub(crate) is_dry: bool,
 }
 
 /// Rejects requests without an API key, and passes the caller to the route.
@@ -93,9 +110,7 @@ pub(crate) async fn permit(gate: Gate, mut request: Request, next: Next) -> Resp
     if caller.is_ticket && gate.tickets == TicketPolicy::Rejected {
         return reject("a ticket is accepted only by live routes").into_response();
     }
-    if let Access::Permission(permission) = gate.access
-        && !caller.may(permission)
-    {
+    if let Some(permission) = gate.access.lacking(caller) {
         let path = workers::redact(request.uri().path());
         tracing::info!(actor = caller.audit_actor().to_text(), %permission, %path, "a caller lacks a permission");
         return lacks_permission(caller, permission).into_response();

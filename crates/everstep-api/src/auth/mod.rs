@@ -6,9 +6,10 @@
 //! * `permission` lists the permissions.
 //! * `new_key` is a key to be created.
 //! * `role` names the usual sets of permissions.
-//! * `keys` finds the holder of a key, and caches it for a few seconds.
-//! * `ticket` is a short-lived credential for clients that cannot send headers.
-//! * `rate` limits the requests of a key.
+//! * `role_maps` resolves the roles that state machines require, by the map of a workspace.
+//! * `keys` finds the holder of a key, and remembers it for a few seconds.
+//! * `ticket` is what a browser shows in place of a key.
+//! * `rate` counts how many requests a key sends.
 //! * `guard` checks the caller before a route runs.
 
 mod api_key;
@@ -20,6 +21,7 @@ mod new_key;
 mod permission;
 mod rate;
 mod role;
+mod role_maps;
 mod ticket;
 
 pub use api_key::ApiKey;
@@ -33,3 +35,4 @@ pub use keys::{Keys, RATE_LIMIT_DEFAULT};
 pub use new_key::{Grant, NewKey};
 pub use permission::Permission;
 pub use role::Role;
+pub use role_maps::RoleMaps;

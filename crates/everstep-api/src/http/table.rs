@@ -100,7 +100,7 @@ impl<S: Clone + Send + Sync + 'static> Table<S> {
         T: 'static,
     {
         let (access, parameters) = (access.into(), doc.query);
-        let gate = Gate { path, access, tickets: ticket_policy(&doc) };
+        let gate = Gate { path, access, tickets: ticket_policy(&doc), is_dry: doc.is_dry };
         let read_query = move |request: Request, next: Next| Query::read(parameters, request, next);
         let permit = move |request: Request, next: Next| auth::permit(gate, request, next);
         let route = on(filter(&method), handler)

@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Method, Request, Response};
 use everstep_api::auth::identity::{IdentityOptions, IdentityProvider};
-use everstep_api::auth::{ApiKey, Keys, Permission};
+use everstep_api::auth::{ApiKey, Keys, Permission, RoleMaps};
 use everstep_api::{AppServices, AppState, Audit, Meters, StreamHub, Streams, serve};
 use everstep_core::ids::WorkspaceId;
 use everstep_engine::{Engine, NoObserver, NoPeers, NodeClock, Options, Peers, SystemRng, TokioSpawner, World};
@@ -121,6 +121,7 @@ impl Server {
         let keys = Arc::new(Keys::new(Arc::clone(&access), rate_limit));
         // The identity provider of a test is on this machine.
         let client = everstep_net::Client::new(Guard::open());
+        let roles = identity.as_ref().map(|options| options.roles.clone()).unwrap_or_default();
         let identity = identity.map(|options| {
             options.check().unwrap();
             Arc::new(IdentityProvider::new(options, client, Arc::clone(&access)))
@@ -134,6 +135,7 @@ impl Server {
             access: Arc::clone(&access),
             keys,
             identity,
+            role_maps: RoleMaps::new(roles, Arc::clone(&access)),
             audit,
             vault: Arc::clone(&vault),
             sources,

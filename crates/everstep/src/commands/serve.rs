@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use everstep_api::auth::identity::IdentityProvider;
-use everstep_api::auth::{ApiKey, Keys};
+use everstep_api::auth::{ApiKey, Keys, RoleMaps};
 use everstep_api::{AppServices, AppState, Audit, Meters, StreamHub};
 use everstep_engine::NodeClock;
 use everstep_net::Client;
@@ -68,12 +68,15 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
     let hub = Arc::new(StreamHub::new(server.streams));
     let wire::DataServices { sources, drivers } = node.data.clone();
     let store = config.database.kind();
+    let roles = config.identity.as_ref().map(|identity| identity.roles.clone()).unwrap_or_default();
+    let role_maps = RoleMaps::new(roles, Arc::clone(&stores.access));
     let app = AppState::new(AppServices {
         engine,
         workflows: stores.workflows,
         access: stores.access,
         keys,
         identity,
+        role_maps,
         audit: audit.clone(),
         vault,
         sources,

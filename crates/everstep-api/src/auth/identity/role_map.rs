@@ -1,9 +1,13 @@
 //! Maps the roles and permissions of an identity provider to permissions of this server.
 //!
-//! 1. A role maps to one permission, by the map of the workspace, or else by that of the server. A role that is in
-//!    neither map grants nothing.
-//! 2. A permission in a token, or of a role, is one of this server or one of another system. The second map maps those
-//!    of other systems to permissions of this server.
+//! 1. A role of a token maps to one permission, by the map of the workspace, or else of the server. A role that the
+//!    map does not have grants nothing.
+//! 2. A permission is one of this server, or a word of another system. A word of another system may stand for a
+//!    permission of this server, by the second map.
+//! 3. The same map resolves the roles that an action of a state machine requires: a caller has a role if they have the
+//!    permission that it maps to. So a role in the token and its permission in the token are equivalent.
+//! 4. A role that maps to `__assigned__` means the persons to whom a state is assigned, as do roles that the map does
+//!    not have.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,8 +20,10 @@ const DEFAULT_ROLES: &[(&str, &str)] = &[
     ("Superadmin", "system.manage_all"),
     ("OrgAdmin", "organization.manage_users"),
     ("ContractMember", "contract.view"),
-    ("AssignedHandler", "__assigned__"),
+    ("AssignedHandler", ASSIGNED),
 ];
+/// The word of roles that mean the persons to whom a state is assigned.
+const ASSIGNED: &str = "__assigned__";
 const DEFAULT_PERMISSIONS: &[(&str, Permission)] = &[("system.manage_all", Permission::Admin)];
 
 /// From roles to permissions, and from words of other systems to permissions of this server.
@@ -64,6 +70,23 @@ impl RoleMap {
     }
 }
 
+impl RoleMap {
+    /// The roles of the map that a caller with these words and permissions has, and all roles that mean a permission.
+    pub(crate) fn required_roles(
+        &self,
+        words: &BTreeSet<String>,
+        may: impl Fn(Permission) -> bool,
+    ) -> (BTreeSet<String>, BTreeSet<String>) {
+        let known = || self.roles.iter().filter(|(_, word)| *word != ASSIGNED);
+        let has = |word: &String| {
+            let permission = word.parse().ok().or_else(|| self.permissions.get(word).copied());
+            words.contains(word) || permission.is_some_and(&may)
+        };
+        let granted = known().filter(|(_, word)| has(word)).map(|(role, _)| role.clone());
+        (granted.collect(), known().map(|(role, _)| role.clone()).collect())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -85,6 +108,30 @@ mod tests {
         assert_eq!(map.permissions(&words), [Permission::View, Permission::Admin]);
         let words = map.words(&texts(&["OrgAdmin", "ContractMember", "AssignedHandler"]), vec![]);
         assert_eq!((words.len(), map.permissions(&words)), (3, vec![]));
+    }
+
+    #[test]
+    fn a_required_role_is_had_by_its_permission_whatever_brought_it() {
+        let roles = [("Manager", "contracts.approve"), ("Clerk", "workflow:act"), ("Boss", "workflow:manage")];
+        let roles = roles.map(|(role, word)| (role.to_owned(), word.to_owned())).into();
+        let map = RoleMap::default().with(roles, BTreeMap::new());
+        let granted = |roles: &[&str], claimed: &[&str]| {
+            let words = map.words(&texts(roles), texts(claimed));
+            let permissions = map.permissions(&words);
+            let may = |permission| permissions.iter().any(|held| held.implies(permission));
+            map.required_roles(&words, may).0.into_iter().collect::<Vec<_>>()
+        };
+        assert_eq!(granted(&["Manager"], &[]), ["Manager"]);
+        assert_eq!(granted(&[], &["contracts.approve"]), ["Manager"]);
+        // The name of a role is no permission, and a role that the map does not have is none.
+        assert!(granted(&["Stranger"], &["Manager", "Stranger"]).is_empty());
+        assert_eq!(granted(&["Clerk"], &[]), ["Clerk"]);
+        assert_eq!(granted(&[], &["workflow:manage"]), ["Boss", "Clerk"]);
+        assert_eq!(granted(&[], &["system.manage_all"]), ["Boss", "Clerk", "Superadmin"]);
+        // No token makes its holder the person to whom a state is assigned.
+        assert!(granted(&["AssignedHandler"], &["__assigned__"]).is_empty());
+        let known = map.required_roles(&BTreeSet::new(), |_| false).1.into_iter().collect::<Vec<_>>();
+        assert_eq!(known, ["Boss", "Clerk", "ContractMember", "Manager", "OrgAdmin", "Superadmin"]);
     }
 
     #[test]

@@ -16,12 +16,22 @@ pub(crate) struct Doc {
     pub(crate) about: &'static str,
     /// The query parameters that it accepts; others are rejected.
     pub(crate) query: &'static [Parameter],
-    pub(crate) takes_key: bool,
+    pub(crate) key: KeyPolicy,
+    /// Whether a request changes nothing, whatever its method is.
+    pub(crate) is_dry: bool,
     pub(crate) takes_match: bool,
     pub(crate) body: Option<RequestBody>,
     pub(crate) answers: Vec<ResponseDoc>,
     /// Its own rejections, beside those that follow from its method and path.
     pub(crate) refusals: Vec<(u16, &'static str)>,
+}
+
+/// Whether a route takes the header `Idempotency-Key`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KeyPolicy {
+    Ignored,
+    Accepted,
+    Required,
 }
 
 /// The body of a request.
@@ -51,7 +61,8 @@ pub(crate) fn doc(tag: &'static str, summary: &'static str) -> Doc {
         summary,
         about: "",
         query: &[],
-        takes_key: false,
+        key: KeyPolicy::Ignored,
+        is_dry: false,
         takes_match: false,
         body: None,
         answers: Vec::new(),
@@ -74,7 +85,19 @@ impl Doc {
 
     /// Accepts the header `Idempotency-Key`.
     pub(crate) fn keyed(mut self) -> Self {
-        self.takes_key = true;
+        self.key = KeyPolicy::Accepted;
+        self
+    }
+
+    /// Refuses requests without the header `Idempotency-Key`.
+    pub(crate) fn must_be_keyed(mut self) -> Self {
+        self.key = KeyPolicy::Required;
+        self
+    }
+
+    /// Changes nothing, although the method is not a safe one.
+    pub(crate) fn changes_nothing(mut self) -> Self {
+        self.is_dry = true;
         self
     }
 

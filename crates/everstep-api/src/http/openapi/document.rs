@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::auth::Access;
 use crate::http::openapi::parameter::{IDEMPOTENCY_KEY, IF_MATCH};
-use crate::http::openapi::{Doc, Parameter, normalize};
+use crate::http::openapi::{Doc, KeyPolicy, Parameter, normalize};
 use crate::http::problem;
 use crate::http::table::{Route, Table};
 
@@ -81,15 +81,18 @@ impl<'a> Schemas<'a> {
     }
 
     fn operation(&mut self, route: &Route) -> Value {
-        let Doc { tag, summary, about, query, takes_key, takes_match, body, .. } = &*route.doc;
+        let Doc { tag, summary, about, query, key, takes_match, body, .. } = &*route.doc;
         assert!(self.info.tags.iter().any(|(name, _)| name == tag), "{tag:?} is missing in the list of tags");
         let mut parameters: Vec<_> = path_parameters(route.path)
             .map(|(segment, name)| self.path_parameter(segment, name).document("path"))
             .collect();
         parameters.extend(query.iter().map(|parameter| parameter.document("query")));
-        let headers = [(takes_key, &IDEMPOTENCY_KEY), (takes_match, &IF_MATCH)];
-        parameters
-            .extend(headers.iter().filter(|(is_taken, _)| **is_taken).map(|(_, header)| header.document("header")));
+        if *key != KeyPolicy::Ignored {
+            let mut header = IDEMPOTENCY_KEY.document("header");
+            header["required"] = (*key == KeyPolicy::Required).into();
+            parameters.push(header);
+        }
+        parameters.extend(takes_match.then(|| IF_MATCH.document("header")));
         let needs = (route.access != Access::Public).then(|| format!("Needs {}.", route.access));
         let about: Vec<_> =
             [Some((*about).to_owned()), needs].into_iter().flatten().filter(|text| !text.is_empty()).collect();
@@ -100,7 +103,7 @@ impl<'a> Schemas<'a> {
             "parameters": parameters,
             "responses": self.responses(route),
             "security": match route.access {
-                Access::Key | Access::Permission(_) => json!([{"bearer": []}, {"apiKey": []}]),
+                Access::Key | Access::Permission(_) | Access::OrAct(_) => json!([{"bearer": []}, {"apiKey": []}]),
                 Access::Public => json!([]),
             },
         });
@@ -198,7 +201,7 @@ fn refusals(route: &Route) -> BTreeMap<u16, Vec<&'static str>> {
             all.entry(status).or_default().push(why);
         }
     };
-    let (is_guarded, writes) = (route.access != Access::Public, !route.method.is_safe());
+    let (is_guarded, writes) = (route.access != Access::Public, !route.method.is_safe() && !route.doc.is_dry);
     may(true, 400, "`VALIDATION_ERROR`: the request is not valid; `detail` contains the reason.");
     may(is_guarded, 401, "`AUTH_ERROR`: no API key, or one that is unknown, expired or revoked.");
     may(is_guarded, 403, "`PERMISSION_DENIED`: the API key lacks the permission.");

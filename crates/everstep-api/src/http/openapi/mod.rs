@@ -13,6 +13,6 @@ mod document;
 mod normalize;
 mod parameter;
 
-pub(crate) use doc::{Doc, doc};
+pub(crate) use doc::{Doc, KeyPolicy, doc};
 pub(crate) use document::{Info, document};
 pub(crate) use parameter::Parameter;

@@ -94,6 +94,7 @@ pub(crate) async fn change_options(
     if !store.set_workspace_options(row.id, &row.options).await? {
         return Err(missing());
     }
+    app.role_maps.forget();
     Ok(Json(Workspace::from_row(row)))
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use everstep_api::auth::{ApiKey, Keys, Permission};
+use everstep_api::auth::{ApiKey, Keys, Permission, RoleMaps};
 use everstep_api::{AppServices, AppState, Audit, Meters, StreamHub, Streams};
 use everstep_core::ids::WorkspaceId;
 use everstep_handlers::Ports;
@@ -68,6 +68,7 @@ async fn measure_remote(site: &Site, length: Duration) -> anyhow::Result<Pace> {
             access: Arc::clone(&stores.access),
             keys: Arc::new(Keys::new(Arc::clone(&stores.access), 0)),
             identity: None,
+            role_maps: RoleMaps::new(Default::default(), Arc::clone(&stores.access)),
             audit: Audit::start(Arc::clone(&stores.access), &meters),
             vault: Arc::new(Vault::new(Arc::clone(&stores.resources), None)),
             sources: Arc::new(DataSources::new(stores.resources)),
