@@ -12,9 +12,10 @@ use metrics::{Counter, Gauge, Histogram, Key, KeyName, Label, Level, Metadata, R
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
 use crate::metrics::labels::Labels;
+use crate::metrics::transitions::{self, AttemptOutcome, TransitionMeters};
 
 /// The maximum number of workflows with their own series, on one node.
-const WORKFLOW_LABELS_MAX: usize = 1_000;
+pub(super) const WORKFLOW_LABELS_MAX: usize = 1_000;
 /// The maximum number of steps with their own series, of one workflow.
 const STEP_LABELS_MAX: usize = 100;
 /// The maximum number of signal names with their own series, of one workflow.
@@ -32,6 +33,7 @@ pub struct Meters {
     handle: PrometheusHandle,
     workflows: Labels<WorkflowMeters>,
     in_flight: Labels<InFlight>,
+    transitions: TransitionMeters,
     swept: Counter,
     audit_lost: Counter,
     /// When runs in flight were counted.
@@ -62,12 +64,13 @@ struct StepMeters {
 impl Default for Meters {
     fn default() -> Self {
         let builder = PrometheusBuilder::new().set_buckets(BUCKETS_SECONDS).expect("there are buckets");
-        let recorder = builder.build_recorder();
+        let recorder = transitions::set_buckets(builder).build_recorder();
         describe(&recorder);
         let swept = counter(&recorder, "workflow_retention_swept_total", Vec::new());
         let audit_lost = counter(&recorder, "everstep_audit_lost_total", Vec::new());
         Self {
             handle: recorder.handle(),
+            transitions: TransitionMeters::new(&recorder),
             recorder,
             workflows: Labels::new(WORKFLOW_LABELS_MAX),
             in_flight: Labels::new(WORKFLOW_LABELS_MAX),
@@ -93,6 +96,27 @@ impl Meters {
     pub(crate) fn count_refused_token(&self, reason: &'static str) {
         let labels = vec![Label::from_static_parts("reason", reason)];
         counter(&self.recorder, "everstep_tokens_refused_total", labels).increment(1);
+    }
+
+    /// Counts an attempt to perform an action, when its answer is sent.
+    pub(crate) fn count_transition(
+        &self,
+        workflow: Option<&str>,
+        action: Option<&str>,
+        outcome: AttemptOutcome,
+        duration: Duration,
+    ) {
+        self.transitions.count(&self.recorder, workflow, action, outcome, duration);
+    }
+
+    /// Records the time from the arrival of an attempt to the decision of the run's owner.
+    pub(crate) fn record_acquired(&self, duration: Duration) {
+        self.transitions.record_acquired(duration);
+    }
+
+    /// Counts an attempt on which the owner of the run could not decide.
+    pub(crate) fn count_not_acquired(&self) {
+        self.transitions.count_not_acquired();
     }
 
     /// A figure that is read when the page is scraped.
@@ -227,11 +251,11 @@ impl WorkflowMeters {
     }
 }
 
-fn counter(recorder: &PrometheusRecorder, name: &'static str, labels: Vec<Label>) -> Counter {
+pub(super) fn counter(recorder: &PrometheusRecorder, name: &'static str, labels: Vec<Label>) -> Counter {
     recorder.register_counter(&Key::from_parts(name, labels), &METADATA)
 }
 
-fn histogram(recorder: &PrometheusRecorder, name: &'static str, labels: Vec<Label>) -> Histogram {
+pub(super) fn histogram(recorder: &PrometheusRecorder, name: &'static str, labels: Vec<Label>) -> Histogram {
     recorder.register_histogram(&Key::from_parts(name, labels), &METADATA)
 }
 
@@ -248,8 +272,8 @@ fn describe(recorder: &PrometheusRecorder) {
         ("everstep_conflicts_total", "Items rejected because another node had written their run."),
         ("everstep_store_calls_total", "Calls to the database."),
     ];
-    for (name, about) in counters {
-        recorder.describe_counter(KeyName::from_const_str(name), None, about.into());
+    for (name, about) in counters.iter().chain(transitions::COUNTERS) {
+        recorder.describe_counter(KeyName::from_const_str(name), None, (*about).into());
     }
     let gauges = [
         ("workflow_runs_in_flight", "Runs that have not ended, in the whole database."),
@@ -262,8 +286,8 @@ fn describe(recorder: &PrometheusRecorder) {
         ("workflow_run_duration_seconds", "From a run's start to its end."),
         ("workflow_step_duration_seconds", "From a step's dispatch to its result, for each attempt."),
     ];
-    for (name, about) in histograms {
-        recorder.describe_histogram(KeyName::from_const_str(name), None, about.into());
+    for (name, about) in histograms.iter().chain(transitions::HISTOGRAMS) {
+        recorder.describe_histogram(KeyName::from_const_str(name), None, (*about).into());
     }
 }
 

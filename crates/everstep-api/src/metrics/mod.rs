@@ -1,6 +1,6 @@
 //! Metrics for Prometheus.
 //!
-//! * `meters` observes the commits of the engine.
+//! * `meters` observes the commits of the engine; `transitions` are attempts of people.
 //! * `labels` bounds the number of series, whatever the names of workflows are.
 //! * `page` returns everything at `/metrics`.
 
@@ -8,7 +8,9 @@ mod labels;
 mod meters;
 mod page;
 mod routes;
+mod transitions;
 
 pub use meters::Meters;
 pub use page::serve as serve_metrics;
 pub(crate) use routes::add;
+pub(crate) use transitions::AttemptOutcome;
