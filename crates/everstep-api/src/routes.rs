@@ -22,6 +22,7 @@ pub(crate) fn router(app: AppState) -> Router {
     let guarded = guarded
         .fallback(problem::nothing_here)
         .method_not_allowed_fallback(problem::wrong_method)
+        .layer(middleware::from_fn_with_state(app.clone(), resources::machines::observe_attempt))
         .layer(middleware::from_fn_with_state(app.clone(), audit::audit_request))
         .layer(middleware::from_fn_with_state(app.clone(), auth::authenticate));
     open.method_not_allowed_fallback(problem::wrong_method).merge(guarded).with_state(app)
@@ -29,7 +30,8 @@ pub(crate) fn router(app: AppState) -> Router {
 
 pub(crate) fn table() -> Table {
     use resources::{
-        audit, catalog, data, documents, health, keys, nodes, runs, schemas, secrets, tickets, workflows, workspaces,
+        audit, catalog, data, documents, health, keys, machines, nodes, runs, schemas, secrets, tickets, workflows,
+        workspaces,
     };
     Table::default()
         .with(health::add)
@@ -41,6 +43,7 @@ pub(crate) fn table() -> Table {
         .with(catalog::add)
         .with(schemas::add)
         .with(runs::add)
+        .with(machines::add)
         .with(workers::add)
         .with(keys::add)
         .with(tickets::add)

@@ -37,8 +37,9 @@ pub use observe::{CommittedItem, NoObserver, Observe};
 pub use options::Options;
 pub use ports::{Clock, Random, Spawn, SystemClock, SystemRng, TokioSpawner, World};
 pub use read::{
-    DefinitionOutcome, Follower, ForkError, ForkedRun, FunctionEnd, JournalEntry, JournalPage, Library, LoadedRun,
-    LogLine, LogPage, RunSnapshot, Runs, SaveOptions, StepActivity, StepPage, StepSnapshot, Version,
+    DefinitionOutcome, Follower, ForkError, ForkedRun, FunctionEnd, HistoryPage, JournalEntry, JournalPage, Library,
+    LoadedRun, LogLine, LogPage, MachineSnapshot, RunSnapshot, Runs, SaveOptions, StepActivity, StepPage, StepSnapshot,
+    Version,
 };
 pub use start::{Start, StartDetail, StartReply, StartedRun, TEST};
 pub use watch::{Notification, RunEnd, Watch};

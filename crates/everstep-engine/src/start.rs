@@ -85,7 +85,8 @@ impl Start {
         Self { found: Some(Arc::clone(version)), ..Self::new(version.workflow.name.clone(), input) }
     }
 
-    fn check(&self) -> Result<(), Error> {
+    /// Checks the parts that do not depend on the workflow.
+    pub fn check(&self) -> Result<(), Error> {
         check_input(&self.input)?;
         if let Some((_, key)) = &self.key
             && (key.is_empty() || key.chars().count() > limits::KEY_CHARS)

@@ -45,6 +45,8 @@ pub struct RunRow {
 pub struct RunGlance {
     pub owner: Option<NodeId>,
     pub status: Status,
+    pub workflow: String,
+    pub version: u32,
     /// `None` for other styles than machines, and for a fork before its first claim.
     pub machine: Option<MachinePlace>,
 }

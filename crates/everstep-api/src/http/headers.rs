@@ -16,6 +16,12 @@ impl IdempotencyKey {
         self.0
     }
 
+    /// The key of a route that requires one.
+    pub(crate) fn required(self) -> Result<String, Problem> {
+        let hint = "choose a key for this attempt, such as a UUID, and repeat the request with the same key";
+        self.0.ok_or_else(|| Problem::invalid("the header Idempotency-Key is missing").hint(hint))
+    }
+
     /// The key of the header or of the body; both may be given if they are the same.
     pub(crate) fn or(self, body: Option<String>) -> Result<Option<String>, Problem> {
         if let Some(key) = &body {

@@ -32,6 +32,11 @@ impl Problem {
         self.status == StatusCode::GONE
     }
 
+    /// Whether it concerns a resource that does not exist.
+    pub(crate) fn is_not_found(&self) -> bool {
+        self.status == StatusCode::NOT_FOUND
+    }
+
     /// Its code, and its text.
     pub(crate) fn into_words(self) -> (String, String) {
         (self.code.into_owned(), self.detail)

@@ -7,6 +7,7 @@ pub(crate) mod data;
 pub(crate) mod documents;
 pub(crate) mod health;
 pub(crate) mod keys;
+pub(crate) mod machines;
 pub(crate) mod nodes;
 pub(crate) mod runs;
 pub(crate) mod schemas;

@@ -14,7 +14,7 @@ use crate::support::{Server, chain, wait_for_go};
 
 const MISSING_RUN: &str = "/v1/runs/00000000-0000-7000-8000-000000000000";
 
-/// Requests of an admin that are rejected. `RUN` is a run that waits for `go`.
+/// Requests of an admin that are rejected. `RUN` is a run that waits for `go`, `MACHINE` one of a state machine.
 fn requests() -> Vec<(&'static str, &'static str, Value)> {
     let none = Value::Null;
     vec![
@@ -65,19 +65,54 @@ fn requests() -> Vec<(&'static str, &'static str, Value)> {
         ("GET", "/v1/data-sources/missing", none.clone()),
         ("GET", "/v1/queries/missing", none.clone()),
         ("PUT", "/v1/queries/a", json!({"source": "missing", "sql": "select 1"})),
+        ("POST", "RUN/transitions", json!({"action": "GO"})),
+        ("GET", "RUN/actions", none.clone()),
+        ("POST", "MACHINE/transitions", json!({})),
+        ("POST", "MACHINE/transitions", json!({"action": "GO", "version": 7})),
+        ("POST", "MACHINE/transitions", json!({"action": "STOP"})),
+        ("POST", "MACHINE/transitions", json!({"action": "BACK"})),
+        ("POST", "MACHINE/transitions", json!({"action": "GO"})),
+        ("POST", "MACHINE/transitions", json!({"action": "ASK"})),
+        ("POST", "MACHINE/transitions", json!({"action": "LATER"})),
+        ("POST", "MACHINE/assign", json!({})),
+        ("POST", "MACHINE/assign", json!({"voter": {"from": "ann", "to": "bob"}})),
+        ("POST", "MACHINE/signals/go", none.clone()),
+        ("POST", "MACHINE/retry", none.clone()),
+        ("POST", "/v1/workflows/evaluate", json!({"state": "a"})),
+        ("POST", "/v1/workflows/evaluate", json!({"workflow": "machine", "state": "z"})),
+        ("POST", "/workflow-engine/definitions", json!({"dsl": {}})),
+        ("GET", "/workflow-engine/definitions/waits", none.clone()),
         ("POST", "/v1/worker/sessions", json!({"protocol": 9, "worker": "a", "capacity": 1, "workflows": []})),
         ("POST", "/v1/worker/poll", json!({"session": "x", "seen": 0})),
     ]
+}
+
+/// A state machine whose actions are refused for different reasons.
+fn machine() -> Value {
+    json!({"states": [
+        {"name": "a", "initial": true, "on": {
+            "GO": {"to": "b", "require": {"role": ["Superadmin"], "notBy": ["@start"]}},
+            "ASK": {"to": "b", "needs": {"comment": true, "data": ["amount"]}},
+            "LATER": {"to": "b", "condition": {"type": "json-logic", "rule": {">": [{"var": "amount"}, 5]}}},
+        }},
+        {"name": "b", "on": {"BACK": {"to": "a"}, "END": {"to": "c"}}},
+        {"name": "c", "terminal": true},
+    ]})
 }
 
 #[tokio::test]
 async fn messages_of_problems_are_as_written() {
     let server = Server::start().await;
     let run = server.start_chain("waits", &[wait_for_go()]).await;
+    server.publish("machine", &machine()).await;
+    let started = server.post("/v1/workflows/machine/runs", &json!({})).await.is(201);
+    let machine = format!("/v1/runs/{}", started["run"]["id"].as_str().unwrap());
     let mut text = String::new();
     for (method, path, body) in requests() {
         let method: Method = method.parse().unwrap();
-        let answer = server.ask_as(server.key(), method.clone(), &path.replace("RUN", &run), &body).await;
+        let answer = server
+            .ask_as(server.key(), method.clone(), &path.replace("RUN", &run).replace("MACHINE", &machine), &body)
+            .await;
         let shown = if body.is_null() { String::new() } else { format!(" {body}") };
         record(&mut text, &format!("{method} {path}{shown}"), answer.status, &answer.body, &run);
     }
@@ -101,14 +136,28 @@ async fn messages_of_problems_are_as_written() {
     snapshot::check(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/http/messages.txt"), &text);
 }
 
-/// Adds a problem document. The id of the run differs in each execution.
+/// Adds a problem document. Ids and times differ in each execution.
 fn record(text: &mut String, title: &str, status: u16, body: &Value, run: &str) {
     assert!(status >= 400, "{title} is answered {status}: {body}");
     let id = run.trim_start_matches("/v1/runs/");
-    let shown = |name: &str| body[name].as_str().map(|text| text.replace(id, "RUN"));
+    let shown = |name: &str| body[name].as_str().map(|text| mask(&text.replace(id, "RUN")));
     writeln!(text, "{title}").unwrap();
     writeln!(text, "  {status} {}: {}", shown("code").unwrap(), shown("detail").unwrap()).unwrap();
     if let Some(hint) = shown("hint") {
         writeln!(text, "      hint: {hint}").unwrap();
     }
+}
+
+/// A text without times and ids of keys.
+fn mask(text: &str) -> String {
+    let words = text.split(' ').map(|word| {
+        let (core, rest) = word.split_at(word.trim_end_matches([',', ';', ':']).len());
+        let is_key = core.strip_prefix("key:").is_some_and(|id| id.parse::<uuid::Uuid>().is_ok());
+        match core.parse::<everstep_core::time::Timestamp>() {
+            Ok(_) => format!("TIME{rest}"),
+            Err(_) if is_key => format!("key:KEY{rest}"),
+            Err(_) => word.to_owned(),
+        }
+    });
+    words.collect::<Vec<_>>().join(" ")
 }

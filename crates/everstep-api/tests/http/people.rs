@@ -96,13 +96,20 @@ pub(crate) fn token(server: &Server, person: &str, permissions: &[&str]) -> Stri
     SigningKey::secret(SECRET.as_bytes()).token(&claims)
 }
 
-async fn ask(server: &Server, token: &str, method: Method, path: &str, body: &Value) -> Answer {
+/// A token of a person with further claims, of the server that [`start`] starts.
+pub(crate) fn token_with(server: &Server, person: &str, more: &Value) -> String {
+    let mut claims = claims(server, ISSUER, person);
+    claims.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    SigningKey::secret(SECRET.as_bytes()).token(&claims)
+}
+
+pub(crate) async fn ask(server: &Server, token: &str, method: Method, path: &str, body: &Value) -> Answer {
     let bearer = format!("Bearer {token}");
     let body = if body.is_null() { String::new() } else { body.to_string() };
     server.ask(method, path, &[("authorization", &bearer)], &body).await
 }
 
-async fn get(server: &Server, token: &str, path: &str) -> Answer {
+pub(crate) async fn get(server: &Server, token: &str, path: &str) -> Answer {
     ask(server, token, Method::GET, path, &Value::Null).await
 }
 
@@ -167,7 +174,7 @@ async fn the_audit_names_the_person_who_acted() {
 
 /// Collects what is logged on this thread.
 #[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
+pub(crate) struct Log(pub(crate) Arc<Mutex<Vec<u8>>>);
 
 impl std::io::Write for Log {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {

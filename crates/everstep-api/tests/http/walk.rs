@@ -20,11 +20,15 @@ use crate::workers::hello;
 const HIDDEN: &str = "seen-by-its-own-alone";
 /// The name of resources in the first workspace. Other workspaces may know the name, and find nothing.
 const NAME: &str = "ours";
+/// The name of a state machine in the first workspace.
+const MACHINE: &str = "our-machine";
 
 /// One of each resource, in the default workspace.
 struct Ours {
     run: String,
     test_run: String,
+    /// A run of a state machine in which only one person may act.
+    machine_run: String,
     key: String,
     /// The session of a worker.
     session: String,
@@ -39,6 +43,9 @@ impl Ours {
         let started = server.post(&format!("/v1/workflows/{NAME}/runs"), &start).await.is(201);
         let run = started["run"]["id"].as_str().unwrap().to_owned();
         server.wait_for(&format!("/v1/runs/{run}"), "waiting").await;
+        server.put(&format!("/v1/workflows/{MACHINE}"), &machine()).await.is(201);
+        let started = server.post(&format!("/v1/workflows/{MACHINE}/runs"), &start).await.is(201);
+        let machine_run = started["run"]["id"].as_str().unwrap().to_owned();
         let test = json!({"definition": definition, "input": {"note": HIDDEN}});
         let started = server.post("/v1/test-runs", &test).await.is(201);
         let test_run = started["run"]["id"].as_str().unwrap().to_owned();
@@ -54,7 +61,13 @@ impl Ours {
         hello["worker"] = json!(HIDDEN);
         let opened = server.post("/v1/worker/sessions", &hello).await.is(201);
         let session = opened["session"].as_str().unwrap().to_owned();
-        Self { run, test_run, key, session }
+        Self { run, test_run, machine_run, key, session }
+    }
+
+    /// Resources that do not exist.
+    fn missing() -> Self {
+        let [run, test_run, machine_run, key] = [1, 2, 4, 3].map(uuid_of);
+        Self { run, test_run, machine_run, key, session: "none".to_owned() }
     }
 
     /// A route's path with a resource of ours in each parameter.
@@ -66,6 +79,9 @@ impl Ours {
                 ("catalog", "{kind}") => "noop",
                 ("schemas", "{style}") => "graph",
                 ("workspaces", "{name}") => "default",
+                ("runs", "{id}") if is_of_machine(route.path) => &self.machine_run,
+                ("instances", "{id}") => &self.machine_run,
+                ("definitions", "{id}") => MACHINE,
                 ("runs", "{id}") => &self.run,
                 ("test-runs", "{id}") => &self.test_run,
                 ("keys", "{id}") => &self.key,
@@ -95,7 +111,13 @@ impl Ours {
             let run = server.get(&format!("/v1/runs/{run}")).await.is(200);
             assert_eq!((&run["status"], &run["version"]), (&json!("waiting"), &json!(4)));
         }
-        assert_eq!(server.get(&format!("/v1/workflows/{NAME}")).await.is(200)["version"], 1);
+        let run = server.get(&format!("/v1/runs/{}", self.machine_run)).await.is(200);
+        assert_eq!((&run["status"], &run["machine"]["versionNo"]), (&json!("waiting"), &json!(1)));
+        assert_eq!(run["machine"]["assigned"], json!(["ann"]));
+        for name in [NAME, MACHINE] {
+            let workflow = server.get(&format!("/v1/workflows/{name}")).await.is(200);
+            assert_eq!((&workflow["version"], &workflow["activeVersion"]), (&json!(1), &json!(1)));
+        }
         let poll = json!({"session": self.session, "seen": 0, "waitMs": 0});
         server.post("/v1/worker/poll", &poll).await.is(200);
         for path in ["data-sources", "queries"] {
@@ -109,7 +131,34 @@ impl Ours {
     }
 }
 
-/// The resource that a caller of another workspace finds under our names.
+/// A state machine in which one person may act.
+fn machine() -> Value {
+    json!({"states": [
+        {"name": "review", "initial": true, "assign": ["ann"], "title": HIDDEN, "on": {
+            "APPROVE": {"to": "done", "require": {"assigned": true}},
+        }},
+        {"name": "done", "terminal": true},
+    ]})
+}
+
+/// Whether a route is about a run of a state machine.
+fn is_of_machine(path: &str) -> bool {
+    ["transitions", "actions", "history", "assign", "evaluate"].iter().any(|word| path.ends_with(word))
+}
+
+/// Another state machine, without hidden data.
+fn other() -> Value {
+    json!({"states": [{"name": "a", "initial": true, "on": {"GO": {"to": "b"}}}, {"name": "b", "terminal": true}]})
+}
+
+/// The headers of a request to a route.
+fn headers<'a>(route: &Route, credential: (&'a str, &'a str)) -> Vec<(&'a str, &'a str)> {
+    // The aliases refuse requests without a key.
+    let key = route.path.starts_with("/workflow-engine").then_some(("idempotency-key", "walked"));
+    [credential].into_iter().chain(key).collect()
+}
+
+/// What a caller of another workspace finds for our names.
 #[derive(Debug, PartialEq)]
 enum Found {
     /// Nothing with that name.
@@ -136,6 +185,17 @@ fn written(route: &Route) -> (Value, Found) {
         ("DELETE", "/v1/worker/sessions/{id}") => (nothing, Refused(410)),
         ("POST", "/v1/worker/poll") => (json!({"session": "", "seen": 0, "waitMs": 0}), Refused(410)),
         ("POST", "/v1/worker/reports") => (json!({"session": "", "seen": 0, "reports": []}), Refused(410)),
+        ("POST", "/v1/runs/{id}/transitions" | "/workflow-engine/instances/{id}/transition") => {
+            (json!({"action": "APPROVE"}), Nothing)
+        }
+        ("POST", "/v1/runs/{id}/evaluate") => (json!({"action": "APPROVE"}), Nothing),
+        ("POST", "/v1/runs/{id}/assign") => (json!({"who": ["eve"]}), Nothing),
+        ("POST", "/v1/workflows/evaluate" | "/workflow-engine/evaluate") => {
+            (json!({"definition": other(), "state": "a"}), Theirs)
+        }
+        ("POST", "/workflow-engine/definitions") => (json!({"workflowCode": "their-machine", "dsl": other()}), Theirs),
+        ("POST", "/workflow-engine/definitions/validate") => (other(), Theirs),
+        ("PATCH", "/workflow-engine/definitions/{id}") => (json!({"isActive": false}), Nothing),
         ("GET", path) if path.contains('{') => (nothing, Nothing),
         ("GET", _) => (nothing, Theirs),
         ("PUT", "/v1/workflows/{name}") => (chain(&[wait_for_go()]), Theirs),
@@ -256,18 +316,23 @@ async fn every_route_asks_for_its_permission() {
     let server = Server::start().await;
     let ours = Ours::make(&server).await;
     // Not ours: a permitted request affects no resource.
-    let other = Ours { run: uuid_of(1), test_run: uuid_of(2), key: uuid_of(3), session: "none".to_owned() };
+    let other = Ours::missing();
+    let mut keys = Vec::new();
+    for permission in Permission::ALL {
+        keys.push((*permission, server.key_with(&[*permission]).await));
+    }
     for route in guarded() {
         let Some(needed) = route.access.permission() else { continue };
         let body = text(&ours.body(&route));
-        for permission in Permission::ALL {
-            let key = server.key_with(&[*permission]).await;
-            let headers = [("x-api-key", &*key)];
+        for (permission, key) in &keys {
+            let headers = headers(&route, ("x-api-key", key));
             if permission.implies(needed) {
                 let body = text(&other.body(&route));
-                let [path, body] = [&other.path(&route), &body].map(|text| text.replace(NAME, "nobodys"));
+                let [path, body] = [&other.path(&route), &body].map(|text| without_names(text));
                 let status = server.knock(route.method.clone(), &path, &headers, &body).await;
                 assert!(![401, 403].contains(&status), "{} {path} with {permission}: {status}", route.method);
+            } else if may_act(&route, *permission) {
+                // The handler decides; another test walks these routes.
             } else {
                 let answer = server.ask(route.method.clone(), &ours.path(&route), &headers, &body).await;
                 let problem = answer.refuses(403, "PERMISSION_DENIED");
@@ -284,17 +349,19 @@ async fn every_route_asks_for_its_permission() {
 async fn people_need_the_permissions_that_keys_need() {
     let server = people::start().await;
     let ours = Ours::make(&server).await;
-    let other = Ours { run: uuid_of(1), test_run: uuid_of(2), key: uuid_of(3), session: "none".to_owned() };
+    let other = Ours::missing();
     for route in guarded() {
         let Some(needed) = route.access.permission() else { continue };
         for permission in Permission::ALL {
             let bearer = format!("Bearer {}", people::token(&server, permission.as_str(), &[permission.as_str()]));
-            let headers = [("authorization", &*bearer)];
+            let headers = headers(&route, ("authorization", &bearer));
             if permission.implies(needed) {
                 let body = text(&other.body(&route));
-                let [path, body] = [&other.path(&route), &body].map(|text| text.replace(NAME, "nobodys"));
+                let [path, body] = [&other.path(&route), &body].map(|text| without_names(text));
                 let status = server.knock(route.method.clone(), &path, &headers, &body).await;
                 assert!(![401, 403].contains(&status), "{} {path} with {permission}: {status}", route.method);
+            } else if may_act(&route, *permission) {
+                // The handler decides; another test walks these routes.
             } else {
                 let body = text(&ours.body(&route));
                 let answer = server.ask(route.method.clone(), &ours.path(&route), &headers, &body).await;
@@ -305,6 +372,48 @@ async fn people_need_the_permissions_that_keys_need() {
         }
     }
     ours.are_untouched(&server).await;
+}
+
+#[tokio::test]
+async fn a_caller_who_may_only_act_sees_nothing_of_other_runs() {
+    let server = people::start().await;
+    let ours = Ours::make(&server).await;
+    let key = server.key_with(&[Permission::Act]).await;
+    let bearer = format!("Bearer {}", people::token(&server, "eve", &["workflow:act"]));
+    for route in guarded().filter(|route| route.access != Access::Key) {
+        for credential in [("x-api-key", &*key), ("authorization", &*bearer)] {
+            let (path, body) = (ours.path(&route), text(&ours.body(&route)));
+            let answer = server.ask(route.method.clone(), &path, &headers(&route, credential), &body).await;
+            let place = format!("{} {}: {} {}", route.method, route.path, answer.status, answer.body);
+            let is_transition = route.path.ends_with("/transitions") || route.path.ends_with("/transition");
+            let expected = match (route.access, route.method.as_str()) {
+                // A transition says who may perform it; everything else does not exist.
+                (Access::Permission(Permission::Act), "POST") if is_transition || route.path.ends_with("/assign") => {
+                    403
+                }
+                (Access::Permission(Permission::Act), _) | (Access::OrAct(Permission::View), _) => 404,
+                (Access::OrAct(_) | Access::Permission(_) | Access::Key | Access::Public, _) => 403,
+            };
+            assert_eq!(answer.status, expected, "{place}");
+            assert!(!answer.body.to_string().contains(HIDDEN), "{place}");
+            for name in ["state", "versionNo", "lastBy", "lastAt"] {
+                assert_eq!(answer.body[name], Value::Null, "{place}");
+            }
+            if is_transition {
+                assert_eq!(answer.body["required"], json!(["assigned"]), "{place}");
+            }
+        }
+    }
+    ours.are_untouched(&server).await;
+}
+
+/// Whether a caller with this permission alone passes the gate of a route.
+fn may_act(route: &Route, permission: Permission) -> bool {
+    matches!(route.access, Access::OrAct(_)) && permission.implies(Permission::Act)
+}
+
+fn without_names(text: &str) -> String {
+    text.replace(MACHINE, "no-machine").replace(NAME, "nothing")
 }
 
 #[tokio::test]
@@ -323,7 +432,8 @@ async fn nothing_of_another_workspace_is_there() {
             assert_eq!(status, 404, "{place}");
             continue;
         }
-        let answer = server.ask_as(stranger, route.method.clone(), &path, &body).await;
+        let headers = headers(&route, ("x-api-key", stranger));
+        let answer = server.ask(route.method.clone(), &path, &headers, &text(&body)).await;
         let is_as_found = match found {
             Found::Nothing => answer.status == 404,
             Found::Theirs => (200..300).contains(&answer.status),
@@ -332,7 +442,8 @@ async fn nothing_of_another_workspace_is_there() {
         };
         assert!(is_as_found, "{place} finds {found:?}: {} {}", answer.status, answer.body);
         assert!(!answer.body.to_string().contains(HIDDEN), "{place}: {}", answer.body);
-        let tells_run = [&ours.run, &ours.test_run].iter().any(|run| answer.body.to_string().contains(*run));
+        let tells_run =
+            [&ours.run, &ours.test_run, &ours.machine_run].iter().any(|run| answer.body.to_string().contains(*run));
         assert!(!tells_run || answer.status == 404, "{place}: {}", answer.body);
     }
     ours.are_untouched(&server).await;

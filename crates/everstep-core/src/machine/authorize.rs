@@ -157,6 +157,11 @@ pub fn may_start(machine: &Machine, by: &Actor, rights: &Rights, input: &Payload
     }
 }
 
+/// The roles and names that may start a run of a machine, as the definition has them; empty if it does not name them.
+pub fn required_to_start(machine: &Machine) -> Vec<String> {
+    machine.start.as_ref().map(requirement_names).unwrap_or_default()
+}
+
 /// Whether a caller without the permission to view runs may read this one: they started it, it is or was assigned to
 /// them, they acted in it, or they may act now.
 pub fn may_read(workflow: &Workflow, state: &State, by: &Actor, rights: &Rights, cx: Cx<'_>) -> bool {

@@ -374,11 +374,16 @@ impl Library {
         if workers::is_worker_lane(&row.lane) {
             return Ok(Arc::new(code(&row.workflow, row.version)));
         }
-        let version = match self.cached(row.workspace, &row.workflow, row.version) {
-            Some((_, version)) => version,
-            None => self.find(row.workspace, &row.workflow, Some(row.version)).await?,
-        };
+        let version = self.of_version(row.workspace, &row.workflow, row.version).await?;
         Ok(Arc::clone(&version.workflow))
+    }
+
+    /// A version that runs have, compiled once.
+    pub async fn of_version(&self, workspace: WorkspaceId, name: &str, version: u32) -> Result<Arc<Version>, Error> {
+        match self.cached(workspace, name, version) {
+            Some((_, version)) => Ok(version),
+            None => self.find(workspace, name, Some(version)).await,
+        }
     }
 
     /// The definition in a run's first entry.

@@ -1,6 +1,7 @@
 //! Reads runs and workflows for callers. Nothing here changes a run that exists.
 //!
-//! * `runs` is the one reader of runs: rows, lists, states. `journal`, `steps` and `logs` are its pages of a journal,
+//! * `runs` is the one reader of runs: rows, lists, states. `journal`, `steps`, `logs` and `history` are its pages of a
+//!   journal,
 //!   `follow` and `followed` its way to read a journal as it grows.
 //! * `snapshot` is the activity of a run at one moment, from memory or from its state.
 //! * `library` compiles workflow versions; `active_version` reads which one is active.
@@ -12,6 +13,7 @@ mod follow;
 mod followed;
 mod fork;
 mod function_end;
+mod history;
 mod journal;
 mod library;
 mod logs;
@@ -23,9 +25,10 @@ pub use follow::Follower;
 pub(crate) use followed::FollowedRuns;
 pub use fork::{ForkError, ForkedRun};
 pub use function_end::FunctionEnd;
+pub use history::HistoryPage;
 pub use journal::{JournalEntry, JournalPage};
 pub use library::{DefinitionOutcome, Library, SaveOptions, Version};
 pub use logs::{LogLine, LogPage};
 pub use runs::{LoadedRun, Runs};
-pub use snapshot::{RunSnapshot, StepActivity, StepSnapshot};
+pub use snapshot::{MachineSnapshot, RunSnapshot, StepActivity, StepSnapshot};
 pub use steps::StepPage;

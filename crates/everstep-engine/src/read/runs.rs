@@ -8,7 +8,7 @@ use everstep_core::run::{SNAPSHOT_FORMAT, State};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_core::workflow::Workflow;
-use everstep_store::{RunFilter, RunPage, RunRow, StoredRun};
+use everstep_store::{RunFilter, RunGlance, RunPage, RunRow, StoredRun};
 
 use super::journal::JournalEntry;
 use super::snapshot::RunSnapshot;
@@ -46,6 +46,12 @@ impl Runs {
     pub async fn row(&self, workspace: WorkspaceId, run: RunId) -> Result<RunRow, Error> {
         let row = self.engine.world().runs.get_run(workspace, run).await?;
         row.ok_or(Error::RunNotFound(run))
+    }
+
+    /// The small columns of a run. A run of another workspace does not exist.
+    pub async fn glance(&self, workspace: WorkspaceId, run: RunId) -> Result<RunGlance, Error> {
+        let glance = self.engine.world().runs.glance(workspace, run).await?;
+        glance.ok_or(Error::RunNotFound(run))
     }
 
     /// Runs of a workspace, newest first. Paging is by keyset: runs created while you page do not shift later pages.
@@ -93,7 +99,8 @@ impl Runs {
 impl LoadedRun {
     /// The activity of the run, by its state; none if it has ended or cannot be read.
     pub fn snapshot(&self) -> Option<RunSnapshot> {
-        self.state.as_ref().filter(|_| self.row.ended_at.is_none()).map(RunSnapshot::from_state)
+        let (workflow, state) = self.workflow.as_ref().zip(self.state.as_ref())?;
+        self.row.ended_at.is_none().then(|| RunSnapshot::from_state(workflow, state))
     }
 
     /// The status by the state, or by the row if the state cannot be read.

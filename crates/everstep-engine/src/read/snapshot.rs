@@ -2,10 +2,12 @@
 
 use everstep_core::failure::Failure;
 use everstep_core::ids::{RunId, StepKey};
+use everstep_core::machine::{self, Situation, Tally};
 use everstep_core::payload::Payload;
 use everstep_core::run::{OpenActivity, OpenStep, State};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
+use everstep_core::workflow::Workflow;
 
 /// The maximum number of open steps in a snapshot.
 const OPEN_STEPS_MAX: usize = 100;
@@ -25,6 +27,20 @@ pub struct RunSnapshot {
     pub more: usize,
     /// The worker that holds the run's turn.
     pub worker: Option<String>,
+    /// The place of a run of a state machine.
+    pub machine: Option<MachineSnapshot>,
+}
+
+/// The place of a run in its state machine, at one moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MachineSnapshot {
+    pub situation: Situation,
+    /// When the next timer of the state is due.
+    pub due: Option<Timestamp>,
+    /// The persons to whom the state is assigned.
+    pub assigned: Vec<String>,
+    /// The votes of each action that needs several.
+    pub votes: Vec<Tally>,
 }
 
 /// A step in progress.
@@ -57,7 +73,7 @@ pub enum StepActivity {
 }
 
 impl RunSnapshot {
-    pub fn from_state(state: &State) -> Self {
+    pub fn from_state(workflow: &Workflow, state: &State) -> Self {
         let is_body = |open: &OpenStep<'_>| matches!(open.activity, OpenActivity::Body { .. });
         let all = || state.open().filter(|_| !state.has_ended());
         let steps = all().filter(|open| !is_body(open)).chain(all().filter(is_body));
@@ -71,7 +87,21 @@ impl RunSnapshot {
             more: count - open.len(),
             open,
             worker: None,
+            machine: MachineSnapshot::from_state(workflow, state),
         }
+    }
+}
+
+impl MachineSnapshot {
+    /// The place of a run; none if it is not in a state of a machine.
+    pub fn from_state(workflow: &Workflow, state: &State) -> Option<Self> {
+        let progress = state.machine()?;
+        Some(Self {
+            situation: machine::situation(workflow, state)?,
+            due: state.next_due(),
+            assigned: progress.assigned().to_vec(),
+            votes: progress.votes(),
+        })
     }
 }
 

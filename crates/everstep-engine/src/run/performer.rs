@@ -298,7 +298,7 @@ impl ActiveRun {
 
     /// The activity of the run. The journal does not contain whether a worker runs the function.
     pub(crate) fn snapshot(&self) -> RunSnapshot {
-        let snapshot = RunSnapshot::from_state(&self.state);
+        let snapshot = RunSnapshot::from_state(&self.workflow, &self.state);
         match &self.performer {
             Performer::Server(_) => snapshot,
             Performer::Worker(turn) => turn.show(snapshot),

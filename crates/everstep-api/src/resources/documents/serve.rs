@@ -16,6 +16,7 @@ const TAGS: &[(&str, &str)] = &[
     ("workflows", "Definitions and their versions."),
     ("catalogue", "The kinds of nodes of graphs."),
     ("runs", "Executions of workflows: start, follow and control them."),
+    ("machines", "State machines: the actions of people in their runs."),
     ("workers", "Users' processes that run code workflows."),
     ("data", "Data sources, and saved queries for them."),
     ("access", "API keys, workspaces, tickets, the audit and secrets."),

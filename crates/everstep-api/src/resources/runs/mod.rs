@@ -23,5 +23,6 @@ mod test;
 mod view;
 pub(crate) mod wire;
 
+pub(crate) use cursor::read_seq;
 pub(crate) use routes::add;
 pub(crate) use show::{read_id, row, show_loaded};

@@ -9,6 +9,7 @@ use super::wire::{
     Runs, Started, StartedBatch, Steps, TestRun, Viewed,
 };
 use super::{bulk, context, fork, journal, list, logs, show, start, steps, test, view, wire};
+use crate::auth::Access;
 use crate::auth::Permission::{Manage, Publish, View};
 use crate::http::openapi::{Doc, Parameter, doc};
 use crate::http::schema::Json;
@@ -56,7 +57,7 @@ fn of_workflows(table: Table) -> Table {
             list::list_of_workflow,
         )
         .guarded(
-            View,
+            Access::OrAct(View),
             Method::GET,
             "/v1/workflows/{name}/runs/{id}",
             run_doc("Get a run of a workflow"),
@@ -84,7 +85,7 @@ fn of_workflows(table: Table) -> Table {
             control::signal_of_workflow,
         )
         .guarded(
-            Manage,
+            Access::OrAct(Manage),
             Method::POST,
             "/v1/workflows/{name}/runs",
             doc("runs", "Start a run")
@@ -92,7 +93,8 @@ fn of_workflows(table: Table) -> Table {
                     "The workflow is a saved definition, or one written as code that a worker has registered at any \
                      time: if no worker serves it now, the run waits for one, and `warning` says so. Any other name \
                      is refused with a similar name, unless `allowUnserved` is true. The idempotency key belongs to \
-                     the workflow: two workflows may use the same.",
+                     the workflow: two workflows may use the same. A state machine with `start.require` can be started \
+                     by the callers that it admits, and by no others.",
                 )
                 .keyed()
                 .query(show::WAIT)
@@ -121,14 +123,14 @@ fn of_workflows(table: Table) -> Table {
             start::batch,
         )
         .guarded(
-            Manage,
+            Access::OrAct(Manage),
             Method::POST,
             "/v1/workflow-runs",
             start::of_definition_doc("Start a run of a definition"),
             start::of_definition,
         )
         .guarded(
-            Manage,
+            Access::OrAct(Manage),
             Method::POST,
             "/api/v1/workflow-runs",
             start::of_definition_doc("Start a run of a definition (alias)"),
@@ -144,7 +146,7 @@ fn of_workflows(table: Table) -> Table {
                 .answers::<Runs>(200),
             list::list,
         )
-        .guarded(View, Method::GET, "/v1/runs/{id}", run_doc("Get a run"), show::get)
+        .guarded(Access::OrAct(View), Method::GET, "/v1/runs/{id}", run_doc("Get a run"), show::get)
         .guarded(View, Method::GET, "/v1/runs/{id}/steps", steps_doc("List the steps of a run"), steps::get)
         .guarded(
             View,

@@ -8,7 +8,7 @@ use axum::http::{HeaderValue, header};
 use everstep_core::ids::{RunId, WorkspaceId};
 use everstep_core::status::Status;
 use everstep_core::workflow;
-use everstep_engine::{LoadedRun, RunSnapshot, StartedRun};
+use everstep_engine::{LoadedRun, MachineSnapshot, RunSnapshot, StartedRun};
 use everstep_store::RunRow;
 
 use super::wire::{ForWorker, Run};
@@ -16,6 +16,7 @@ use crate::auth::Caller;
 use crate::http::openapi::Parameter;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
+use crate::resources::machines;
 use crate::server::AppState;
 
 pub(crate) const WAIT: &[Parameter] = &[Parameter::whole(
@@ -30,6 +31,7 @@ type Shown = Result<([(header::HeaderName, HeaderValue); 1], Json<Run>), Problem
 /// One run; with `waitSeconds` when it has ended or is paused, or after that time.
 pub(crate) async fn get(State(app): State<AppState>, caller: Caller, Path(id): Path<String>, query: Query) -> Shown {
     let row = row(&app, caller.workspace, read_id(&id)?).await?;
+    machines::check_reader(&app, &caller, row.id).await?;
     show_when_ended(&app, row, &query).await
 }
 
@@ -41,6 +43,7 @@ pub(crate) async fn get_of_workflow(
     query: Query,
 ) -> Shown {
     let row = row_of(&app, caller.workspace, &name, &id).await?;
+    machines::check_reader(&app, &caller, row.id).await?;
     show_when_ended(&app, row, &query).await
 }
 
@@ -91,6 +94,14 @@ pub(crate) async fn row_of(
 /// A run according to its journal, from memory if this node holds it. The row of an open run may be slightly behind.
 pub(crate) async fn show(app: &AppState, row: RunRow) -> Result<Run, Problem> {
     if row.ended_at.is_some() {
+        if row.machine.is_some() {
+            let loaded = app.engine.runs().load(row.id).await?;
+            let place = loaded
+                .workflow
+                .zip(loaded.state)
+                .and_then(|(workflow, state)| MachineSnapshot::from_state(&workflow, &state));
+            return Ok(Run::from_row(row).with_machine(place));
+        }
         let end = app.engine.runs().function_end(&row).await?;
         return Ok(Run::from_row(row).with_end(end));
     }
@@ -112,7 +123,7 @@ pub(crate) async fn show_loaded(app: &AppState, loaded: &LoadedRun) -> Run {
 pub(crate) async fn show_begun(app: &AppState, began: StartedRun) -> Run {
     let StartedRun { row, snapshot } = began;
     if row.ended_at.is_some() {
-        return Run::from_row(row);
+        return Run::from_row(row).with_machine(snapshot.machine);
     }
     let place = if row.owner.is_some() { Where::Here } else { Where::Anywhere };
     show_snapshot(app, row, snapshot, place).await

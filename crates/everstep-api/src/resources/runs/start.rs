@@ -7,8 +7,9 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderValue, StatusCode, header};
-use everstep_core::ids::WorkspaceId;
+use everstep_core::ids::RunId;
 use everstep_core::limits;
+use everstep_core::machine;
 use everstep_core::payload::Payload;
 use everstep_core::style::StyleName;
 use everstep_core::workflow;
@@ -20,6 +21,7 @@ use super::show;
 use super::wire;
 use super::wire::{Batch, OfDefinition, OfWorkflow, Started, StartedBatch, StartedOne};
 use crate::audit::AuditDraft;
+use crate::auth::{Caller, Permission, lacks_permission};
 use crate::http::body::Body;
 use crate::http::deadline::within_deadline;
 use crate::http::headers::{self, IdempotencyKey};
@@ -27,6 +29,7 @@ use crate::http::openapi::{Doc, doc};
 use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::id::is_version;
+use crate::resources::machines::{self, Reader};
 use crate::resources::workflows;
 use crate::server::AppState;
 
@@ -56,12 +59,12 @@ pub(crate) async fn of_workflow(
     let mut asked: OfWorkflow = body.json_or_default()?;
     asked.idempotency_key = header.or(asked.idempotency_key)?;
     check_name(&name)?;
-    let start = prepare(audit.caller().workspace, &name, asked)?;
+    let start = prepare(audit.caller(), &name, asked)?;
     self::start(&app, &audit, start, &query).await
 }
 
 /// A start of a workflow, from the request.
-fn prepare(workspace: WorkspaceId, name: &str, asked: OfWorkflow) -> Result<Start, Problem> {
+fn prepare(caller: &Caller, name: &str, asked: OfWorkflow) -> Result<Start, Problem> {
     let OfWorkflow { input, version, idempotency_key, retention_days, tags, allow_unserved } = asked;
     check_version(version)?;
     if let Some(key) = &idempotency_key {
@@ -70,7 +73,8 @@ fn prepare(workspace: WorkspaceId, name: &str, asked: OfWorkflow) -> Result<Star
     let key = idempotency_key.map(|key| (name.to_owned(), key));
     let tags = check_tags(&tags)?;
     check_size(&input)?;
-    Ok(Start { workspace, version, key, tags, retention_days, allow_unserved, ..Start::new(name, input) })
+    let (workspace, by) = (caller.workspace, Some(caller.actor()));
+    Ok(Start { workspace, version, key, tags, retention_days, allow_unserved, by, ..Start::new(name, input) })
 }
 
 /// Starts many runs of a workflow. Each is started, or rejected, separately; they share the cost of the commit.
@@ -90,8 +94,10 @@ pub(crate) async fn batch(
         return Err(Problem::invalid(format!("runs must contain 1 to {BATCH_STARTS_MAX} starts, not {}", runs.len())));
     }
     check_name(&name)?;
-    let (workspace, row) = (audit.caller().workspace, audit.shared_row());
-    let starts: Vec<_> = runs.into_iter().map(|asked| prepare(workspace, &name, asked)).collect();
+    let (caller, row) = (audit.caller(), audit.shared_row());
+    let workspace = caller.workspace;
+    let reader = Reader::from_caller(&app, caller).await?;
+    let starts: Vec<_> = runs.into_iter().map(|asked| prepare(caller, &name, asked)).collect();
     // The common facts are read once.
     let mut versions: BTreeMap<_, Result<Arc<Version>, Problem>> = BTreeMap::new();
     for start in starts.iter().flatten() {
@@ -104,6 +110,7 @@ pub(crate) async fn batch(
     let starts = starts.into_iter().map(|start| async {
         let start = start?;
         let version = versions[&(start.version, start.allow_unserved)].as_ref().map_err(Problem::clone)?;
+        admit(&app, caller, &reader, version, &start.input)?;
         let (found, audit) = (Some(Arc::clone(version)), Some(Arc::clone(&row)));
         within_deadline(app.engine.start_run(Start { found, audit, ..start })).await
     });
@@ -205,7 +212,8 @@ pub(crate) async fn of_definition(
     }
     let key = header.or(idempotency_key)?.map(|key| (String::new(), key));
     check_size(&input)?;
-    let start = Start { workspace: audit.caller().workspace, key, ..Start::new(definition_id, input) };
+    let (workspace, by) = (audit.caller().workspace, Some(audit.caller().actor()));
+    let start = Start { workspace, key, by, ..Start::new(definition_id, input) };
     self::start(&app, &audit, start, &query).await
 }
 
@@ -238,11 +246,15 @@ fn check_tags(tags: &BTreeMap<String, String>) -> Result<Payload, Problem> {
 async fn start(app: &AppState, audit: &AuditDraft, start: Start, query: &Query) -> Answer {
     let seconds = show::wait_seconds(query)?;
     let detail = if seconds.is_zero() { StartDetail::Beginning } else { StartDetail::End };
-    let workspace = start.workspace;
-    settle(app, &start).await?;
+    let (caller, workspace) = (audit.caller(), start.workspace);
+    let found = find_admitted(app, caller, &start).await?;
     let row = Some(audit.row(StatusCode::CREATED));
-    let mut started = within_deadline(begin(app, Start { detail, audit: row, ..start })).await?;
+    let start = Start { detail, audit: row, found: Some(found), ..start };
+    let mut started = within_deadline(app.engine.start_run(start)).await?;
     audit.record(started.created);
+    if !started.created {
+        check_known(app, caller, started.run).await?;
+    }
     let mut run = None;
     if let Some(began) = started.began.take() {
         run = Some(show::show_begun(app, *began).await);
@@ -263,14 +275,54 @@ async fn start(app: &AppState, audit: &AuditDraft, start: Start, query: &Query) 
     Ok((status, [(header::LOCATION, place)], Json(Started { run, created: started.created, warning })))
 }
 
-/// Starts a run, or explains why its workflow was not found.
-async fn begin(app: &AppState, start: Start) -> Result<engine::StartReply, Problem> {
-    let wanted = (start.workspace, start.workflow.clone(), start.version);
-    match app.engine.start_run(start).await {
-        Err(engine::Error::WorkflowNotFound { .. }) => {
-            let (workspace, name, version) = wanted;
-            Err(workflows::missing_to_start(app, workspace, &name, version).await)
+/// The version that a start uses, if the caller may start it.
+async fn find_admitted(app: &AppState, caller: &Caller, start: &Start) -> Result<Arc<Version>, Problem> {
+    start.check()?;
+    let is_manager = caller.may(Permission::Manage);
+    // A caller who may only act learns nothing about other workflows, and creates none.
+    let start = Start { allow_unserved: start.allow_unserved && is_manager, ..start.clone() };
+    let version = match find(app, start.clone()).await {
+        Err(problem) if !is_manager && problem.is_not_found() => {
+            return Err(lacks_permission(caller, Permission::Manage));
         }
-        begun => Ok(begun?),
+        found => found?,
+    };
+    let reader = Reader::from_caller(app, caller).await?;
+    admit(app, caller, &reader, &version, &start.input)?;
+    Ok(version)
+}
+
+/// Refuses a caller who may not start a run of a version with this input.
+///
+/// A state machine with `start.require` decides itself, for every caller; any other workflow is started by callers who
+/// may manage runs.
+fn admit(app: &AppState, caller: &Caller, reader: &Reader, version: &Version, input: &Payload) -> Result<(), Problem> {
+    let Some(machine) = version.workflow.style.machine() else {
+        return match caller.may(Permission::Manage) {
+            true => Ok(()),
+            false => Err(lacks_permission(caller, Permission::Manage)),
+        };
+    };
+    if machine::may_start(machine, &reader.actor, &reader.rights, input, machines::cx(app)) {
+        return Ok(());
+    }
+    let required = machine::required_to_start(machine);
+    if required.is_empty() {
+        return Err(lacks_permission(caller, Permission::Manage));
+    }
+    let detail =
+        format!("you may not start {:?}: you have no role and no name that it requires", version.workflow.name);
+    Err(Problem::new(StatusCode::FORBIDDEN, "PERMISSION_DENIED", detail).with("required", required))
+}
+
+/// Refuses to show a run that another caller has started under the same idempotency key, if this one may not read it.
+async fn check_known(app: &AppState, caller: &Caller, run: RunId) -> Result<(), Problem> {
+    match machines::check_reader(app, caller, run).await {
+        Err(problem) if problem.is_not_found() => {
+            let detail = "another caller has started a run under this idempotency key";
+            let hint = "choose another Idempotency-Key";
+            Err(Problem::new(StatusCode::CONFLICT, "IDEMPOTENCY_KEY_REUSED", detail).hint(hint))
+        }
+        checked => checked,
     }
 }

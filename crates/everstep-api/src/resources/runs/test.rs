@@ -32,7 +32,8 @@ pub(crate) async fn post(State(app): State<AppState>, audit: AuditDraft, body: B
     })?;
     let version = app.engine.library().compile_test(&definition).map_err(workflows::refuse)?;
     let (workspace, row) = (audit.caller().workspace, audit.row(StatusCode::CREATED));
-    let start = Start { workspace, audit: Some(row), ..Start::of_version(&version, input) };
+    let by = Some(audit.caller().actor());
+    let start = Start { workspace, by, audit: Some(row), ..Start::of_version(&version, input) };
     let started = within_deadline(app.engine.start_run(start)).await?;
     audit.record(started.created);
     let run = show::show(&app, show::row(&app, workspace, started.run).await?).await?;

@@ -10,9 +10,12 @@ mod save;
 mod versions;
 pub(crate) mod wire;
 
+use std::sync::Arc;
+
 use axum::http::{HeaderValue, StatusCode, header};
 use everstep_core::graph;
 use everstep_core::ids::WorkspaceId;
+use everstep_engine::{Error, Version};
 use everstep_store::Precondition;
 use serde_json::{Value, json};
 
@@ -28,7 +31,7 @@ use crate::server::AppState;
 use wire::Workflow;
 
 /// Bytes of a definition.
-const DEFINITION_BYTES_MAX: usize = 16 * 1024 * 1024;
+pub(crate) const DEFINITION_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// A version of a workflow, and the active version: the requested one, or the active one.
 async fn find(
@@ -50,6 +53,24 @@ async fn find(
     match row {
         Some(row) => Ok((Workflow::from_row(row, number), number)),
         None => Err(missing(app, workspace, name, version).await),
+    }
+}
+
+/// A version of a workflow, compiled: the requested one, or the active one.
+pub(crate) async fn find_version(
+    app: &AppState,
+    workspace: WorkspaceId,
+    name: &str,
+    version: Option<u32>,
+) -> Result<Arc<Version>, Problem> {
+    if let Some(version) = version
+        && !is_listed(app, workspace, name, version).await?
+    {
+        return Err(missing(app, workspace, name, Some(version)).await);
+    }
+    match app.engine.library().find(workspace, name, version).await {
+        Err(Error::WorkflowNotFound { .. }) => Err(missing(app, workspace, name, version).await),
+        found => Ok(found?),
     }
 }
 

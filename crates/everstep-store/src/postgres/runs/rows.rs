@@ -58,6 +58,8 @@ pub(super) fn glance_from_row(row: &Row) -> Result<RunGlance> {
         owner: columns::get::<Option<Uuid>>(row, 0)?.map(NodeId::from_uuid),
         status: columns::status(row, 1)?,
         machine: columns::machine(row, 2)?,
+        workflow: columns::get(row, 4)?,
+        version: columns::integer(row, 5)?,
     })
 }
 

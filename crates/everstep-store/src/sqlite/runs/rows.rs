@@ -58,6 +58,8 @@ pub(super) fn glance_from_row(row: &Row<'_>) -> rusqlite::Result<RunGlance> {
         owner: columns::optional_uuid(row, 0)?.map(NodeId::from_uuid),
         status: columns::status(row, 1)?,
         machine: columns::machine(row, 2)?,
+        workflow: row.get(4)?,
+        version: row.get(5)?,
     })
 }
 

@@ -136,21 +136,25 @@ pub async fn runs_are_listed_by_the_state_of_their_machine(store: Arc<dyn RunSto
 pub async fn a_glance_shows_the_owner_the_status_and_the_place(store: Arc<dyn RunStore>) {
     let node = member(&*store).await;
     let run = owned_run(&*store, node).await;
+    let glanced = |owner, status, machine| {
+        let NewRun { workflow, version, .. } = new();
+        RunGlance { owner, status, workflow, version, machine }
+    };
     let glance = |run| {
         let store = Arc::clone(&store);
         async move { store.glance(HERE, run).await.unwrap().expect("the run exists") }
     };
-    assert_eq!(glance(run).await, RunGlance { owner: Some(node), status: Status::Running, machine: None });
+    assert_eq!(glance(run).await, glanced(Some(node), Status::Running, None));
     apply(&*store, node, &park(run, at(60))).await;
-    assert_eq!(glance(run).await, RunGlance { owner: None, status: Status::Waiting, machine: None });
+    assert_eq!(glance(run).await, glanced(None, Status::Waiting, None));
 
     let machine = started(&*store, node, "draft", new()).await;
     apply(&*store, node, &moves_to(place("review", 2), moving(machine, 2, node))).await;
-    let expected = RunGlance { owner: Some(node), status: Status::Running, machine: Some(place("review", 2)) };
+    let expected = glanced(Some(node), Status::Running, Some(place("review", 2)));
     assert_eq!(glance(machine).await, expected);
     let ending = Item { projection: Some(ended(Status::Completed, at(1))), ..step(machine, 4) };
     apply(&*store, node, &moves_to(place("done", 3), ending)).await;
-    let expected = RunGlance { owner: None, status: Status::Completed, machine: Some(place("done", 3)) };
+    let expected = glanced(None, Status::Completed, Some(place("done", 3)));
     assert_eq!(glance(machine).await, expected);
 
     assert_eq!(store.glance(new_workspace(), run).await.unwrap(), None);

@@ -4,6 +4,7 @@ mod bulk;
 mod control;
 mod entry;
 mod fork;
+mod machine;
 mod run;
 mod start;
 mod status;

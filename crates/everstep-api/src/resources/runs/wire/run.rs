@@ -3,12 +3,13 @@
 use everstep_core::failure::Failure;
 use everstep_core::ids::{NodeId, RunId, StepKey};
 use everstep_core::payload::Payload;
-use everstep_engine::{FunctionEnd, RunSnapshot};
+use everstep_engine::{FunctionEnd, MachineSnapshot, RunSnapshot};
 use everstep_store::RunRow;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Status as AnyStatus;
+use super::machine::Machine;
 use super::waiting::{self, ForWorker, Open};
 use crate::http::problem::{Document, Problem};
 use crate::http::schema::{Id, Json};
@@ -41,6 +42,8 @@ pub(crate) struct Run {
     /// The time, signal, child run or worker that it waits for, as a sentence without its subject, such as `sleeps at
     /// step nap until …`. Null after its end.
     waiting_for: Option<String>,
+    /// The place of a run of a state machine; null for other runs.
+    machine: Option<Machine>,
     /// Whether no worker serves its workflow.
     #[serde(skip)]
     is_unserved: bool,
@@ -81,6 +84,7 @@ impl Run {
             origin: row.origin,
             is_test: row.is_test,
             waiting_for: None,
+            machine: None,
             is_unserved: false,
             worker: None,
             open: Vec::new(),
@@ -109,7 +113,13 @@ impl Run {
         self
     }
 
-    /// Replaces fields by those of a snapshot, which is newer: the row may be a second older.
+    /// The run with its place in its state machine.
+    pub(crate) fn with_machine(mut self, place: Option<MachineSnapshot>) -> Self {
+        self.machine = place.map(Machine::from_snapshot);
+        self
+    }
+
+    /// The run with the facts of its state: the row may follow a second later.
     ///
     /// `for_worker` is set if the run of a code workflow waits for a worker.
     pub(crate) fn with_snapshot(mut self, snapshot: RunSnapshot, for_worker: Option<ForWorker>) -> Self {
@@ -122,7 +132,7 @@ impl Run {
         };
         self.worker.clone_from(&snapshot.worker);
         self.open = snapshot.open.into_iter().map(Open::from_snapshot).collect();
-        self
+        self.with_machine(snapshot.machine)
     }
 }
 

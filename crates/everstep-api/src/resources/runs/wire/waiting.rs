@@ -10,6 +10,7 @@ use everstep_engine::{RunSnapshot, StepActivity, StepSnapshot};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::machine;
 use crate::http::schema::{Id, Json};
 use crate::http::time::Time;
 
@@ -100,6 +101,9 @@ pub(crate) fn sentence(snapshot: &RunSnapshot) -> Option<String> {
         }
         Status::Running | Status::Waiting => {}
     }
+    if let Some(place) = &snapshot.machine {
+        return Some(machine::sentence(&place.situation));
+    }
     let at = snapshot.worker.as_ref().map(|worker| format!("runs at worker {worker}"));
     let Some(first) = snapshot.open.first() else { return Some(at.unwrap_or_else(|| "continues at once".to_owned())) };
     let mut text = clause(first);
@@ -169,7 +173,7 @@ fn excerpt(pattern: &Payload) -> String {
 }
 
 /// A time for people: to the second.
-fn time(time: Timestamp) -> String {
+pub(super) fn time(time: Timestamp) -> String {
     format!("{:.0}", Timestamp::from_millis(time.millis() / 1_000 * 1_000))
 }
 
@@ -186,7 +190,8 @@ mod tests {
     }
 
     fn snapshot(open: Vec<StepSnapshot>) -> RunSnapshot {
-        RunSnapshot { seq: 9, status: Status::Waiting, failure: None, paused_at: None, open, more: 0, worker: None }
+        let status = Status::Waiting;
+        RunSnapshot { seq: 9, status, failure: None, paused_at: None, open, more: 0, worker: None, machine: None }
     }
 
     #[test]

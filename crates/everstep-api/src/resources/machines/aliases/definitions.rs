@@ -1,0 +1,209 @@
+//! State machines, as definitions. The id of a definition is the name of its workflow, or `name@version`.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use everstep_core::strict::StrictValue;
+use everstep_core::style::StyleName;
+use everstep_engine::{DefinitionOutcome, Error, SaveOptions};
+use everstep_store::{ActivationOutcome, Precondition, WorkflowRow};
+use serde_json::Value;
+
+use super::wire::{
+    CreateDefinitionRequest, DefinitionChange, DefinitionPage, DefinitionSummary, DefinitionValidation,
+    MachineDefinition,
+};
+use crate::auth::Caller;
+use crate::http::body::Body;
+use crate::http::deadline::within_deadline;
+use crate::http::headers::IdempotencyKey;
+use crate::http::openapi::Parameter;
+use crate::http::problem::Problem;
+use crate::http::query::Query;
+use crate::id::is_version;
+use crate::resources::workflows::{self, DEFINITION_BYTES_MAX};
+use crate::server::AppState;
+
+const PAGE_SIZE_DEFAULT: u64 = 100;
+const PAGE_SIZE_MAX: u64 = 500;
+
+pub(super) const PAGE: &[Parameter] = &[
+    Parameter::text("cursor", "`nextCursor` of the previous page, unchanged."),
+    Parameter::whole("limit", 1, PAGE_SIZE_MAX, "The maximum number of results; 100 by default."),
+];
+
+type Shown = Result<Json<MachineDefinition>, Problem>;
+
+/// State machines by name. A page may have fewer rows than its limit: workflows of other styles are left out.
+pub(super) async fn list(
+    State(app): State<AppState>,
+    caller: Caller,
+    query: Query,
+) -> Result<Json<DefinitionPage>, Problem> {
+    let limit = query.number("limit", 1..=PAGE_SIZE_MAX)?.unwrap_or(PAGE_SIZE_DEFAULT);
+    let limit = usize::try_from(limit).expect("a page is small");
+    // One row more than shown: it shows whether there is another page.
+    let mut rows = app.workflows.list_workflows(caller.workspace, query.text("cursor"), limit + 1).await?;
+    let has_more = rows.len() > limit;
+    rows.truncate(limit);
+    let next_cursor = rows.last().filter(|_| has_more).map(|row| row.name.clone());
+    let machines = rows.into_iter().filter(|row| is_machine(&row.style));
+    Ok(Json(DefinitionPage { definitions: machines.map(DefinitionSummary::from_row).collect(), next_cursor }))
+}
+
+pub(super) async fn get(State(app): State<AppState>, caller: Caller, Path(id): Path<String>) -> Shown {
+    let (name, version) = read_id(&id)?;
+    show(&app, &caller, name, version).await
+}
+
+/// Saves a version. It is not activated unless the request says so: the active version stays.
+pub(super) async fn create(
+    State(app): State<AppState>,
+    caller: Caller,
+    key: IdempotencyKey,
+    body: Body<DEFINITION_BYTES_MAX>,
+) -> Result<(StatusCode, [(HeaderName, HeaderValue); 1], Json<MachineDefinition>), Problem> {
+    key.required()?;
+    let CreateDefinitionRequest { workflow_code, dsl: StrictValue(dsl), is_active } = body.json()?;
+    let name = match (workflow_code, dsl["workflow"].as_str()) {
+        (Some(name), _) => name,
+        (None, Some(name)) => name.to_owned(),
+        (None, None) => {
+            let hint = "send workflow_code, or the field workflow in dsl";
+            return Err(Problem::invalid("the definition has no name").hint(hint));
+        }
+    };
+    let (version, is_first) = save(&app, &caller, &name, &dsl, is_active).await?;
+    let status = if is_first { StatusCode::CREATED } else { StatusCode::OK };
+    let place = format!("/workflow-engine/definitions/{name}@{version}");
+    let place = HeaderValue::from_str(&place).expect("a name is plain text");
+    Ok((status, [(header::LOCATION, place)], show(&app, &caller, &name, Some(version)).await?))
+}
+
+/// Changes a definition: a changed DSL is a new version; `is_active` activates it, or leaves no version active.
+pub(super) async fn change(
+    State(app): State<AppState>,
+    caller: Caller,
+    Path(id): Path<String>,
+    key: IdempotencyKey,
+    body: Body<DEFINITION_BYTES_MAX>,
+) -> Shown {
+    key.required()?;
+    let (name, version) = read_id(&id)?;
+    let DefinitionChange { dsl, is_active } = body.json()?;
+    if dsl.is_none() && is_active.is_none() {
+        return Err(Problem::invalid("the request changes nothing").hint("send dsl, is_active or both"));
+    }
+    let found = find(&app, &caller, name, version).await?;
+    let version = match dsl {
+        Some(StrictValue(dsl)) => save(&app, &caller, name, &dsl, is_active == Some(true)).await?.0,
+        None => found.version,
+    };
+    match is_active {
+        Some(true) => choose(&app, &caller, name, Some(version), Precondition::Anything).await?,
+        // Another version is active: this one is not active already.
+        Some(false) if id.contains('@') => {
+            choose(&app, &caller, name, None, Precondition::Active(found.version)).await?;
+        }
+        Some(false) => choose(&app, &caller, name, None, Precondition::Anything).await?,
+        None => {}
+    }
+    show(&app, &caller, name, Some(version)).await
+}
+
+/// All problems of a definition, without saving it.
+pub(super) async fn validate(
+    State(app): State<AppState>,
+    _: Caller,
+    body: Body<DEFINITION_BYTES_MAX>,
+) -> Result<Json<DefinitionValidation>, Problem> {
+    let StrictValue(mut document): StrictValue = body.any()?;
+    // The DSL itself, or an object with the DSL.
+    let dsl = match document.get_mut("dsl") {
+        Some(dsl) => dsl.take(),
+        None => document,
+    };
+    Ok(Json(match app.engine.library().validate(&dsl) {
+        Ok(style) if style.machine().is_some() => DefinitionValidation::valid(),
+        Ok(_) => DefinitionValidation::other_style(),
+        Err(problems) => DefinitionValidation::from_problems(problems),
+    }))
+}
+
+/// The name and the version of an id: `expense`, or `expense@3`.
+fn read_id(id: &str) -> Result<(&str, Option<u32>), Problem> {
+    let Some((name, version)) = id.split_once('@') else { return Ok((id, None)) };
+    let digits = version.bytes().all(|byte| byte.is_ascii_digit()).then_some(version).unwrap_or_default();
+    let version = digits.parse().ok().filter(|version| is_version(*version));
+    match version {
+        Some(version) => Ok((name, Some(version))),
+        None => Err(Problem::not_found(format!("definition {id:?} was not found"))),
+    }
+}
+
+fn is_machine(style: &str) -> bool {
+    StyleName::parse(style) == Some(StyleName::Machine)
+}
+
+async fn show(app: &AppState, caller: &Caller, name: &str, version: Option<u32>) -> Shown {
+    let row = find(app, caller, name, version).await?;
+    let active = app.workflows.workflow(caller.workspace, name, None).await?.map(|row| row.version);
+    Ok(Json(MachineDefinition::from_row(row, active)))
+}
+
+/// A version of a state machine: the requested one, or the active one, or the newest one if none is active.
+async fn find(app: &AppState, caller: &Caller, name: &str, version: Option<u32>) -> Result<WorkflowRow, Problem> {
+    let (store, workspace) = (&app.workflows, caller.workspace);
+    let version = match version {
+        Some(version) => workflows::is_listed(app, workspace, name, version).await?.then_some(version),
+        None => match store.workflow(workspace, name, None).await? {
+            Some(active) => Some(active.version),
+            None => store.list_versions(workspace, name, None, 1).await?.first().map(|newest| newest.version),
+        },
+    };
+    let row = match version {
+        Some(version) => store.workflow(workspace, name, Some(version)).await?,
+        None => None,
+    };
+    row.filter(|row| is_machine(&row.style))
+        .ok_or_else(|| Problem::not_found(format!("no state machine {name:?} was found")))
+}
+
+/// Saves a version of a state machine. Returns its number, and whether it was written now.
+async fn save(
+    app: &AppState,
+    caller: &Caller,
+    name: &str,
+    dsl: &Value,
+    activate: bool,
+) -> Result<(u32, bool), Problem> {
+    let library = app.engine.library();
+    let style = library.validate(dsl).map_err(workflows::refuse)?;
+    if style.machine().is_none() {
+        let detail = "the definition is not a state machine";
+        let hint = "a state machine has states; save a graph with PUT /v1/workflows/{name}";
+        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "VALIDATION_ERROR", detail).hint(hint));
+    }
+    let newest = app.workflows.list_versions(caller.workspace, name, None, 1).await?.first().map(|row| row.version);
+    let options = SaveOptions { activate, precondition: Precondition::Anything };
+    match within_deadline(library.save(caller.workspace, name, dsl, options)).await? {
+        DefinitionOutcome::Saved { version, .. } => Ok((version, newest != Some(version))),
+        DefinitionOutcome::Invalid(problems) => Err(workflows::refuse(problems)),
+        DefinitionOutcome::Unexpected { .. } => unreachable!("no state was expected"),
+    }
+}
+
+/// Makes a version the active one, or leaves none active.
+async fn choose(
+    app: &AppState,
+    caller: &Caller,
+    name: &str,
+    version: Option<u32>,
+    precondition: Precondition,
+) -> Result<(), Problem> {
+    let choosing = app.workflows.choose_version(caller.workspace, name, version, precondition);
+    match within_deadline(async { choosing.await.map_err(Error::from) }).await? {
+        ActivationOutcome::Chosen | ActivationOutcome::Unexpected { .. } => Ok(()),
+        ActivationOutcome::NotFound => Err(workflows::missing(app, caller.workspace, name, version).await),
+    }
+}

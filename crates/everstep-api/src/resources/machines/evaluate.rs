@@ -1,0 +1,141 @@
+//! Dry runs: the result that a request would have, with every reason against it. Nothing is written, owned or counted.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use everstep_core::actor::Actor;
+use everstep_core::machine::{self, Act, Rights};
+use everstep_core::payload::Payload;
+use everstep_core::run::State as RunState;
+use everstep_core::strict::StrictValue;
+use everstep_core::workflow::Workflow;
+use everstep_engine::{MachineSnapshot, Version};
+use serde_json::json;
+
+use super::reader::{self, Reader};
+use super::transition;
+use super::wire::{
+    AvailableAction, DefinitionDryRun, DryRun, EvaluateDefinitionRequest, EvaluateRunRequest, ImaginedPerson,
+    ShownFields, Votes,
+};
+use crate::auth::{Caller, Permission, lacks_permission};
+use crate::http::body::Body;
+use crate::http::problem::Problem;
+use crate::http::time::Time;
+use crate::resources::workflows;
+use crate::server::AppState;
+
+/// Bytes of a definition with a context.
+const BODY_BYTES_MAX: usize = 16 * 1024 * 1024 + 1024 * 1024;
+
+/// `POST /v1/runs/{id}/evaluate`.
+pub(crate) async fn of_run(
+    State(app): State<AppState>,
+    caller: Caller,
+    Path(id): Path<String>,
+    body: Body<{ transition::BODY_BYTES_MAX }>,
+) -> Result<Json<DryRun>, Problem> {
+    let EvaluateRunRequest { action, version, comment, data, shown, withdraw, other } = body.json()?;
+    let reader = Reader::from_caller(&app, &caller).await?;
+    let (by, rights) = imagine(&app, &caller, &reader, other).await?;
+    let run = reader::load(&app, &caller, &reader, &id).await?;
+    let act = Act { action, version, by, rights, comment, data, shown, withdraw, digest: String::new() };
+    Ok(Json(DryRun::from_core(machine::evaluate(&run.workflow, &run.state, &act, reader::cx(&app)))))
+}
+
+/// `POST /v1/workflows/evaluate`.
+pub(crate) async fn of_definition(
+    State(app): State<AppState>,
+    caller: Caller,
+    body: Body<BODY_BYTES_MAX>,
+) -> Result<Json<DefinitionDryRun>, Problem> {
+    let request: EvaluateDefinitionRequest = body.json()?;
+    let reader = Reader::from_caller(&app, &caller).await?;
+    let (by, rights) = imagine(&app, &caller, &reader, request.other).await?;
+    let version = find(&app, &caller, request.definition, request.workflow, request.version).await?;
+    let workflow = &version.workflow;
+    let context = request.context.unwrap_or_else(|| Payload::from(json!({})));
+    // The imagined run was started by no caller, so that `notBy: ["@start"]` excludes none of them.
+    let starter = Actor::system("@start");
+    let state = machine::imagine(workflow, &request.state, &context, &starter, reader::cx(&app));
+    let state =
+        state.map_err(|failure| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, failure.code, failure.message))?;
+    let mut answer = show(&app, workflow, &state, &by, &rights)?;
+    answer.result = request.action.map(|action| {
+        let (comment, data) = (request.comment, request.data);
+        let digest = String::new();
+        let act = Act { action, version: None, by, rights, comment, data, shown: None, withdraw: false, digest };
+        DryRun::from_core(machine::evaluate(workflow, &state, &act, reader::cx(&app)))
+    });
+    Ok(Json(answer))
+}
+
+/// The state in which an imagined run is, and the actions in it.
+fn show(
+    app: &AppState,
+    workflow: &Workflow,
+    state: &RunState,
+    by: &Actor,
+    rights: &Rights,
+) -> Result<DefinitionDryRun, Problem> {
+    let no_state = || Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "VALIDATION_ERROR", "the run has no state");
+    let MachineSnapshot { situation, due, assigned, votes } =
+        MachineSnapshot::from_state(workflow, state).ok_or_else(no_state)?;
+    let views = machine::actions(workflow, state, by, rights, reader::cx(app));
+    Ok(DefinitionDryRun {
+        state: situation.state,
+        assigned,
+        votes: votes.into_iter().map(Votes::from_tally).collect(),
+        due: due.map(Time::from_timestamp),
+        shown: machine::shown(workflow, state).map(ShownFields::from_core),
+        actions: views.into_iter().map(AvailableAction::from_view).collect(),
+        result: None,
+    })
+}
+
+/// The person of a dry run: the caller, or for admins any other.
+async fn imagine(
+    app: &AppState,
+    caller: &Caller,
+    reader: &Reader,
+    other: Option<ImaginedPerson>,
+) -> Result<(Actor, Rights), Problem> {
+    let Some(ImaginedPerson { user, roles }) = other else {
+        return Ok((reader.actor.clone(), reader.rights.clone()));
+    };
+    if !caller.may(Permission::Admin) {
+        return Err(lacks_permission(caller, Permission::Admin).with("path", "as"));
+    }
+    let now = app.engine.world().clock.now();
+    let rights = app.role_maps.rights_of_roles(caller.workspace, roles, now).await?;
+    Ok((Actor::person(user), rights))
+}
+
+/// The state machine of a dry run: a definition, or a saved version.
+async fn find(
+    app: &AppState,
+    caller: &Caller,
+    definition: Option<StrictValue>,
+    workflow: Option<String>,
+    version: Option<u32>,
+) -> Result<Arc<Version>, Problem> {
+    let found = match (definition, workflow) {
+        (Some(StrictValue(definition)), None) => {
+            if version.is_some() {
+                return Err(Problem::invalid("version belongs to workflow; a definition has none"));
+            }
+            app.engine.library().compile_test(&definition).map_err(workflows::refuse)?
+        }
+        (None, Some(name)) => workflows::find_version(app, caller.workspace, &name, version).await?,
+        (Some(_), Some(_)) | (None, None) => {
+            return Err(Problem::invalid("send either definition or workflow"));
+        }
+    };
+    if found.workflow.style.machine().is_none() {
+        let detail = "the workflow is not a state machine";
+        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "VALIDATION_ERROR", detail));
+    }
+    Ok(found)
+}

@@ -1,0 +1,39 @@
+//! `GET /v1/runs/{id}/history`: transitions, votes, assignments and timers, oldest first.
+
+use axum::Json;
+use axum::extract::{Path, State};
+
+use super::reader::{self, Reader};
+use super::wire::{History, HistoryEntry};
+use crate::auth::Caller;
+use crate::http::openapi::Parameter;
+use crate::http::problem::Problem;
+use crate::http::query::Query;
+use crate::resources::runs::read_seq;
+use crate::server::AppState;
+
+const PAGE_SIZE_DEFAULT: u64 = 100;
+const PAGE_SIZE_MAX: u64 = 500;
+/// A page ends when its entries have this many bytes, whatever its limit.
+const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+pub(crate) const PAGE: &[Parameter] = &[
+    Parameter::text("cursor", "`nextCursor` of the previous page, unchanged."),
+    Parameter::whole("limit", 1, PAGE_SIZE_MAX, "The maximum number of results; 100 by default."),
+];
+
+pub(crate) async fn get(
+    State(app): State<AppState>,
+    caller: Caller,
+    Path(id): Path<String>,
+    query: Query,
+) -> Result<Json<History>, Problem> {
+    let after = read_seq(&query)?;
+    let limit = query.number("limit", 1..=PAGE_SIZE_MAX)?.unwrap_or(PAGE_SIZE_DEFAULT);
+    let limit = usize::try_from(limit).expect("a page is small");
+    let reader = Reader::from_caller(&app, &caller).await?;
+    let run = reader::load(&app, &caller, &reader, &id).await?;
+    let page = app.engine.runs().history(run.row.id, after, limit, PAGE_BYTES_MAX).await?;
+    let entries = page.rows.into_iter().map(HistoryEntry::from_row).collect();
+    Ok(Json(History { entries, next_cursor: page.next_after.map(|seq| seq.to_string()) }))
+}

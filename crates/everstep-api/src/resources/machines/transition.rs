@@ -1,0 +1,168 @@
+//! `POST /v1/runs/{id}/transitions`: performs an action, or votes for it.
+
+use std::borrow::Cow;
+use std::time::Instant;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use everstep_core::ids::{RunId, WorkspaceId};
+use everstep_core::machine::{self, Act, Applied, RefusalDetails};
+use everstep_core::run::{Input, Reply};
+use everstep_engine::{Error, RunInput};
+use everstep_store::RunGlance;
+use futures_util::future;
+use serde_json::{Value, json};
+
+use super::attempt::AttemptFacts;
+use super::digest::digest;
+use super::reader::{self, Reader};
+use super::refusal::{self, Disclosure};
+use super::wire::{Transition, TransitionRequest};
+use crate::audit::AuditDraft;
+use crate::http::body::Body;
+use crate::http::deadline::within_deadline;
+use crate::http::headers::IdempotencyKey;
+use crate::http::problem::Problem;
+use crate::resources::runs::read_id;
+use crate::server::AppState;
+
+/// Bytes of the data of a transition.
+pub(super) const DATA_BYTES_MAX: usize = 256 * 1024;
+/// Bytes of a request: its data, a comment and the rest.
+pub(super) const BODY_BYTES_MAX: usize = DATA_BYTES_MAX + 32 * 1024;
+
+pub(crate) type Answer = Result<Json<Transition>, Problem>;
+
+pub(crate) async fn post(
+    State(app): State<AppState>,
+    audit: AuditDraft,
+    attempt: AttemptFacts,
+    Path(id): Path<String>,
+    key: IdempotencyKey,
+    body: Body<BODY_BYTES_MAX>,
+) -> Answer {
+    perform(&app, &audit, &attempt, &id, key.into_inner(), body.json()?).await
+}
+
+/// Sends the request to the owner of the run, and answers after the commit.
+pub(super) async fn perform(
+    app: &AppState,
+    audit: &AuditDraft,
+    attempt: &AttemptFacts,
+    id: &str,
+    key: Option<String>,
+    request: TransitionRequest,
+) -> Answer {
+    attempt.set_action(&request.action);
+    let run = read_id(id)?;
+    let digest = digest(&describe(&request));
+    let TransitionRequest { action, version, comment, data, shown, withdraw } = request;
+    if let Some(size) = data.as_ref().map(|data| data.size()).filter(|size| *size > DATA_BYTES_MAX) {
+        return Err(Problem::too_large(format!("data has {size} bytes; at most {DATA_BYTES_MAX} are allowed")));
+    }
+    let caller = audit.caller();
+    let reader = Reader::from_caller(app, caller).await?;
+    let (by, rights) = (reader.actor.clone(), reader.rights.clone());
+    let act = Act { action: action.clone(), version, by, rights, comment, data, shown, withdraw, digest };
+    let input = Input::Transition(Box::new(act));
+    let row = Some(audit.row(StatusCode::OK));
+    let workspace = caller.workspace;
+    let addressed = RunInput { key, audit: row, ..RunInput::new(workspace, run, input) };
+    // Only the labels of the metrics need the workflow, so that the request does not wait for it.
+    let runs = app.engine.runs();
+    let (glance, sent) = future::join(runs.glance(workspace, run), send(app, audit, attempt, &reader, addressed)).await;
+    if let Ok(RunGlance { workflow, version, .. }) = glance {
+        let is_known = sent.is_ok() || has_action(app, workspace, &workflow, version, &action).await;
+        attempt.set_workflow(&workflow, is_known);
+    }
+    let applied = sent?;
+    attempt.set_states(&applied.previous_state, Some(&applied.next_state));
+    Ok(Json(Transition::from_applied(run, applied)))
+}
+
+/// Whether a version of a workflow is a state machine with this action.
+async fn has_action(app: &AppState, workspace: WorkspaceId, workflow: &str, version: u32, action: &str) -> bool {
+    let version = app.engine.library().of_version(workspace, workflow, version).await;
+    version.is_ok_and(|version| version.workflow.style.machine().is_some_and(|machine| machine.has_action(action)))
+}
+
+/// Sends a request for a run to its owner, and returns the answer after the commit.
+pub(super) async fn send(
+    app: &AppState,
+    audit: &AuditDraft,
+    attempt: &AttemptFacts,
+    reader: &Reader,
+    input: RunInput,
+) -> Result<Applied, Problem> {
+    let (run, began, arrived_at) = (input.run, Instant::now(), app.engine.world().clock.now());
+    let action = if let Input::Transition(act) = &input.input { Some(act.action.clone()) } else { None };
+    let reply = within_deadline(app.engine.route(input)).await?;
+    audit.record(reply.is_recorded());
+    let (code, message, details) = match reply {
+        Reply::Applied(applied) => {
+            if !applied.repeated {
+                app.meters.record_acquired(applied.at.since(arrived_at));
+            }
+            return Ok(*applied);
+        }
+        Reply::Refused { code, message, details } => (code, message, details),
+        // A machine answers every request with one of the two above.
+        Reply::Accepted | Reply::Buffered | Reply::Repeated | Reply::Ignored(_) => {
+            return Err(Problem::unavailable("the run has not answered the request"));
+        }
+    };
+    // A request for another version may not have reached the owner.
+    if code != machine::code::CONCURRENCY_ERROR {
+        app.meters.record_acquired(began.elapsed());
+    }
+    if let Some(state) = details.as_ref().and_then(|details| details.state.as_deref()) {
+        attempt.set_states(state, None);
+    }
+    if reader.sees_all() {
+        return Err(refusal::refuse(code, message, details, Disclosure::Run));
+    }
+    Err(refuse_to_actor(app, audit, reader, run, action, (code, message, details)).await?)
+}
+
+/// The code, the message and the details of a refusal.
+type Refused = (Cow<'static, str>, String, Option<Box<RefusalDetails>>);
+
+/// The refusal of a caller without `workflow:view`. If they may not read the run, they learn the roles that may perform
+/// the action, and nothing of the run.
+async fn refuse_to_actor(
+    app: &AppState,
+    audit: &AuditDraft,
+    reader: &Reader,
+    run: RunId,
+    action: Option<String>,
+    (code, message, details): Refused,
+) -> Result<Problem, Problem> {
+    let loaded = reader::load_any(app, audit.caller(), run).await?;
+    if loaded.state.machine().is_none() {
+        return Err(Error::RunNotFound(run).into());
+    }
+    if reader.may_read(app, &loaded.workflow, &loaded.state) {
+        return Ok(refusal::refuse(code, message, details, Disclosure::Run));
+    }
+    let required = details.map(|details| details.required).filter(|required| !required.is_empty());
+    let of_action = || {
+        let situation = machine::situation(&loaded.workflow, &loaded.state)?;
+        let choice = situation.choices.into_iter().find(|choice| Some(&choice.action) == action.as_ref())?;
+        Some(choice.by)
+    };
+    Ok(refusal::forbid(required.or_else(of_action).unwrap_or_default()))
+}
+
+/// The request as a value, for its digest.
+fn describe(request: &TransitionRequest) -> Value {
+    let TransitionRequest { action, version, comment, data, shown, withdraw } = request;
+    json!({
+        "action": action,
+        "version": version,
+        "comment": comment,
+        "data": data.as_ref().map(|data| data.value()),
+        "shown": shown,
+        "withdraw": withdraw,
+    })
+}

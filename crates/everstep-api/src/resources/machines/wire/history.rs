@@ -1,0 +1,118 @@
+//! The history of a run.
+
+use everstep_core::machine::{AssignmentChange, Change, HistoryKind, HistoryRow};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::Actor;
+use crate::http::schema::{Id, Json};
+use crate::http::time::Time;
+
+/// A page of a history, oldest first.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct History {
+    pub(crate) entries: Vec<HistoryEntry>,
+    /// The cursor of the next page; null on the last one.
+    pub(crate) next_cursor: Option<String>,
+}
+
+/// A transition, a vote, an assignment or a timer.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct HistoryEntry {
+    #[schemars(with = "Id")]
+    id: Uuid,
+    /// The entry of the journal.
+    seq: u64,
+    at: Time,
+    kind: EntryKind,
+    /// The action; `@start` for the start of the run, the name of a timer.
+    action: Option<String>,
+    from: Option<String>,
+    to: Option<String>,
+    version_no: u32,
+    by: Actor,
+    on_behalf_of: Option<Actor>,
+    /// The comment of a request, or the reason of an assignment.
+    comment: Option<String>,
+    files: Vec<String>,
+    /// The voters that reached the quorum.
+    votes: Vec<Actor>,
+    /// Whether a vote was withdrawn.
+    is_withdrawn: bool,
+    /// The digest of the values that the person was shown.
+    shown: Option<String>,
+    /// `{who}`: the persons to whom the state was assigned; or `{voter: {from, to}}`: the voter that was replaced.
+    #[schemars(with = "Json")]
+    assignment: Option<Value>,
+    /// The values of the context that changed.
+    changes: Vec<ContextChange>,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "HistoryKind")]
+enum EntryKind {
+    Transition,
+    Vote,
+    Assignment,
+    Timer,
+}
+
+/// A value of the context that changed.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ContextChange {
+    /// Such as `order.total`.
+    path: String,
+    /// Missing for a value that is new.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Json")]
+    before: Option<Value>,
+    /// Missing for a value that was removed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Json")]
+    after: Option<Value>,
+}
+
+impl HistoryEntry {
+    pub(crate) fn from_row(row: HistoryRow) -> Self {
+        let kind = match row.kind {
+            HistoryKind::Transition => EntryKind::Transition,
+            HistoryKind::Vote => EntryKind::Vote,
+            HistoryKind::Assignment => EntryKind::Assignment,
+            HistoryKind::Timer => EntryKind::Timer,
+        };
+        let assignment = row.assignment.map(|change| match change {
+            AssignmentChange::Who(who) => json!({ "who": who }),
+            AssignmentChange::Voter { from, to } => json!({"voter": {"from": from, "to": to}}),
+        });
+        Self {
+            id: row.id,
+            seq: row.seq,
+            at: Time::from_timestamp(row.at),
+            kind,
+            action: row.action,
+            from: row.from,
+            to: row.to,
+            version_no: row.version_no,
+            by: Actor::from_core(row.by),
+            on_behalf_of: row.on_behalf_of.map(Actor::from_core),
+            comment: row.comment,
+            files: row.files,
+            votes: row.votes.into_iter().map(Actor::from_core).collect(),
+            is_withdrawn: row.is_withdrawn,
+            shown: row.shown,
+            assignment,
+            changes: row.changes.into_iter().map(ContextChange::from_core).collect(),
+        }
+    }
+}
+
+impl ContextChange {
+    fn from_core(change: Change) -> Self {
+        Self { path: change.path, before: change.before, after: change.after }
+    }
+}
