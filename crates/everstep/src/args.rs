@@ -6,8 +6,9 @@ use clap::{Parser, Subcommand};
 use everstep_api::auth::{Permission, Role};
 
 use crate::client_args::{
-    CancelArgs, ControlArgs, DeleteArgs, ExportArgs, FollowArgs, ForkArgs, HealthArgs, ImportArgs, JournalArgs,
-    LogsArgs, RunsArgs, ShowArgs, SignalArgs, StartArgs, WorkersArgs, WorkflowsArgs,
+    ActArgs, ActionsArgs, CancelArgs, ControlArgs, DeleteArgs, ExportArgs, FollowArgs, ForkArgs, HealthArgs,
+    HistoryArgs, ImportArgs, JournalArgs, LogsArgs, RunsArgs, ShowArgs, SignalArgs, StartArgs, WorkersArgs,
+    WorkflowsArgs,
 };
 use crate::config::HumanDuration;
 use crate::identity::IdentitySettings;
@@ -68,6 +69,9 @@ pub(crate) enum Command {
     Follow(FollowArgs),
     Logs(LogsArgs),
     Signal(SignalArgs),
+    Act(ActArgs),
+    Actions(ActionsArgs),
+    History(HistoryArgs),
     Cancel(CancelArgs),
     /// Pause a run: nothing more of it is dispatched until it is resumed.
     Pause(ControlArgs),

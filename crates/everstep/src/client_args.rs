@@ -190,6 +190,79 @@ pub(crate) struct SignalArgs {
     pub(crate) remote: RemoteSettings,
 }
 
+/// Perform an action in a run of a state machine, or vote for it.
+///
+/// The command acts with the rights of the API key, or of a person's token in EVERSTEP_API_KEY.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  everstep act 0199a8a3f APPROVE --comment checked
+  everstep act 0199a8a3f BOOK --data '{\"account\": \"4711\"}' --at-version 2")]
+pub(crate) struct ActArgs {
+    /// The run's id, or its beginning if no other id begins with it.
+    pub(crate) run: String,
+
+    /// An action of the present state; `everstep actions` lists them.
+    pub(crate) action: String,
+
+    /// A comment for the history.
+    #[arg(long)]
+    pub(crate) comment: Option<String>,
+
+    /// Values that are merged into the context of the run: a JSON object, @FILE, or - for standard input.
+    #[arg(long, short, value_name = "JSON|@FILE|-", allow_hyphen_values = true)]
+    pub(crate) data: Option<String>,
+
+    /// Act only if the run has this version: without it, the version when the request arrives.
+    #[arg(long, value_name = "N")]
+    pub(crate) at_version: Option<u32>,
+
+    /// Withdraw your vote for the action.
+    #[arg(long)]
+    pub(crate) withdraw: bool,
+
+    /// The idempotency key of the request: the same request with the same key again changes nothing.
+    #[arg(long)]
+    pub(crate) key: Option<String>,
+
+    /// Print the response of the server as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) remote: RemoteSettings,
+}
+
+/// Show the state of a run of a state machine, and the actions that you can perform in it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  everstep actions 0199a8a3f")]
+pub(crate) struct ActionsArgs {
+    /// The run's id, or its beginning if no other id begins with it.
+    pub(crate) run: String,
+
+    /// Print the response of the server as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) remote: RemoteSettings,
+}
+
+/// Print the history of a run of a state machine: transitions, votes, assignments and timers, one line each.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  everstep history 0199a8a3f")]
+pub(crate) struct HistoryArgs {
+    /// The run's id, or its beginning if no other id begins with it.
+    pub(crate) run: String,
+
+    /// Print {"entries": […]} as JSON, with the changes of the context.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) remote: RemoteSettings,
+}
+
 /// Cancel a run.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CancelArgs {

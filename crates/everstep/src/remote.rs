@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
-use everstep_net::header::{CONTENT_TYPE, HeaderValue};
+use everstep_net::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use everstep_net::{Client, Guard, Method, OpenResponse, Request, StatusCode, Url};
 use serde_json::Value;
 
@@ -73,8 +73,9 @@ impl Remote {
                  the directory that contains its data folder",
             ));
         };
-        let mut key =
-            HeaderValue::from_str(key.trim()).map_err(|_| invalid("EVERSTEP_API_KEY is not a valid API key"))?;
+        // The token of a person is accepted in this header alone.
+        let key = HeaderValue::from_str(&format!("Bearer {}", key.trim()));
+        let mut key = key.map_err(|_| invalid("EVERSTEP_API_KEY is not a valid API key"))?;
         key.set_sensitive(true);
         // A user may reach every address that this machine reaches.
         Ok(Self { client: Client::new(Guard::open()), url, key: Some(key) })
@@ -152,7 +153,7 @@ impl Remote {
             ..Request::new(method, url)
         };
         if let Some(key) = &self.key {
-            request.headers.insert("x-api-key", key.clone());
+            request.headers.insert(AUTHORIZATION, key.clone());
         }
         Ok(request)
     }
@@ -230,7 +231,11 @@ fn describe_refusal(body: &Value) -> Option<String> {
     let (code, detail) = (text_of("code")?, text_of("detail")?);
     let hint = text_of("hint").map(|hint| format!("; {hint}")).unwrap_or_default();
     let problems = body["problems"].as_array().into_iter().flatten().map(describe_problem);
-    Some(problems.fold(format!("{code}: {detail}{hint}"), |message, line| format!("{message}\n  {line}")))
+    let errors = body["errors"].as_array().into_iter().flatten().map(|error| {
+        let said = |name: &str| error[name].as_str().map(text::safe).unwrap_or_default();
+        format!("{}: {}", said("field"), said("message"))
+    });
+    Some(problems.chain(errors).fold(format!("{code}: {detail}{hint}"), |message, line| format!("{message}\n  {line}")))
 }
 
 /// A problem of a definition, and its place.

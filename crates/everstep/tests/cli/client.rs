@@ -219,3 +219,73 @@ fn a_start_whose_input_does_not_fit_names_the_places() {
         .says("/amount: expected a number, found a string");
     session.call(&["start", "order", "--input", r#"{"amount": 5}"#]).exits(0);
 }
+
+#[test]
+fn a_run_of_a_state_machine_is_shown_moved_and_read() {
+    let session = Session::new();
+    let machine = json!({
+        "states": [
+            {"name": "review", "initial": true, "assign": ["ann"], "on": {
+                "APPROVE": {"to": "pay", "needs": {"comment": true, "data": ["account"]}},
+                "REJECT": {"to": "done", "require": {"user": "ann"}},
+            }},
+            {"name": "pay", "on": {"PAY": {"to": "done", "quorum": {"need": 2}}}, "after": [{"in": "9d", "to": "done"}]},
+            {"name": "done", "terminal": true},
+        ],
+    });
+    session.import("expense", &machine);
+    let run = session.start(&["expense", "--input", r#"{"amount": 20}"#]);
+    let shown = session.call(&["actions", &run]).exits(0).stdout.clone();
+    for text in [
+        "state     review, version 1",
+        "assigned  ann",
+        "APPROVE  to pay, needs a comment and data account",
+        "REJECT   to done, closed",
+        "PERMISSION_DENIED",
+    ] {
+        assert!(shown.contains(text), "no {text} in\n{shown}");
+    }
+    assert!(session.call(&["show", &run]).exits(0).stdout.contains("is in review since"));
+    session.call(&["act", &run, "APPROVE"]).exits(2).says("comment: this action needs a comment").says("data.account");
+    session.call(&["act", &run, "APPROVE", "--at-version", "7"]).exits(2).says("CONCURRENCY_ERROR");
+    session.call(&["act", &run, "REJECT"]).exits(3).says("PERMISSION_DENIED");
+    session.call(&["act", &run, "APPROVE", "--data", "{"]).exits(2).says("--data");
+    let approve = [
+        "act",
+        &run,
+        "APPROVE",
+        "--comment",
+        "fine",
+        "--data",
+        r#"{"account": "7"}"#,
+        "--at-version",
+        "1",
+        "--key",
+        "k",
+    ];
+    session.call(&approve).exits(0).says("review -> pay, version 2");
+    session.call(&approve).exits(0).says("review -> pay, version 2");
+    session.call(&["act", &run, "PAY"]).exits(0).says("counted: 1 of 2 votes for PAY");
+    session.call(&["act", &run, "PAY", "--withdraw"]).exits(0).says("counted: 0 of 2 votes for PAY");
+    let answer = session.call(&["act", &run, "PAY", "--json"]).exits(0).json();
+    assert_eq!((&answer["applied"], &answer["votes"]["count"]), (&json!(false), &json!(1)));
+    let history = session.call(&["history", &run]).exits(0).stdout.clone();
+    let lines: Vec<_> = history.lines().collect();
+    assert_eq!(lines.len(), 5, "{history}");
+    assert!(lines[1].contains("v2") && lines[1].contains("APPROVE  review -> pay  \"fine\""), "{history}");
+    assert!(lines[3].ends_with("withdraws the vote for PAY"), "{history}");
+    let entries = session.call(&["history", &run, "--json"]).exits(0).json();
+    assert_eq!(entries["entries"][1]["changes"], json!([{"path": "account", "after": "7"}]));
+    let journal = session.call(&["journal", &run]).exits(0).stdout.clone();
+    assert!(
+        journal.contains("TransitionApplied") && journal.contains("action APPROVE, from review, to pay"),
+        "{journal}"
+    );
+    // Other runs have no actions, and a machine is not run by a file.
+    session.import("order", &approval());
+    let graph = session.start(&["order"]);
+    session.call(&["actions", &graph]).exits(2).says("INVALID_TRANSITION");
+    let file = session.folder.write("machine.json", machine.to_string());
+    session.call(&["validate", &file]).exits(0).says("is a valid workflow of 3 states");
+    session.call(&["run", &file]).exits(2).says("everstep act");
+}

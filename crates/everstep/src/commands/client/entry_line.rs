@@ -31,7 +31,10 @@ fn describe(data: &Value) -> Vec<String> {
         return text::safe_lines(&format!("{code}: {message}{stack}")).collect();
     }
     let mut words = Vec::new();
-    for name in ["kind", "by", "event", "handle", "worker", "why", "reason", "workflow", "run"] {
+    for name in [
+        "action", "from", "to", "kind", "by", "event", "handle", "worker", "why", "reason", "comment", "workflow",
+        "run",
+    ] {
         words.extend(data[name].as_str().map(|word| format!("{name} {}", text::safe(word))));
     }
     words.extend(data["turn"].as_u64().map(|turn| format!("turn {turn}")));

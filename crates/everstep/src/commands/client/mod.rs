@@ -6,6 +6,7 @@ pub(crate) mod follow;
 pub(crate) mod health;
 pub(crate) mod journal;
 pub(crate) mod logs;
+pub(crate) mod machine;
 mod run_id;
 pub(crate) mod runs;
 pub(crate) mod show;
