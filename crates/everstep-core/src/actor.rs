@@ -65,15 +65,11 @@ impl Actor {
     /// The name by which definitions, contexts and readers know the actor: `ann`, `key:7f…`, `run:0198…`, `@timer`. No
     /// two actors share one: a person whose id looks like the name of another kind is `person:` and the id.
     pub fn name(&self) -> Cow<'_, str> {
-        let prefix = match self.kind {
-            ActorKind::Person if !is_name_of_another_kind(&self.id) => return Cow::Borrowed(&self.id),
-            ActorKind::System => return Cow::Borrowed(&self.id),
-            ActorKind::Person => PERSON,
-            ActorKind::Key => KEY,
-            ActorKind::Worker => WORKER,
-            ActorKind::Run => RUN,
-        };
-        Cow::Owned(format!("{prefix}{}", self.id))
+        match self.kind {
+            ActorKind::Person if !is_name_of_another_kind(&self.id) => Cow::Borrowed(&self.id),
+            ActorKind::System => Cow::Borrowed(&self.id),
+            ActorKind::Person | ActorKind::Key | ActorKind::Worker | ActorKind::Run => Cow::Owned(self.to_text()),
+        }
     }
 
     /// Whether a name in a definition or in a context means this actor. Only persons and keys are named there.
@@ -97,13 +93,22 @@ impl Actor {
 
     /// Reads what [`Actor::to_text`] writes. Any other text is the name of a part of the server.
     pub fn from_text(text: &str) -> Self {
-        let kinds = [ActorKind::Person, ActorKind::Key, ActorKind::Worker, ActorKind::Run];
-        let mut read = kinds.into_iter().filter_map(|kind| Some(Self::new(kind, text.strip_prefix(kind.prefix()?)?)));
+        let mut read = ActorKind::WITH_PREFIX
+            .into_iter()
+            .filter_map(|kind| Some(Self::new(kind, text.strip_prefix(kind.prefix()?)?)));
         read.next().unwrap_or_else(|| Self::new(ActorKind::System, text))
     }
 }
 
+/// Whether a person's id could be taken for the name of a part of the server, a key, a worker or a run.
+fn is_name_of_another_kind(id: &str) -> bool {
+    id.starts_with('@')
+        || ActorKind::WITH_PREFIX.iter().filter_map(|kind| kind.prefix()).any(|prefix| id.starts_with(prefix))
+}
+
 impl ActorKind {
+    const WITH_PREFIX: [Self; 4] = [Self::Person, Self::Key, Self::Worker, Self::Run];
+
     /// The beginning of the text of an actor of this kind.
     fn prefix(self) -> Option<&'static str> {
         match self {
@@ -131,7 +136,7 @@ pub mod as_text {
     }
 }
 
-/// As people read it: `ann`, `key:7f…`, `run:0198…`, `@timer`.
+/// As [`Actor::name`].
 impl fmt::Display for Actor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name())
@@ -164,7 +169,7 @@ mod tests {
     fn a_person_is_never_named_as_another_kind() {
         let (person, key) = (Actor::person("key:7"), Actor::key("7"));
         assert!(key.is_named("key:7") && !key.is_named("7"));
-        assert!(person.is_named("key:7") && Actor::person("ann").is_named("ann"));
-        assert!(!Actor::system(Actor::TIMER).is_named("@timer") && Actor::person("@timer").is_named("@timer"));
+        assert!(!person.is_named("key:7") && person.is_named("person:key:7") && Actor::person("ann").is_named("ann"));
+        assert!(!Actor::system(Actor::TIMER).is_named("@timer") && !Actor::person("@timer").is_named("@timer"));
     }
 }

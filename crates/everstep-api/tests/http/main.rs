@@ -15,6 +15,7 @@ mod events;
 mod forks;
 mod generators;
 mod health;
+mod machine_definitions;
 mod machines;
 mod many;
 mod messages;

@@ -121,13 +121,23 @@ async fn the_schema_of_a_graph_file_is_there_for_every_key() {
     server.ask_as(&serving, Method::GET, "/v1/schemas/graph", &Value::Null).await.is(200);
     for unknown in ["code", "Graph", "graph.json"] {
         let problem = server.get(&format!("/v1/schemas/{unknown}")).await.refuses(404, "NOT_FOUND");
-        assert_eq!(problem["hint"], "the known names are: graph");
+        assert_eq!(problem["hint"], "the known names are: graph, machine");
     }
     // A definition that names the schema is saved with it.
     let mut definition = chain(&[]);
     definition["$schema"] = json!("http://127.0.0.1:7373/v1/schemas/graph");
     let saved = server.put("/v1/workflows/order", &definition).await.is(201);
     assert_eq!(saved["definition"]["$schema"], definition["$schema"]);
+}
+
+#[tokio::test]
+async fn the_schema_of_a_machine_file_is_there_for_every_key() {
+    let server = Server::start().await;
+    let serving = server.key_with(&[Permission::Serve]).await;
+    let schema = server.ask_as(&serving, Method::GET, "/v1/schemas/machine", &Value::Null).await.is(200);
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/machine.schema.json");
+    let documented: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+    assert_eq!(schema, documented);
 }
 
 #[tokio::test]

@@ -110,7 +110,8 @@ async fn of_many_requests_that_create_one_workflow_one_succeeds() {
 async fn a_rejected_workflow_is_reported_with_the_reason() {
     let server = Server::start().await;
     let create = async |new: Value| server.post("/v1/workflows", &new).await;
-    for name in ["", "Order", "a b", "validate", "import", &"a".repeat(129)] {
+    for name in ["", "Order", "a b", "validate", "import", "evaluate", "rename", "everstep-approval", &"a".repeat(129)]
+    {
         let problem = create(json!({"name": name, "definition": chain(&[])})).await.refuses(400, "VALIDATION_ERROR");
         assert!(problem["detail"].as_str().unwrap().contains("is not a valid name of a workflow"), "{problem}");
     }

@@ -44,7 +44,7 @@ pub use authorize::{may_read, may_start, required_to_start};
 pub use compile::{compile, load};
 pub use definition_schema::definition_schema;
 pub use evaluate::{Evaluation, TimerView, evaluate, imagine};
-pub use history::{Change, History, HistoryKind, HistoryRow, history_id};
+pub use history::{FieldChange, History, HistoryKind, HistoryRow, history_id};
 pub(crate) use input::check_input;
 pub(crate) use inputs::{on_act, on_assignment};
 pub use model::{

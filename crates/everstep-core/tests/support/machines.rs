@@ -13,6 +13,11 @@ pub(crate) fn compile_machine(definition: &Value) -> Result<Machine, Vec<Problem
     machine::compile(definition, &Expressions::default())
 }
 
+/// Like `compile_machine`, for a definition that was saved before.
+pub(crate) fn load_machine(definition: &Value) -> Result<Machine, Vec<Problem>> {
+    machine::load(definition, &Expressions::default())
+}
+
 /// Compiles a definition of any style.
 pub(crate) fn compile_definition(definition: &Value) -> Result<Style, Vec<Problem>> {
     definition::compile(definition, &TestKinds::new(), &Expressions::default())

@@ -31,8 +31,9 @@ pub(super) fn refuse(
         return forbid(details.required);
     }
     let RefusalDetails { state, version_no, last_by, last_at, errors, required, explanation } = details;
-    let mut problem = Problem::new(status(&code), code.clone(), message);
-    if let Some(hint) = hint(&code) {
+    let (status, hint) = (status(&code), hint(&code));
+    let mut problem = Problem::new(status, code, message);
+    if let Some(hint) = hint {
         problem = problem.hint(hint);
     }
     let members = [

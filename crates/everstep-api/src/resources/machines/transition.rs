@@ -8,6 +8,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use everstep_core::ids::{RunId, WorkspaceId};
 use everstep_core::machine::{self, Act, Applied, RefusalDetails};
+use everstep_core::payload::Payload;
 use everstep_core::run::{Input, Reply};
 use everstep_engine::{Error, RunInput};
 use everstep_store::RunGlance;
@@ -58,7 +59,7 @@ pub(super) async fn perform(
     let run = read_id(id)?;
     let digest = digest(&describe(&request));
     let TransitionRequest { action, version, comment, data, shown, withdraw } = request;
-    if let Some(size) = data.as_ref().map(|data| data.size()).filter(|size| *size > DATA_BYTES_MAX) {
+    if let Some(size) = data.as_ref().map(Payload::size).filter(|size| *size > DATA_BYTES_MAX) {
         return Err(Problem::too_large(format!("data has {size} bytes; at most {DATA_BYTES_MAX} are allowed")));
     }
     let caller = audit.caller();
@@ -161,7 +162,7 @@ fn describe(request: &TransitionRequest) -> Value {
         "action": action,
         "version": version,
         "comment": comment,
-        "data": data.as_ref().map(|data| data.value()),
+        "data": data.as_ref().map(Payload::value),
         "shown": shown,
         "withdraw": withdraw,
     })

@@ -11,8 +11,8 @@ use crate::http::openapi::{Parameter, doc};
 use crate::http::schema::Json;
 use crate::routes::Table;
 
-/// The rejection of a request that needs a definition.
-const STYLE_CONFLICT: &str = "`WORKFLOW_STYLE_CONFLICT`: the workflow is written as code, and has no definition.";
+/// The rejection of a request whose style is not that of the workflow.
+const STYLE_CONFLICT: &str = "`WORKFLOW_STYLE_CONFLICT`: the workflow has another style; code has no definition.";
 const ACTIVE_VERSION_ETAG: &str = "The active version, for `If-Match`.";
 
 pub(crate) fn add(table: Table) -> Table {

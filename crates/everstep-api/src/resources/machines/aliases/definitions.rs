@@ -133,8 +133,8 @@ pub(super) async fn validate(
 /// The name and the version of an id: `expense`, or `expense@3`.
 fn read_id(id: &str) -> Result<(&str, Option<u32>), Problem> {
     let Some((name, version)) = id.split_once('@') else { return Ok((id, None)) };
-    let digits = version.bytes().all(|byte| byte.is_ascii_digit()).then_some(version).unwrap_or_default();
-    let version = digits.parse().ok().filter(|version| is_version(*version));
+    let is_number = version.bytes().all(|byte| byte.is_ascii_digit());
+    let version = version.parse().ok().filter(|version| is_number && is_version(*version));
     match version {
         Some(version) => Ok((name, Some(version))),
         None => Err(Problem::not_found(format!("definition {id:?} was not found"))),

@@ -1,6 +1,6 @@
 //! The history of a run.
 
-use everstep_core::machine::{AssignmentChange, Change, HistoryKind, HistoryRow};
+use everstep_core::machine::{AssignmentChange, FieldChange, HistoryKind, HistoryRow};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -112,7 +112,7 @@ impl HistoryEntry {
 }
 
 impl ContextChange {
-    fn from_core(change: Change) -> Self {
+    fn from_core(change: FieldChange) -> Self {
         Self { path: change.path, before: change.before, after: change.after }
     }
 }

@@ -15,18 +15,18 @@ impl JsonSchema for Definition {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
             "type": "object",
-            "description": "A graph: nodes, and edges between them. `POST /v1/workflows/validate` reports all problems of one.",
+            "description": "A graph, with `nodes` and `edges`, or a state machine, with `states`. `POST /v1/workflows/validate` reports all problems of one.",
             "properties": {
-                "$schema": {"type": ["string", "null"], "description": "For editors: `GET /v1/schemas/graph`."},
+                "$schema": {"type": ["string", "null"], "description": "For editors: `GET /v1/schemas/{style}`."},
                 "name": {"type": ["string", "null"], "description": "For people.", "maxLength": 200},
                 "description": {"type": ["string", "null"], "description": "Its purpose.", "maxLength": 1000},
                 "inputSchema": {
                     "type": ["object", "null"],
-                    "description": "The JSON Schema (2020-12) that the input of every new run fits, at most 64 KiB.",
+                    "description": "Of a graph: the JSON Schema (2020-12) that the input of every new run fits, at most 64 KiB.",
                 },
                 "nodes": {
-                    "type": "array",
-                    "description": "A start, an end, and the nodes between them.",
+                    "type": ["array", "null"],
+                    "description": "Of a graph: a start, an end, and the nodes between them.",
                     "items": {
                         "type": "object",
                         "properties": {
@@ -38,7 +38,7 @@ impl JsonSchema for Definition {
                 },
                 "edges": {
                     "type": ["array", "null"],
-                    "description": "The order of the nodes.",
+                    "description": "Of a graph: the order of the nodes.",
                     "items": {
                         "type": "object",
                         "properties": {
@@ -51,9 +51,20 @@ impl JsonSchema for Definition {
                         },
                     },
                 },
+                "states": {
+                    "type": ["array", "null"],
+                    "description": "Of a state machine: its states, of which one is initial.",
+                    "items": {
+                        "type": "object",
+                        "properties": {
+                            "name": {"type": "string", "description": "1 to 64 letters, digits, `_` or `-`; unique."},
+                            "on": {"type": ["object", "null"], "description": "The actions of the state, by name."},
+                        },
+                    },
+                },
                 "options": {"type": ["object", "null"]},
             },
-            "required": ["nodes"],
+            "anyOf": [{"required": ["nodes"]}, {"required": ["states"]}],
         })
     }
 }

@@ -27,13 +27,14 @@ pub(crate) struct Workflow {
     /// The version that new runs use; null if none is active.
     #[schemars(range(min = 1))]
     active_version: Option<u32>,
-    /// How it is written: `graph`, or `code`, whose function is in a worker.
+    /// How it is written: `graph`, `machine`, or `code`, whose function is in a worker.
     pub(crate) style: String,
     description: Option<String>,
     /// In canonical form: older names of fields are replaced. Null for code.
     #[schemars(with = "Option<Definition>")]
     pub(crate) definition: Option<Payload>,
-    /// The JSON Schema that the input of every new run fits; null if there is none.
+    /// The JSON Schema that the input of every new run fits; null if there is none. A state machine has a context schema
+    /// in its definition instead.
     #[schemars(with = "Option<Object>")]
     input_schema: Option<Value>,
     /// SHA-256 of the definition.
@@ -300,4 +301,5 @@ pub(crate) struct Portable {
 #[serde(rename_all = "camelCase")]
 enum Style {
     Graph,
+    Machine,
 }
