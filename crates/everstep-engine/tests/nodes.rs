@@ -4,64 +4,26 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up is to fail")]
 
+mod street;
 #[expect(dead_code, reason = "each suite uses a part of it")]
 mod support;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use async_trait::async_trait;
 use everstep_core::ids::{NodeId, RunId};
 use everstep_core::journal::Kind;
 use everstep_core::payload::Payload;
 use everstep_core::run::{Input, Reply};
 use everstep_core::status::Status;
-use everstep_engine::{Engine, Error, Hint, Options, Peer, Peers, RunInput, World};
+use everstep_engine::{Engine, Error, Options, RunInput, World};
 use everstep_handlers::{Ports, Registry};
 use everstep_store::postgres;
-use everstep_testkit::postgres::{Cluster, Durability, TestDatabase};
+use everstep_testkit::postgres::{Cluster, Durability};
 use serde_json::{Value, json};
+use street::{LEASE, Street, join, until};
 use support::{WORKSPACE, chain, finish, publish, start};
-
-const LEASE: Duration = Duration::from_secs(1);
-
-/// Nodes that reach each other by a function call.
-#[derive(Clone, Default)]
-struct Street(Arc<Mutex<BTreeMap<String, Engine>>>);
-
-impl Street {
-    fn find(&self, address: &str) -> Option<Engine> {
-        self.0.lock().unwrap().get(address).cloned()
-    }
-}
-
-#[async_trait]
-impl Peers for Street {
-    async fn send(&self, peer: &Peer, input: RunInput) -> Result<Reply, Error> {
-        match self.find(&peer.address) {
-            Some(engine) => engine.receive(input).await,
-            None => Err(Error::Unreachable(peer.id)),
-        }
-    }
-
-    fn hint(&self, peer: &Peer, hint: Hint) {
-        if let Some(engine) = self.find(&peer.address) {
-            engine.hinted(hint);
-        }
-    }
-}
-
-/// Joins a database, and the street under a name.
-async fn join(database: &TestDatabase<'_>, street: &Street, name: &str) -> Engine {
-    let stores = postgres::open(&database.url(), &Default::default()).await.unwrap();
-    let world = support::world(stores, Registry::standard(Ports::none()));
-    let world = World { peers: Arc::new(street.clone()), ..world };
-    let options = Options { node_lease: LEASE, address: Some(name.to_owned()), ..Options::default() };
-    let engine = Engine::start(world, options).await.unwrap();
-    street.0.lock().unwrap().insert(name.to_owned(), engine.clone());
-    engine
-}
 
 fn waits() -> Value {
     chain(&[("wait", "wait", json!({"config": {"event": "go"}}))])
@@ -70,16 +32,6 @@ fn waits() -> Value {
 fn go(run: RunId, key: Option<&str>) -> RunInput {
     let input = Input::Signal { event: "go".to_owned(), payload: Payload::from(json!({})) };
     RunInput { key: key.map(str::to_owned), ..RunInput::new(WORKSPACE, run, input) }
-}
-
-/// Waits until a condition holds.
-async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    let wait = async {
-        while !holds().await {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(30), wait).await.unwrap_or_else(|_| panic!("{what}"));
 }
 
 async fn owner(engine: &Engine, run: RunId) -> Option<NodeId> {
