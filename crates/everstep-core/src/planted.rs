@@ -51,6 +51,20 @@ bugs! {
     TurnBeforeCommit = "turn-before-commit",
     /// The side rows of an item are written although the item was refused.
     SideWritesWithoutItem = "side-writes-without-item",
+    /// A request to a machine is accepted although the machine has moved on since the caller saw it.
+    StaleVersionTaken = "stale-version-taken",
+    /// A repeated request to a machine is rejected for its version, instead of answered as before.
+    VersionCheckedBeforeKey = "version-checked-before-key",
+    /// A loaded run does not know the keys of accepted requests.
+    KeyForgottenOnReload = "key-forgotten-on-reload",
+    /// A person who votes twice for the same action has two votes.
+    VoteCountedTwice = "vote-counted-twice",
+    /// The voters of a state are resolved for each vote, and not only when the state is entered.
+    VotersResolvedAgain = "voters-resolved-again",
+    /// The timers of a state stay open when the state is left.
+    TimerOutlivesItsState = "timer-outlives-its-state",
+    /// The row of a run that stays in memory does not follow the transitions of its machine.
+    RowLagsBehind = "row-lags-behind",
 }
 
 #[cfg(feature = "planted-bugs")]

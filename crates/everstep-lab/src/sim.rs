@@ -38,6 +38,10 @@ pub(crate) struct Args {
     /// Whether workers run code workflows [default: the seed decides].
     #[arg(long, value_name = "BOOL")]
     pub(crate) code: Option<bool>,
+
+    /// Whether persons act on machines [default: the seed decides].
+    #[arg(long, value_name = "BOOL")]
+    pub(crate) machines: Option<bool>,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -45,7 +49,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Some(seed) => (seed, 1),
         None => (args.from, args.seeds),
     };
-    let options = Options { nodes: args.nodes.map(usize::from), code: args.code, ..Options::default() };
+    let options =
+        Options { nodes: args.nodes.map(usize::from), code: args.code, machines: args.machines, ..Options::default() };
     let began = Instant::now();
     let (total, failures) = play_all(first, count, &options);
     for failure in &failures {

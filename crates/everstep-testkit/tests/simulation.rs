@@ -6,14 +6,25 @@ use everstep_testkit::sim::{self, Options};
 const SEEDS: u64 = 500;
 /// Seeds with code workflows, whose workers send messages all the time.
 const CODE_SEEDS: u64 = 250;
+/// Seeds with machines, on which persons act all the time.
+const MACHINE_SEEDS: u64 = 250;
 
 fn alone(_: u64) -> Options {
-    Options { nodes: Some(1), code: Some(false), ..Options::default() }
+    Options { nodes: Some(1), code: Some(false), machines: Some(false), ..Options::default() }
 }
 
 /// Two to four servers on one database.
 fn several(seed: u64) -> Options {
-    Options { nodes: Some(2 + seed as usize % 3), code: Some(false), ..Options::default() }
+    Options { nodes: Some(2 + seed as usize % 3), ..alone(seed) }
+}
+
+/// With persons who act on machines.
+fn machines_alone(seed: u64) -> Options {
+    Options { machines: Some(true), ..alone(seed) }
+}
+
+fn machines_of_several(seed: u64) -> Options {
+    Options { machines: Some(true), ..several(seed) }
 }
 
 /// With workers that run code workflows.
@@ -66,9 +77,21 @@ fn many_seeds_of_code_and_several_nodes_lose_and_double_nothing() {
 }
 
 #[test]
+fn many_seeds_of_machines_lose_and_double_nothing() {
+    play(0..MACHINE_SEEDS, machines_alone);
+}
+
+#[test]
+fn many_seeds_of_machines_and_several_nodes_lose_and_double_nothing() {
+    play(0..MACHINE_SEEDS, machines_of_several);
+}
+
+#[test]
 fn a_seed_replays_exactly() {
     for seed in [1, 42, 8113] {
-        for options in [alone(seed), several(seed), code_alone(seed), code_of_several(seed)] {
+        let machines = [machines_alone(seed), machines_of_several(seed)];
+        for options in [alone(seed), several(seed), code_alone(seed), code_of_several(seed)].into_iter().chain(machines)
+        {
             let first = sim::play(seed, &options).unwrap();
             assert_eq!(first, sim::play(seed, &options).unwrap());
         }
@@ -162,5 +185,40 @@ mod planted {
     #[test]
     fn a_park_that_races_a_signal_is_caught() {
         caught(Bug::ParkRacesSignal, several);
+    }
+
+    #[test]
+    fn a_stale_version_that_is_taken_is_caught() {
+        caught(Bug::StaleVersionTaken, machines_alone);
+    }
+
+    #[test]
+    fn a_version_that_is_checked_before_the_key_is_caught() {
+        caught(Bug::VersionCheckedBeforeKey, machines_alone);
+    }
+
+    #[test]
+    fn a_key_that_is_forgotten_on_reload_is_caught() {
+        caught(Bug::KeyForgottenOnReload, machines_alone);
+    }
+
+    #[test]
+    fn a_vote_that_is_counted_twice_is_caught() {
+        caught(Bug::VoteCountedTwice, machines_alone);
+    }
+
+    #[test]
+    fn voters_that_are_resolved_again_are_caught() {
+        caught(Bug::VotersResolvedAgain, machines_alone);
+    }
+
+    #[test]
+    fn a_timer_that_outlives_its_state_is_caught() {
+        caught(Bug::TimerOutlivesItsState, machines_alone);
+    }
+
+    #[test]
+    fn a_row_that_lags_behind_is_caught() {
+        caught(Bug::RowLagsBehind, machines_of_several);
     }
 }

@@ -8,6 +8,7 @@ use super::{Applied, AssignmentChange};
 use crate::actor::Actor;
 use crate::journal::{Assigned, Dispatch, Entry, Event, TimerPurpose, TransitionApplied, VoteCast};
 use crate::payload::Payload;
+use crate::planted::{self, Bug};
 use crate::run::apply::{Fold, Folded};
 use crate::run::{Activity, Open};
 
@@ -26,7 +27,8 @@ pub(crate) fn fold(machine: &Machine, progress: &mut Progress, fold: Fold<'_>) -
         Event::TransitionApplied(applied) => {
             transition(machine, progress, entry, applied)?;
             // Steps of the state that was left: its timers, and the run that it waits for.
-            open.drop_within(run, "@", entry.seq);
+            let left = if planted::is_planted(Bug::TimerOutlivesItsState) { "@run" } else { "@" };
+            open.drop_within(run, left, entry.seq);
         }
         Event::VoteCast(vote) => cast(progress, entry, vote)?,
         Event::Assigned(assigned) => assign(progress, entry, assigned)?,
@@ -180,11 +182,12 @@ fn cast(progress: &mut Progress, entry: &Entry, vote: &VoteCast) -> Result<(), &
     let place = progress.place.as_mut().ok_or(NO_STATE)?;
     let ballot = place.ballots.get(&vote.action).ok_or("the action has no quorum")?;
     let principal = vote.principal();
-    if ballot.of.as_ref().is_some_and(|voters| !voters.iter().any(|voter| principal.is_named(voter))) {
+    let is_voter = |voters: &Vec<String>| voters.iter().any(|voter| principal.is_named(voter));
+    if ballot.of.as_ref().is_some_and(|voters| !is_voter(voters)) && !planted::is_planted(Bug::VotersResolvedAgain) {
         return Err("the person is not among the voters");
     }
     let is_standing = place.votes.get(principal) == Some(&vote.action);
-    if is_standing != vote.is_withdrawn {
+    if is_standing != vote.is_withdrawn && !planted::is_planted(Bug::VoteCountedTwice) {
         return Err("the vote does not change anything");
     }
     match vote.is_withdrawn {

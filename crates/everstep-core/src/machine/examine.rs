@@ -30,6 +30,7 @@ use crate::graph::nearest;
 use crate::journal::{Event, VoteCast};
 use crate::limits;
 use crate::payload::{self, Payload};
+use crate::planted::{self, Bug};
 use crate::run::{Cx, Reply};
 use crate::schema::CheckMode;
 
@@ -128,7 +129,8 @@ pub(super) fn check_phase(run: MachineRun<'_>) -> Result<(), Refusal> {
 /// Checks 2: the version.
 pub(super) fn check_version(run: MachineRun<'_>, act: &Act) -> Result<(), Refusal> {
     let current = run.progress.version_no;
-    match act.version.filter(|version| *version != current) {
+    let is_stale = |version: &u32| *version != current && !planted::is_planted(Bug::StaleVersionTaken);
+    match act.version.filter(is_stale) {
         None => Ok(()),
         Some(version) => {
             let last = describe_last(run);
@@ -202,10 +204,10 @@ impl<'a> Request<'a> {
             (true, true, None) => {
                 Err(Refusal::new(code::NOT_VOTED, format!("you have no vote for {name} that could be withdrawn")))
             }
-            (true, false, Some(_)) => {
+            (true, false, Some(_)) if !planted::is_planted(Bug::VoteCountedTwice) => {
                 Err(Refusal::new(code::ALREADY_VOTED, format!("you have already voted for {name} in this state")))
             }
-            (false, false, _) | (true, true, Some(_)) | (true, false, None) => Ok(()),
+            (false, false, _) | (true, true, Some(_)) | (true, false, _) => Ok(()),
         }
     }
 

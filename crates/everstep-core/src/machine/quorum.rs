@@ -15,6 +15,7 @@ use super::progress::Place;
 use crate::actor::Actor;
 use crate::failure::Failure;
 use crate::journal::Ballot;
+use crate::planted::{self, Bug};
 use crate::run::Cx;
 
 /// The votes that an action needs in a state that is being entered.
@@ -55,7 +56,8 @@ impl<'a> Votes<'a> {
 
     /// The persons who vote for the action.
     pub(super) fn supporters(&self) -> Vec<Actor> {
-        let others = self.place.votes_for(self.action).filter(|actor| *actor != self.principal);
+        let is_counted = |actor: &&Actor| *actor != self.principal || planted::is_planted(Bug::VoteCountedTwice);
+        let others = self.place.votes_for(self.action).filter(is_counted);
         let mut supporters: Vec<_> = others.chain([self.principal]).cloned().collect();
         supporters.sort();
         supporters

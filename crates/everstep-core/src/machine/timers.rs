@@ -23,6 +23,7 @@ use crate::ids::StepKey;
 use crate::journal::{Assigned, Event};
 use crate::limits;
 use crate::payload::Payload;
+use crate::planted::{self, Bug};
 use crate::run::{Cx, Open};
 use crate::time::Timestamp;
 
@@ -84,6 +85,9 @@ pub(super) fn target<'m>(run: MachineRun<'m>, state: &'m MachineState, after: &A
 /// The number of a timer of the present state, by its step.
 pub(super) fn find(run: MachineRun<'_>, step: &StepKey) -> Option<usize> {
     let (_, definition) = run.place()?;
+    if planted::is_planted(Bug::TimerOutlivesItsState) {
+        return (0..definition.after.len()).find(|n| step.as_str().ends_with(&format!("].{n}")));
+    }
     (0..definition.after.len()).find(|n| step_of_timer(run.progress.version_no, *n) == *step)
 }
 

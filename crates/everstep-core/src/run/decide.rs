@@ -105,12 +105,20 @@ impl Draft<'_> {
     /// Records an input unless its key was accepted before.
     fn record_once(&mut self, input: Input, key: Option<&str>) -> Reply {
         if let Some(key) = key {
-            if let Some(reply) = keys::answer(self.state, &input, key, self.cx.now) {
+            let known = keys::answer(self.state, &input, key, self.cx.now);
+            if let Some(reply) = known.filter(|_| !self.is_refused_early(&input)) {
                 return reply;
             }
             self.key = Some(key.into());
         }
         self.record(input)
+    }
+
+    /// The planted bug: a request whose version is stale is not compared with earlier ones.
+    fn is_refused_early(&self, input: &Input) -> bool {
+        let version_no = self.state.place_of_machine().map(|(_, version_no)| version_no);
+        planted::is_planted(Bug::VersionCheckedBeforeKey)
+            && matches!(input, Input::Transition(act) if act.version.is_some() && act.version != version_no)
     }
 
     fn record(&mut self, input: Input) -> Reply {

@@ -154,6 +154,10 @@ impl Keys {
         self.controls.weight() + self.acts.weight()
     }
 
+    pub(crate) fn forget_acts(&mut self) {
+        self.acts = KeyRing::default();
+    }
+
     /// Folds an entry. `answer` is the answer to the last request to a machine, if the run is one of a machine.
     pub(crate) fn apply(&mut self, entry: &Entry, answer: Option<&Applied>) -> Result<(), &'static str> {
         if let Some(answer) = answer {

@@ -146,6 +146,11 @@ impl State {
         Some((progress.state_name()?, progress.version_no()))
     }
 
+    /// Forgets the keys of accepted requests to a machine, as a planted bug does.
+    pub fn forget_requests(&mut self) {
+        self.keys.forget_acts();
+    }
+
     /// The person or the program that started the run, or that started its first ancestor.
     pub fn started_by(&self) -> Option<&Actor> {
         self.cause.as_ref()?.by.as_ref()

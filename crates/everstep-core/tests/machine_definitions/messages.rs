@@ -13,36 +13,36 @@ use serde_json::{Value, json};
 use crate::support::{compile_machine, machine_with};
 
 /// A machine of which one state, `open`, is given; `closed` is terminal.
-fn with_state(state: Value) -> Value {
-    machine_with(&[state])
+fn with_state(state: &Value) -> Value {
+    machine_with(std::slice::from_ref(state))
 }
 
 /// A machine whose only action is given.
-fn with_action(action: Value) -> Value {
-    with_state(json!({"name": "open", "initial": true, "on": {"CLOSE": action}}))
+fn with_action(action: &Value) -> Value {
+    with_state(&json!({"name": "open", "initial": true, "on": {"CLOSE": action}}))
 }
 
-fn with_condition(condition: Value) -> Value {
-    with_action(json!({"to": "closed", "condition": condition}))
+fn with_condition(condition: &Value) -> Value {
+    with_action(&json!({"to": "closed", "condition": condition}))
 }
 
-fn with_rule(rule: Value) -> Value {
-    with_condition(json!({"type": "json-logic", "rule": rule}))
+fn with_rule(rule: &Value) -> Value {
+    with_condition(&json!({"type": "json-logic", "rule": rule}))
 }
 
-fn with_event(event: Value) -> Value {
-    with_action(json!({"to": "closed", "events": [event]}))
+fn with_event(event: &Value) -> Value {
+    with_action(&json!({"to": "closed", "events": [event]}))
 }
 
-fn with_timer(timer: Value) -> Value {
-    with_state(json!({"name": "open", "initial": true, "on": {"CLOSE": {"to": "closed"}}, "after": [timer]}))
+fn with_timer(timer: &Value) -> Value {
+    with_state(&json!({"name": "open", "initial": true, "on": {"CLOSE": {"to": "closed"}}, "after": [timer]}))
 }
 
-fn with_quorum(quorum: Value) -> Value {
-    with_action(json!({"to": "closed", "quorum": quorum}))
+fn with_quorum(quorum: &Value) -> Value {
+    with_action(&json!({"to": "closed", "quorum": quorum}))
 }
 
-fn with_schema(schema: Value, action: Value) -> Value {
+fn with_schema(schema: Value, action: &Value) -> Value {
     let mut machine = with_action(action);
     machine["contextSchema"] = schema;
     machine
@@ -75,8 +75,8 @@ fn structure() -> Vec<Value> {
             json!({"name": "also", "initial": true, "on": close}),
         ]),
         machine_with(&[json!({"name": "open", "initial": true, "on": close}), json!({"name": "open", "on": close})]),
-        with_action(json!({"to": "close"})),
-        with_action(json!({"to": "archive"})),
+        with_action(&json!({"to": "close"})),
+        with_action(&json!({"to": "archive"})),
         machine_with(&[json!({"name": "open", "initial": true, "on": close}), json!({"name": "lost", "on": close})]),
         machine_with(&[
             json!({"name": "open", "initial": true, "on": {"HOLD": {"to": "held"}, "CLOSE": {"to": "closed"}}}),
@@ -94,19 +94,19 @@ fn structure() -> Vec<Value> {
                 "exit": [{"type": "assign", "target": "ann"}]
             }),
         ]),
-        with_state(json!({"name": "o p", "initial": true, "on": {"1st": {"to": "closed"}}})),
-        with_state(json!({"initial": true, "on": close})),
-        with_state(json!({"name": "open", "initial": true, "on": close, "error": true, "output": {}})),
-        with_state(json!({"name": "open", "initial": true, "on": close, "colour": "red", "onTimeout": 1})),
-        with_state(json!({"name": "open", "initial": "yes", "on": [], "show": [], "assign": "ann"})),
-        with_action(json!({})),
-        with_action(json!({"to": "closed", "choose": []})),
-        with_action(json!({"choose": []})),
-        with_action(json!({"choose": [{"to": "closed"}, {"to": "closed", "when": true}, {}]})),
-        with_action(json!({"to": "closed", "message": "too much"})),
-        with_action(json!({"to": "closed", "needs": {"comment": 1, "files": 1, "data": ["a..b", 5]}})),
-        with_action(json!({"to": "closed", "set": {"a b": 1, "total": "{{ctx.total +}}", "x": {"$secret": "key"}}})),
-        with_action(json!({"to": "closed", "set": {"a": "{{user.id}}", "b": "{{meta.by}}"}})),
+        with_state(&json!({"name": "o p", "initial": true, "on": {"1st": {"to": "closed"}}})),
+        with_state(&json!({"initial": true, "on": close})),
+        with_state(&json!({"name": "open", "initial": true, "on": close, "error": true, "output": {}})),
+        with_state(&json!({"name": "open", "initial": true, "on": close, "colour": "red", "onTimeout": 1})),
+        with_state(&json!({"name": "open", "initial": "yes", "on": [], "show": [], "assign": "ann"})),
+        with_action(&json!({})),
+        with_action(&json!({"to": "closed", "choose": []})),
+        with_action(&json!({"choose": []})),
+        with_action(&json!({"choose": [{"to": "closed"}, {"to": "closed", "when": true}, {}]})),
+        with_action(&json!({"to": "closed", "message": "too much"})),
+        with_action(&json!({"to": "closed", "needs": {"comment": 1, "files": 1, "data": ["a..b", 5]}})),
+        with_action(&json!({"to": "closed", "set": {"a b": 1, "total": "{{ctx.total +}}", "x": {"$secret": "key"}}})),
+        with_action(&json!({"to": "closed", "set": {"a": "{{user.id}}", "b": "{{meta.by}}"}})),
         json!({
             "workflow": 5, "version": true, "description": [], "start": {}, "options": {"retentionDays": 0},
             "states": [{"name": "open", "initial": true, "terminal": true}], "trigger": {}
@@ -116,26 +116,26 @@ fn structure() -> Vec<Value> {
 
 fn people() -> Vec<Value> {
     let close = json!({"CLOSE": {"to": "closed"}});
-    let mut start = with_action(json!({"to": "closed"}));
+    let mut start = with_action(&json!({"to": "closed"}));
     start["start"] = json!({"require": {"assigned": true, "notBy": ["CLOSE"]}});
     let quorum = |need: Value| json!({"to": "closed", "quorum": {"of": ["ann", "bob", "cay"], "need": need}});
     vec![
-        with_action(json!({"to": "closed", "require": {}})),
-        with_action(json!({"to": "closed", "require": {"role": "Manager", "assigned": false, "not_by": ["@start"]}})),
+        with_action(&json!({"to": "closed", "require": {}})),
+        with_action(&json!({"to": "closed", "require": {"role": "Manager", "assigned": false, "not_by": ["@start"]}})),
         with_action(
-            json!({"to": "closed", "require": {"role": [], "user": ["", 5], "notBy": ["@begin", "OPEN", "CLOS"]}}),
+            &json!({"to": "closed", "require": {"role": [], "user": ["", 5], "notBy": ["@begin", "OPEN", "CLOS"]}}),
         ),
         start,
-        with_state(json!({"name": "open", "initial": true, "on": close, "onStalemate": "REJECT"})),
-        with_quorum(json!({"of": ["ann"]})),
-        with_quorum(json!({"need": "ALL"})),
-        with_quorum(json!({"need": "60%"})),
-        with_quorum(json!({"need": "all", "of": ["ann"]})),
-        with_quorum(json!({"need": 0})),
-        with_quorum(json!({"need": 3, "of": ["ann", "bob", "ann"]})),
-        with_quorum(json!({"need": ["ann"], "of": []})),
-        with_action(json!({"to": "closed", "quorum": {"need": 2}, "needs": {"data": ["amount"]}})),
-        with_state(json!({
+        with_state(&json!({"name": "open", "initial": true, "on": close, "onStalemate": "REJECT"})),
+        with_quorum(&json!({"of": ["ann"]})),
+        with_quorum(&json!({"need": "ALL"})),
+        with_quorum(&json!({"need": "60%"})),
+        with_quorum(&json!({"need": "all", "of": ["ann"]})),
+        with_quorum(&json!({"need": 0})),
+        with_quorum(&json!({"need": 3, "of": ["ann", "bob", "ann"]})),
+        with_quorum(&json!({"need": ["ann"], "of": []})),
+        with_action(&json!({"to": "closed", "quorum": {"need": 2}, "needs": {"data": ["amount"]}})),
+        with_state(&json!({
             "name": "open", "initial": true,
             "on": {"APPROVE": quorum(json!("ALL")), "REJECT": quorum(json!("MAJORITY"))}
         })),
@@ -145,29 +145,29 @@ fn people() -> Vec<Value> {
 fn effects() -> Vec<Value> {
     let auto = |action: &str| json!([{"type": "auto_action", "target": action}]);
     vec![
-        with_timer(json!({})),
-        with_timer(json!({"in": "2 days", "every": "1h", "times": 3, "to": "closed"})),
-        with_timer(json!({"in": "{{ctx.hours}}h", "at": "soon", "to": "closed", "do": "CLOSE"})),
-        with_timer(json!({"at": "soon", "do": "CLOS"})),
-        with_timer(json!({"at": 5, "to": "closed"})),
-        with_timer(json!({"in": 5, "to": "closed"})),
-        with_timer(json!({"in": "0s", "to": "closed"})),
-        with_event(json!({})),
-        with_event(json!({"type": "webhook", "target": "https://example.com/"})),
-        with_event(json!({"type": "notify", "target": "ann", "template": "t"})),
-        with_event(json!({"type": "workflow", "target": "audit"})),
-        with_event(json!({"type": "asign", "target": "ann"})),
-        with_event(json!({"type": "assign", "payload": {}, "template": "t"})),
-        with_event(json!({"type": "assign", "target": []})),
-        with_event(json!({"type": "auto_action", "target": "OPEN", "payload": 5})),
-        with_event(json!({"type": "auto_action", "target": "{{ctx.next}}"})),
-        with_action(json!({
+        with_timer(&json!({})),
+        with_timer(&json!({"in": "2 days", "every": "1h", "times": 3, "to": "closed"})),
+        with_timer(&json!({"in": "{{ctx.hours}}h", "at": "soon", "to": "closed", "do": "CLOSE"})),
+        with_timer(&json!({"at": "soon", "do": "CLOS"})),
+        with_timer(&json!({"at": 5, "to": "closed"})),
+        with_timer(&json!({"in": 5, "to": "closed"})),
+        with_timer(&json!({"in": "0s", "to": "closed"})),
+        with_event(&json!({})),
+        with_event(&json!({"type": "webhook", "target": "https://example.com/"})),
+        with_event(&json!({"type": "notify", "target": "ann", "template": "t"})),
+        with_event(&json!({"type": "workflow", "target": "audit"})),
+        with_event(&json!({"type": "asign", "target": "ann"})),
+        with_event(&json!({"type": "assign", "payload": {}, "template": "t"})),
+        with_event(&json!({"type": "assign", "target": []})),
+        with_event(&json!({"type": "auto_action", "target": "OPEN", "payload": 5})),
+        with_event(&json!({"type": "auto_action", "target": "{{ctx.next}}"})),
+        with_action(&json!({
             "to": "closed",
             "events": [{"id": "a b", "type": "assign", "target": "ann"}, {"id": "x", "type": "assign", "target": "ann"},
                 {"id": "x", "type": "assign", "target": "bob"}]
         })),
         with_state(
-            json!({"name": "open", "initial": true, "run": {"workflow": "No Name", "version": 0, "saveAs": "1"}}),
+            &json!({"name": "open", "initial": true, "run": {"workflow": "No Name", "version": 0, "saveAs": "1"}}),
         ),
         machine_with(&[
             json!({"name": "open", "initial": true, "on": {"GO": {"to": "next"}, "CLOSE": {"to": "closed"}}}),
@@ -180,23 +180,23 @@ fn effects() -> Vec<Value> {
 fn conditions() -> Vec<Value> {
     let line = json!({"and": [{"var": "lines.0.price"}, {"var": "lines.length"}, {"var": "lines.0.cost"}]});
     vec![
-        with_condition(json!("amount > 5")),
-        with_condition(json!({"type": "javascript", "rule": "true"})),
-        with_condition(json!({">": [{"var": "amount"}, 5]})),
-        with_rule(json!({"greater": [{"var": "amount"}, 5]})),
-        with_rule(json!({"var": "x".repeat(70_000)})),
-        with_rule(json!({"and": [{"var": "$usr.id"}, {"var": "$user.email"}, {"var": "$user.id"}]})),
+        with_condition(&json!("amount > 5")),
+        with_condition(&json!({"type": "javascript", "rule": "true"})),
+        with_condition(&json!({">": [{"var": "amount"}, 5]})),
+        with_rule(&json!({"greater": [{"var": "amount"}, 5]})),
+        with_rule(&json!({"var": "x".repeat(70_000)})),
+        with_rule(&json!({"and": [{"var": "$usr.id"}, {"var": "$user.email"}, {"var": "$user.id"}]})),
         with_schema(
             closed_schema(),
-            json!({"to": "closed", "condition": {"type": "json-logic", "rule": {">": [{"var": "amuont"}, {"var": "order.sum"}]}}}),
+            &json!({"to": "closed", "condition": {"type": "json-logic", "rule": {">": [{"var": "amuont"}, {"var": "order.sum"}]}}}),
         ),
-        with_schema(closed_schema(), json!({"to": "closed", "condition": {"type": "json-logic", "rule": line}})),
+        with_schema(closed_schema(), &json!({"to": "closed", "condition": {"type": "json-logic", "rule": line}})),
         with_schema(
             closed_schema(),
-            json!({"to": "closed", "set": {"sum": "{{ctx.amont}}"}, "needs": {"data": ["order.totl"]}}),
+            &json!({"to": "closed", "set": {"sum": "{{ctx.amont}}"}, "needs": {"data": ["order.totl"]}}),
         ),
-        with_schema(json!("object"), json!({"to": "closed"})),
-        with_schema(json!({"type": "text", "properties": {"a": {"nullable": true}}}), json!({"to": "closed"})),
+        with_schema(json!("object"), &json!({"to": "closed"})),
+        with_schema(json!({"type": "text", "properties": {"a": {"nullable": true}}}), &json!({"to": "closed"})),
     ]
 }
 

@@ -31,6 +31,8 @@ pub(super) enum Asked {
     Start(String),
     /// A signal with this number.
     Signal(RunId, u64),
+    /// A request to a machine with this number.
+    Act(RunId, u64),
     Pause(RunId),
     Resume(RunId),
     Cancel(RunId),
@@ -50,6 +52,7 @@ impl Asked {
             Input::Resume => Some(Self::Resume(run)),
             Input::Cancel { .. } => Some(Self::Cancel(run)),
             Input::Retry => Some(Self::Retry(run)),
+            Input::Transition(act) => number_of(act.comment.as_deref()).map(|number| Self::Act(run, number)),
             Input::Start { .. }
             | Input::Result { .. }
             | Input::TaskLost { .. }
@@ -60,7 +63,6 @@ impl Asked {
             | Input::LoseTurn { .. }
             | Input::Report { .. }
             | Input::SetContext { .. }
-            | Input::Transition(_)
             | Input::Assign(_)
             | Input::Fail { .. }
             | Input::Settle => None,
@@ -147,7 +149,12 @@ pub(super) fn check(
     if written.is_empty() { Ok(()) } else { Err(format!("audit rows without an entry: {written:?}")) }
 }
 
-/// The actions that the entries of a run record, and how often.
+/// The number of a request to a machine, which is its comment.
+pub(super) fn number_of(comment: Option<&str>) -> Option<u64> {
+    comment.and_then(|comment| comment.parse().ok())
+}
+
+/// What was asked for by the entries of a run, and how often.
 fn asked_in(run: RunId, journal: &[Entry]) -> BTreeMap<Asked, usize> {
     let mut asked: BTreeMap<_, _> =
         signals_in(journal).into_iter().map(|(number, times)| (Asked::Signal(run, number), times)).collect();
@@ -157,6 +164,10 @@ fn asked_in(run: RunId, journal: &[Entry]) -> BTreeMap<Asked, usize> {
         Event::RunResumed => Some(Asked::Resume(run)),
         Event::RunCancelled { .. } => Some(Asked::Cancel(run)),
         Event::RunRetried => Some(Asked::Retry(run)),
+        Event::TransitionApplied(applied) => {
+            number_of(applied.comment.as_deref()).map(|number| Asked::Act(run, number))
+        }
+        Event::VoteCast(vote) => number_of(vote.comment.as_deref()).map(|number| Asked::Act(run, number)),
         Event::RunStarted { .. }
         | Event::StepDispatched { .. }
         | Event::StepCompleted { .. }
@@ -169,8 +180,6 @@ fn asked_in(run: RunId, journal: &[Entry]) -> BTreeMap<Asked, usize> {
         | Event::SignalBuffered { .. }
         | Event::TurnStarted { .. }
         | Event::TurnLost { .. }
-        | Event::TransitionApplied(_)
-        | Event::VoteCast(_)
         | Event::Assigned(_)
         | Event::ContextSet { .. }
         | Event::RunCompleted { .. }

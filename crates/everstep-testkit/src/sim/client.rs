@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use everstep_core::actor::Actor;
 use everstep_core::ids::{RunId, StepKey, WorkspaceId};
 use everstep_core::payload::Payload;
 use everstep_core::run::{Input, Reply};
@@ -15,6 +16,8 @@ use super::audit::{self, Asked};
 use super::executor::{Executor, OUTSIDE};
 use super::judge::{Judge, is_code};
 use super::ledger::{Fate, Signal};
+use super::machines::STARTER;
+use super::people;
 use super::server::Server;
 
 /// A client. Cheap to clone.
@@ -26,11 +29,11 @@ pub(super) struct Client {
 }
 
 impl Client {
-    fn server(&self) -> &Server {
+    pub(super) fn server(&self) -> &Server {
         &self.servers[self.executor.with_random(|random| random.below(self.servers.len()))]
     }
 
-    async fn sleep(&self, from: u64, to: u64) {
+    pub(super) async fn sleep(&self, from: u64, to: u64) {
         let millis = self.executor.with_random(|random| random.between(from, to));
         self.executor.sleep(Duration::from_millis(millis)).await;
     }
@@ -52,13 +55,14 @@ impl Client {
                 key: Some((name.clone(), key.clone())),
                 version,
                 allow_unserved,
-                ..Start::new(name.clone(), json!({"n": n, "items": items}))
+                by: Some(Actor::person(STARTER)),
+                ..Start::new(name.clone(), people::input(n, &items))
             };
             let answer = self.server().ask(|engine| async move {
                 for (name, definition) in &*definitions {
                     let published = engine.library().publish(WorkspaceId::DEFAULT, name, definition).await?;
                     if let Err(problems) = published {
-                        return Ok(Err(format!("a generated graph is invalid: {problems:?}\n{definition}")));
+                        return Ok(Err(format!("a generated definition is invalid: {problems:?}\n{definition}")));
                     }
                 }
                 engine.start_run(start).await.map(Ok)

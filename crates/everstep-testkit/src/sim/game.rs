@@ -17,6 +17,8 @@ use super::graphs;
 use super::inbox_signals::InboxSender;
 use super::judge::{Judge, Judged, show};
 use super::ledger::Ledger;
+use super::machines::{self, Machines};
+use super::people::People;
 use super::scripts::{self, Scripts};
 use super::server::{Directory, Server, world};
 use super::store::SimStore;
@@ -28,7 +30,8 @@ pub(super) fn play(seed: u64, options: &Options) -> Result<SeedSummary, Box<Seed
     let nodes = options.nodes.unwrap_or_else(|| mixed(seed)).max(1);
     let executor = Executor::new(seed, options.has_trace);
     let code = options.code.unwrap_or(seed / 2 % 2 == 1);
-    let mut game = Game::new(executor.clone(), nodes, code);
+    let machines = options.machines.unwrap_or(seed / 4 % 2 == 1);
+    let mut game = Game::new(executor.clone(), nodes, code, machines);
     let played = game.play(options.polls_max);
     // Tasks hold the executor that holds them, and servers the directory that lists them.
     for server in &game.servers {
@@ -52,7 +55,7 @@ pub(super) fn play(seed: u64, options: &Options) -> Result<SeedSummary, Box<Seed
             faults: ledger.faults,
             digest: judged.digest,
         })
-        .map_err(|message| Box::new(SeedFailure { seed, nodes, code, message, trace: executor.take_trace() }))
+        .map_err(|message| Box::new(SeedFailure { seed, nodes, code, machines, message, trace: executor.take_trace() }))
 }
 
 /// One server alone in every second seed, else two to four.
@@ -69,11 +72,12 @@ struct Game {
     storm: Storm,
     scripts: Scripts,
     fleet: Option<Fleet>,
+    machines: Machines,
     planned: usize,
 }
 
 impl Game {
-    fn new(executor: Executor, nodes: usize, code: bool) -> Self {
+    fn new(executor: Executor, nodes: usize, code: bool, has_machines: bool) -> Self {
         let is_shared = nodes > 1;
         let database_skew: Arc<AtomicI64> = Arc::default();
         let mut database = Database::in_memory().expect("SQLite opens in memory");
@@ -96,13 +100,14 @@ impl Game {
         directory.lock().expect("one thread").extend(addresses);
         let onlooker = world(&store, OUTSIDE, &Arc::default(), Arc::new(NoPeers));
         let scripts = if code { make_scripts(&executor, is_shared) } else { Scripts::default() };
-        let judge = Arc::new(Judge::new(store.clone(), onlooker, Arc::clone(&scripts)));
+        let machines = if has_machines { make_machines(&executor, is_shared) } else { Machines::default() };
+        let judge = Arc::new(Judge::new(store.clone(), onlooker, Arc::clone(&scripts), Arc::clone(&machines)));
         let fleet = code.then(|| {
             let places = executor.with_random(|random| random.between(1, 3)) as usize;
             Fleet::new(store.clone(), servers.clone(), Arc::clone(&scripts), places)
         });
         let storm = Storm::new(store.clone(), servers.clone(), fleet.clone(), database_skew);
-        Self { executor, store, servers, directory, judge, storm, scripts, fleet, planned: 0 }
+        Self { executor, store, servers, directory, judge, storm, scripts, fleet, machines, planned: 0 }
     }
 
     fn play(&mut self, polls_max: u64) -> Result<Judged, String> {
@@ -120,9 +125,10 @@ impl Game {
             fleet.boot_all();
             self.start_code(&client, &child, runs_max);
         }
-        // Only code workflows, or both styles.
-        let workflows =
-            if self.fleet.is_some() { self.executor.with_random(|random| random.below(2)) as u64 } else { workflows };
+        self.start_machines(&client, &child, runs_max);
+        // Only code workflows or machines, or also graphs.
+        let has_others = self.fleet.is_some() || !self.machines.is_empty();
+        let workflows = if has_others { self.executor.with_random(|random| random.below(2)) as u64 } else { workflows };
         for index in 0..workflows {
             let definition = self.executor.with_random(|random| graphs::make(random, is_shared));
             let name = format!("w{index}");
@@ -141,6 +147,24 @@ impl Game {
         self.executor.spawn(OUTSIDE, sender.deliver());
         self.drive(&client, polls_max)?;
         self.judge.verdict()
+    }
+
+    /// Starts runs of machines, and the persons who act on them.
+    fn start_machines(&mut self, client: &Client, child: &Value, runs_max: u64) {
+        if self.machines.is_empty() {
+            return;
+        }
+        for (name, definition) in &*Arc::clone(&self.machines) {
+            let definitions: Arc<[_]> =
+                [(graphs::CHILD.to_owned(), child.clone()), (name.clone(), definition.clone())].into();
+            for n in 0..self.executor.with_random(|random| random.between(1, runs_max)) {
+                self.planned += 1;
+                let start = client.clone().start(name.clone(), None, Arc::clone(&definitions), n);
+                self.executor.spawn(OUTSIDE, start);
+            }
+        }
+        let people = People { client: client.clone(), machines: Arc::clone(&self.machines) };
+        self.executor.spawn(OUTSIDE, people.act());
     }
 
     /// Starts runs of code workflows, of any version or of one.
@@ -203,12 +227,14 @@ impl Game {
     }
 
     fn is_over(&self) -> bool {
-        let (started, followed, runs) = {
+        let (started, followed, is_forking, runs) = {
             let ledger = self.store.ledger();
-            (ledger.started.len(), ledger.followed.len(), ledger.runs())
+            let is_forking = ledger.forks.values().any(Option::is_none);
+            (ledger.started.len(), ledger.followed.len(), is_forking, ledger.runs())
         };
         started == self.planned
             && followed == 0
+            && !is_forking
             && runs.iter().all(|run| self.judge.row(*run).is_ok_and(|row| row.ended_at.is_some()))
     }
 
@@ -235,6 +261,14 @@ impl Game {
 /// Longer than any delay or timeout in a generated graph: a run that writes nothing for this time is stranded.
 fn longest_rest(is_shared: bool) -> Duration {
     Duration::from_secs(if is_shared { 40 } else { 600 })
+}
+
+/// One or two machines.
+fn make_machines(executor: &Executor, is_brief: bool) -> Machines {
+    executor.with_random(|random| {
+        let count = random.between(1, 2);
+        Arc::new((0..count).map(|index| (format!("machine-{index}"), machines::make(random, is_brief))).collect())
+    })
 }
 
 /// The functions that all workers have: one or two of them, in one or two versions, and the one that others call.

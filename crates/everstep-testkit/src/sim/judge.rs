@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex};
 
+use everstep_core::definition;
 use everstep_core::failure::code;
-use everstep_core::graph;
 use everstep_core::ids::{NodeId, RunId, WorkspaceId};
 use everstep_core::journal::codec;
 use everstep_core::journal::law;
@@ -19,8 +19,10 @@ use everstep_store::RunRow;
 
 use super::audit;
 use super::ledger::{Fate, Ledger};
+use super::machines::Machines;
 use super::scripts::Scripts;
 use super::store::SimStore;
+use super::transitions;
 use super::turns;
 
 /// Reads runs and checks them against the laws.
@@ -29,6 +31,7 @@ pub(super) struct Judge {
     world: World,
     workflows: Mutex<BTreeMap<(String, u32), Arc<Workflow>>>,
     scripts: Scripts,
+    machines: Machines,
 }
 
 pub(super) struct Judged {
@@ -37,8 +40,8 @@ pub(super) struct Judged {
 }
 
 impl Judge {
-    pub(super) fn new(store: SimStore, world: World, scripts: Scripts) -> Self {
-        Self { store, world, workflows: Mutex::default(), scripts }
+    pub(super) fn new(store: SimStore, world: World, scripts: Scripts, machines: Machines) -> Self {
+        Self { store, world, workflows: Mutex::default(), scripts, machines }
     }
 
     /// Whether workers have functions of a name.
@@ -62,17 +65,21 @@ impl Judge {
         }
         let found = self.store.direct(|db| db.workflow(row.workspace, &row.workflow, Some(row.version)));
         let found = found.map_err(|error| error.to_string())?.ok_or("the workflow does not exist")?;
-        let graph = graph::load(found.definition.value(), &*self.world.handlers, &*self.world.evaluate)
+        let style = definition::load(found.definition.value(), &*self.world.handlers, &*self.world.evaluate)
             .map_err(|problems| format!("{problems:?}"))?;
-        let workflow =
-            Workflow { name: found.name, version: found.version, style: Style::Graph(graph), is_unsaved: false };
-        let workflow = Arc::new(workflow);
+        let workflow = Arc::new(Workflow { name: found.name, version: found.version, style, is_unsaved: false });
         self.workflows.lock().expect("one thread").insert(key, Arc::clone(&workflow));
         Ok(workflow)
     }
 
     pub(super) fn journal(&self, run: RunId) -> Result<Vec<Entry>, String> {
         Ok(self.written(run)?.into_iter().map(|(_, entry)| entry).collect())
+    }
+
+    /// The entries of a run without those that it has copied from another.
+    fn own_journal(&self, run: RunId) -> Result<Vec<Entry>, String> {
+        let copied = self.store.ledger().copied(run);
+        Ok(self.journal(run)?.into_iter().filter(|entry| entry.seq > copied).collect())
     }
 
     /// A journal, with the writer of each entry.
@@ -163,14 +170,19 @@ impl Judge {
             let journal: Vec<Entry> = written.iter().map(|(_, entry)| entry.clone()).collect();
             self.judge_run(run, &journal)?;
             self.check_children(run, &journal)?;
+            let definition = self.machines.get(&self.row(run)?.workflow);
             let ledger = self.store.ledger();
+            if let Some(definition) = definition {
+                transitions::check(&ledger, run, definition, &journal)
+                    .map_err(|fault| format!("{fault}\n{}", show(&journal)))?;
+            }
             check_writers(&ledger, run, &written)?;
             check_attempts(&ledger, run, &written)?;
             check_signals(&ledger, run, &journal)?;
             entries += journal.len();
             format!("{journal:?}").hash(&mut hasher);
         }
-        audit::check(&self.store, &started, |run| self.journal(run))?;
+        audit::check(&self.store, &started, |run| self.own_journal(run))?;
         let stored = self.store.count_entries();
         if stored != entries as u64 {
             return Err(format!("{stored} entries are stored, {entries} belong to runs that were started"));
@@ -213,7 +225,8 @@ pub(super) fn is_code(row: &RunRow) -> bool {
 
 /// Every entry was written by a commit that the database accepted, of the node that the entry names.
 fn check_writers(ledger: &Ledger, run: RunId, written: &[(NodeId, Entry)]) -> Result<(), String> {
-    for (writer, entry) in written {
+    let copied = ledger.copied(run);
+    for (writer, entry) in written.iter().filter(|(_, entry)| entry.seq > copied) {
         let seen = ledger.writers.get(&(run, entry.seq));
         if seen != Some(writer) {
             return Err(format!("{run}: entry {} belongs to {writer}, and was written by {seen:?}", entry.seq));

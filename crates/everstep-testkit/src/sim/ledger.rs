@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use super::audit::AuditedRequest;
 use super::executor::{BEGIN, Process};
+use super::people::{Forked, PersonRequest};
 
 pub(super) struct Ledger {
     /// Whether the servers share their database, and the lease of a node.
@@ -36,6 +37,12 @@ pub(super) struct Ledger {
     pub(super) results: Vec<(RunId, Input)>,
     /// Signals that people sent, by their payloads.
     pub(super) signals: BTreeMap<u64, Signal>,
+    /// Requests of persons to machines, by their numbers.
+    pub(super) requests: BTreeMap<u64, PersonRequest>,
+    /// The request whose answer was that it led to a version of a run.
+    pub(super) moves: BTreeMap<(RunId, u32), u64>,
+    /// Forks, by their keys.
+    pub(super) forks: BTreeMap<String, Forked>,
     /// Requests with a row of the audit, by the id of the row.
     pub(super) audited: BTreeMap<Uuid, AuditedRequest>,
     /// Signals that were sent through the inbox, by run and step.
@@ -128,6 +135,9 @@ impl Ledger {
             failed: BTreeSet::new(),
             results: Vec::new(),
             signals: BTreeMap::new(),
+            requests: BTreeMap::new(),
+            moves: BTreeMap::new(),
+            forks: BTreeMap::new(),
             audited: BTreeMap::new(),
             inbox_signals: BTreeSet::new(),
             inbox_signals_sent: BTreeMap::new(),
@@ -152,7 +162,8 @@ impl Ledger {
 
     /// All runs that are known to exist.
     pub(super) fn runs(&self) -> Vec<RunId> {
-        self.started.values().chain(&self.children).copied().collect()
+        let forks = self.forks.values().flatten().map(|(run, _)| run);
+        self.started.values().chain(&self.children).chain(forks).copied().collect()
     }
 
     pub(super) fn violation(&mut self, text: String) {

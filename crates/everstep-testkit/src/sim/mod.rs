@@ -5,12 +5,11 @@
 //! on one database are also suspended, lose the connection to it or to each other, and have different clocks. The store
 //! is the real SQL on an in-memory database. The same seed replays exactly.
 //!
-//! * `game` plays a seed on the `executor`; `client` and `inbox_signals` are the world outside, `storm` causes the
-//!   faults.
-//! * `server` runs the engine; `store` is its database, behind a `wire`; `peers` carries the messages between servers.
-//! * `fleet` has the workers that run code workflows: `worker` is one of them, `carrier` and `socket` are its
-//!   connections to a server, `scripts` are the functions that workers run, and `turns` has the conditions on their
-//!   runs.
+//! * `game` plays a seed on the `executor`; `client` and `inbox_signals` are the world outside, `storm` is what breaks.
+//! * `server` runs the engine; `store` is its database, behind a `wire`; `peers` carries what servers tell each other.
+//! * `fleet` has the workers that run code workflows: `worker` is one of them, `carrier` and `socket` the ways to a server and back,
+//!   `scripts` are the functions that they run, and `turns` says what must hold of them.
+//! * `machines` are state machines, `people` act on them, and `transitions` says what must hold of their journals.
 //! * `audit` has the requests with a row of the audit, and compares the rows with the journals.
 //! * `watch` and `judge` have the conditions on all runs, during a simulation and at its end; they compare them with
 //!   the `ledger`.
@@ -27,7 +26,9 @@ mod handlers;
 mod inbox_signals;
 mod judge;
 mod ledger;
+mod machines;
 mod peers;
+mod people;
 mod random;
 mod scripts;
 mod server;
@@ -35,6 +36,7 @@ mod socket;
 mod store;
 mod storm;
 mod tables;
+mod transitions;
 mod turns;
 mod watch;
 mod wire;
@@ -53,6 +55,8 @@ pub struct Options {
     pub nodes: Option<usize>,
     /// Whether workers run code workflows; by default the seed decides.
     pub code: Option<bool>,
+    /// Whether persons act on machines; by default the seed decides.
+    pub machines: Option<bool>,
     /// The number of polls after which a simulation that does not end is stuck.
     pub polls_max: u64,
     /// Whether every poll and fault is recorded for the report.
@@ -63,7 +67,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { nodes: None, code: None, polls_max: 100_000, has_trace: false, bug: None }
+        Self { nodes: None, code: None, machines: None, polls_max: 100_000, has_trace: false, bug: None }
     }
 }
 
@@ -89,6 +93,7 @@ pub struct SeedFailure {
     pub seed: u64,
     pub nodes: usize,
     pub code: bool,
+    pub machines: bool,
     pub message: String,
     pub trace: Vec<String>,
 }
@@ -99,7 +104,8 @@ impl fmt::Display for SeedFailure {
         for line in &self.trace {
             writeln!(f, "  {line}")?;
         }
-        write!(f, "replay it with: everstep-lab sim --nodes {} --code {} --seed {}", self.nodes, self.code, self.seed)
+        let Self { nodes, code, machines, seed, .. } = self;
+        write!(f, "replay it with: everstep-lab sim --nodes {nodes} --code {code} --machines {machines} --seed {seed}")
     }
 }
 

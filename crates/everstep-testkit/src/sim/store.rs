@@ -150,6 +150,7 @@ impl RunStore for SimStore {
             .call("commit", move |db| {
                 let outcomes = db.commit(node, &items)?;
                 store.watch_commit(node, &items, &outcomes);
+                store.watch_rows(db, &items, &outcomes);
                 store.record_inbox_waits(&items, &outcomes);
                 store.record_progress(&items, &outcomes);
                 Ok(outcomes)

@@ -174,7 +174,9 @@ impl Watch {
             | OpenActivity::Body { .. }
             | OpenActivity::Soon => false,
         };
-        if state.is_paused() || state.open().any(waits) {
+        // A machine waits for a person, unless a timer of its state is open.
+        let waits_for_person = state.place_of_machine().is_some() && state.next_due().is_none();
+        if state.is_paused() || waits_for_person || state.open().any(waits) {
             return Ok(());
         }
         Err(format!("{} has no owner and no wake time, and waits for nothing", row.id))
