@@ -6,11 +6,12 @@
 //! * `stream` sends the updates of runs to clients as they are committed.
 //! * `workers` is the worker protocol: sessions with users' processes that run code workflows.
 //! * `auth` authenticates callers, `audit` records their actions, `metrics` counts and measures.
-//! * [`cluster`] is the channel between nodes.
+//! * [`cluster`] is the channel between nodes; `console` is the web console, which the binary contains.
 
 mod audit;
 pub mod auth;
 pub mod cluster;
+mod console;
 mod errors;
 mod http;
 mod id;
@@ -22,6 +23,7 @@ mod stream;
 mod workers;
 
 pub use audit::Audit;
+pub use console::digest as console_digest;
 pub use http::table::Route;
 pub use id::new_id;
 pub use metrics::{Meters, serve_metrics};

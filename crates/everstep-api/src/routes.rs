@@ -4,6 +4,7 @@ use axum::Router;
 use axum::middleware;
 
 use crate::auth;
+use crate::console::{self, Console};
 use crate::http::problem;
 use crate::http::table::{self, Route};
 use crate::server::AppState;
@@ -18,14 +19,19 @@ pub fn routes() -> Vec<Route> {
 }
 
 pub(crate) fn router(app: AppState) -> Router {
-    let Table { open, guarded, .. } = table();
+    let Table { open, guarded, segments, .. } = table();
     let guarded = guarded
         .fallback(problem::nothing_here)
         .method_not_allowed_fallback(problem::wrong_method)
         .layer(middleware::from_fn_with_state(app.clone(), resources::machines::observe_attempt))
         .layer(middleware::from_fn_with_state(app.clone(), audit::audit_request))
         .layer(middleware::from_fn_with_state(app.clone(), auth::authenticate));
-    open.method_not_allowed_fallback(problem::wrong_method).merge(guarded).with_state(app)
+    let serves_console = app.serves_console;
+    let router = open.method_not_allowed_fallback(problem::wrong_method).merge(guarded).with_state(app);
+    if !serves_console {
+        return router;
+    }
+    router.layer(middleware::from_fn_with_state(Console::new(segments), console::serve_console))
 }
 
 pub(crate) fn table() -> Table {

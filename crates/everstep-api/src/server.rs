@@ -57,6 +57,8 @@ pub struct AppServices {
     pub store: &'static str,
     /// The streams of runs.
     pub hub: Arc<StreamHub>,
+    /// Whether browsers receive the web console.
+    pub serves_console: bool,
 }
 
 pub fn router(app: AppState) -> Router {

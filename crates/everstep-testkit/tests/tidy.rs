@@ -27,6 +27,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
 ];
 const FILE_LINES_MAX: usize = 800;
+/// Files that a script writes from another file.
+const GENERATED_FILES: &[&str] = &["console/src/api/types.ts"];
 
 #[test]
 fn imports_point_toward_the_core() {
@@ -93,6 +95,7 @@ fn no_file_is_longer_than_eight_hundred_lines() {
     let long: Vec<_> = files()
         .into_iter()
         .filter(|file| file.has_extension(&["rs", "sql", "ts", "tsx", "py", "sh"]))
+        .filter(|file| !GENERATED_FILES.contains(&file.path.as_str()))
         .map(|file| (file.text.lines().count(), file.path))
         .filter(|(lines, _)| *lines > FILE_LINES_MAX)
         .map(|(lines, path)| format!("{path} has {lines} lines; find the second idea in it"))

@@ -52,6 +52,8 @@ Exit codes:
   4    a run is paused
   130  stopped by a signal before the end
 
+everstep --version --verbose also prints the digest of the web console in this build.
+
 Every setting has three names: --max-active-runs on the command line,
 EVERSTEP_MAX_ACTIVE_RUNS in the environment, and max_active_runs in the file of --config,
 under its table: [log], [server], [database], [cluster], [engine], [secrets],

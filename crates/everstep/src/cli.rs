@@ -1,5 +1,6 @@
 //! The entry of the binary: from the command line to the command.
 
+use std::ffi::OsString;
 use std::pin::Pin;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -11,17 +12,33 @@ use crate::args::{Cli, Command};
 use crate::command_settings::CommandSettings;
 use crate::commands::{self, client};
 use crate::config::Config;
-use crate::{exit, logging};
+use crate::{exit, logging, output};
 
 /// The time for which blocking threads may run after the command has ended.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Parses the command line, performs the command and reports an error to a person.
 pub fn main() -> ExitCode {
-    match run(Cli::parse()) {
+    let result = if asks_for_details(std::env::args_os().skip(1)) { print_details() } else { run(Cli::parse()) };
+    match result {
         Ok(code) => code,
         Err(error) => exit::report(&error),
     }
+}
+
+/// Whether the arguments are `--version --verbose`. The parser ends at `--version`, so it does not see the second one.
+fn asks_for_details(args: impl Iterator<Item = OsString>) -> bool {
+    let args: Vec<_> = args.collect();
+    args.len() == 2
+        && args.iter().any(|arg| arg == "--version" || arg == "-V")
+        && args.iter().any(|arg| arg == "--verbose")
+}
+
+/// Prints the version, and what this build contains.
+fn print_details() -> anyhow::Result<ExitCode> {
+    let console = everstep_api::console_digest().unwrap_or("none");
+    output::print(format_args!("everstep {}\nconsole: {console}", env!("CARGO_PKG_VERSION")))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn run(cli: Cli) -> anyhow::Result<ExitCode> {

@@ -64,6 +64,8 @@ pub struct ServerConfig {
     pub(crate) streams: Streams,
     /// Requests per second of an API key without its own limit; 0 for no limit.
     pub(crate) rate_limit: u32,
+    /// Whether browsers receive the web console.
+    pub(crate) serves_console: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -128,6 +130,7 @@ impl Config {
                 .map_or(Duration::from_secs(10), |span| span.0),
             streams,
             rate_limit: command.server.rate_limit.or(file.server.rate_limit).unwrap_or(RATE_LIMIT_DEFAULT),
+            serves_console: command.server.console.or(file.server.console).unwrap_or(true),
         };
         let secrets = SecretsConfig::new(&command.secrets, &file.secrets)?;
         let identity = if command.serves_people {

@@ -77,6 +77,18 @@ pub struct ServerSettings {
     /// [default: 1000].
     #[arg(long, env = "EVERSTEP_RATE_LIMIT", hide_env_values = true, value_name = "N")]
     pub(crate) rate_limit: Option<u32>,
+
+    /// Whether browsers receive the web console at / [default: true].
+    #[arg(
+        long,
+        env = "EVERSTEP_CONSOLE",
+        hide_env_values = true,
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true"
+    )]
+    pub(crate) console: Option<bool>,
 }
 
 impl ServerSettings {

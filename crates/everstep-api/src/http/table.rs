@@ -1,5 +1,6 @@
 //! A row of the table: method and path, access, text and handler of a route.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::Router;
@@ -42,11 +43,19 @@ pub(crate) struct Table<S> {
     pub(crate) routes: Vec<Route>,
     /// The path parameters, each with the path segment before it.
     pub(crate) path_parameters: Vec<(&'static str, Parameter)>,
+    /// The first segments of all paths, also of those that `routes` does not list.
+    pub(crate) segments: BTreeSet<&'static str>,
 }
 
 impl<S: Clone + Send + Sync + 'static> Default for Table<S> {
     fn default() -> Self {
-        Self { open: Router::new(), guarded: Router::new(), routes: Vec::new(), path_parameters: Vec::new() }
+        Self {
+            open: Router::new(),
+            guarded: Router::new(),
+            routes: Vec::new(),
+            path_parameters: Vec::new(),
+            segments: BTreeSet::new(),
+        }
     }
 }
 
@@ -71,6 +80,7 @@ impl<S: Clone + Send + Sync + 'static> Table<S> {
         let parameters = doc.query;
         let read_query = move |request: Request, next: Next| Query::read(parameters, request, next);
         let route = on(filter(&method), handler).route_layer(middleware::from_fn(read_query));
+        self.segments.insert(first_segment(path));
         self.open = self.open.route(path, route);
         self.routes.push(Route { method, path, access: Access::Public, doc: Arc::new(doc) });
         self
@@ -82,6 +92,7 @@ impl<S: Clone + Send + Sync + 'static> Table<S> {
         H: Handler<T, S>,
         T: 'static,
     {
+        self.segments.insert(first_segment(path));
         self.open = self.open.route(path, on(filter(method), handler));
         self
     }
@@ -106,6 +117,7 @@ impl<S: Clone + Send + Sync + 'static> Table<S> {
         let route = on(filter(&method), handler)
             .route_layer(middleware::from_fn(read_query))
             .route_layer(middleware::from_fn(permit));
+        self.segments.insert(first_segment(path));
         self.guarded = self.guarded.route(path, route);
         self.routes.push(Route { method, path, access, doc: Arc::new(doc) });
         self
@@ -119,6 +131,10 @@ fn ticket_policy(doc: &Doc) -> TicketPolicy {
     } else {
         TicketPolicy::Rejected
     }
+}
+
+fn first_segment(path: &'static str) -> &'static str {
+    path.trim_start_matches('/').split('/').next().unwrap_or_default()
 }
 
 fn filter(method: &Method) -> MethodFilter {

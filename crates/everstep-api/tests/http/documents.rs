@@ -166,11 +166,26 @@ async fn the_docs_page_asks_this_server_alone() {
 }
 
 #[tokio::test]
-async fn the_root_leads_to_the_docs() {
+async fn the_root_is_the_console_for_browsers_and_a_document_for_programs() {
     let server = Server::start().await;
     let received = server.ask(Method::GET, "/", &[], "").await.is(200);
     assert_eq!((&received["name"], &received["docs"]), (&"everstep".into(), &"/docs".into()));
     let answer = server.ask(Method::GET, "/", &[("accept", "text/html,*/*")], "").await;
-    assert_eq!(answer.headers["location"], "/docs");
-    assert_eq!(answer.is(303), Value::Null);
+    assert_eq!(answer.headers["content-type"], "text/html; charset=utf-8");
+    assert_eq!(answer.headers["cache-control"], "no-cache");
+    assert_eq!(answer.headers["cross-origin-opener-policy"], "same-origin");
+    let policy = answer.headers["content-security-policy"].to_str().unwrap().to_owned();
+    assert!(policy.starts_with("default-src 'none'; script-src 'self'; style-src"), "{policy}");
+    assert!(answer.is(200).as_str().unwrap().contains("<title>Everstep"));
+}
+
+#[tokio::test]
+async fn deep_links_are_pages_for_browsers_only() {
+    let server = Server::start().await;
+    let browser = [("accept", "text/html,*/*")];
+    server.ask(Method::GET, "/runs/some/where?status=failed", &browser, "").await.is(200);
+    assert_eq!(server.ask(Method::GET, "/runs", &[], "").await.is(401)["code"], "AUTH_ERROR");
+    assert_eq!(server.ask(Method::POST, "/runs", &browser, "").await.is(401)["code"], "AUTH_ERROR");
+    assert_eq!(server.ask(Method::GET, "/v1/none", &browser, "").await.is(401)["code"], "AUTH_ERROR");
+    assert_eq!(server.ask(Method::GET, "/assets/none.js", &browser, "").await.is(404)["code"], "NOT_FOUND");
 }

@@ -143,6 +143,7 @@ impl Server {
             meters,
             store: "sqlite",
             hub,
+            serves_console: true,
         });
         let (running, stopped) = oneshot::channel();
         tokio::spawn(serve(listener, app, async {

@@ -84,6 +84,7 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
         meters,
         store,
         hub,
+        serves_console: server.serves_console,
     });
     tokio::spawn(Arc::clone(&app.meters).keep());
     if let Some(address) = config.telemetry.metrics_listen {

@@ -29,7 +29,9 @@ pub(crate) fn add(table: Table) -> Table {
             Method::GET,
             "/",
             doc("documents", "Get the root document")
-                .about("A browser is redirected to `/docs`.")
+                .about(
+                    "A browser receives the web console; if the server does not serve it, it is redirected to `/docs`.",
+                )
                 .answers::<Welcome>(200)
                 .answers_nothing(303)
                 .with_header("Location", "The docs page."),

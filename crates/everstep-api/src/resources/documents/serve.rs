@@ -48,7 +48,7 @@ pub(crate) async fn document() -> ([(HeaderName, &'static str); 2], &'static str
     ([(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-cache")], &TEXT)
 }
 
-/// `GET /`: links to the documents. A browser is redirected.
+/// `GET /`: links to the documents. A browser receives the console, or is redirected if the server does not serve it.
 pub(crate) async fn welcome(headers: HeaderMap) -> Response {
     let accepts = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
     if accepts.contains("text/html") {

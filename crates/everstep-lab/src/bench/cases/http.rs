@@ -75,6 +75,7 @@ async fn measure_remote(site: &Site, length: Duration) -> anyhow::Result<Pace> {
             drivers: Ports::none().drivers,
             meters,
             hub: Arc::new(StreamHub::new(Streams::default())),
+            serves_console: true,
             store: "bench",
         });
         let server = tokio::spawn(everstep_api::serve(listener, app, std::future::pending()));
