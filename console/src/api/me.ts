@@ -1,0 +1,46 @@
+// The caller, its permissions, and what its server can do.
+
+import { useQuery } from "@tanstack/react-query";
+import type { MeWithFeatures } from "./additions";
+import { call } from "./client";
+
+export type PermissionName =
+  | "workflow:read"
+  | "workflow:view"
+  | "workflow:act"
+  | "workflow:manage"
+  | "workflow:publish"
+  | "workflow:admin"
+  | "worker:serve";
+
+export const ME_KEY = ["me"] as const;
+
+export function useMe() {
+  return useQuery({
+    queryKey: ME_KEY,
+    queryFn: ({ signal }) => call("GET /v1/me", { signal }) as Promise<MeWithFeatures>,
+    staleTime: 60_000,
+  });
+}
+
+/** Whether the caller has a permission. False while that is not known. */
+export function useCan(permission: PermissionName): boolean {
+  const me = useMe().data;
+  return me !== undefined && may(me.permissions, permission);
+}
+
+/** An admin may do everything except serve; `manage` implies `act`. */
+export function may(permissions: readonly string[], wanted: PermissionName): boolean {
+  if (permissions.includes(wanted)) return true;
+  if (wanted === "workflow:act" && permissions.includes("workflow:manage")) return true;
+  return wanted !== "worker:serve" && permissions.includes("workflow:admin");
+}
+
+/** Whether the server has the routes of the console: heads, figures, the socket, the inbox. */
+export function useHasConsoleRoutes(): boolean {
+  return useMe().data?.features !== undefined;
+}
+
+export function callerName(me: MeWithFeatures): string {
+  return me.person?.name ?? me.person?.email ?? me.person?.id ?? me.key?.name ?? "";
+}

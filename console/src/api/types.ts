@@ -1,0 +1,1645 @@
+// Generated from docs/reference/openapi.json by `npm run types`. Do not edit.
+
+/** The control for every run. */
+export type Action = "cancel" | "pause" | "resume" | "retry";
+
+/** `POST /v1/workflows/{name}/activate`. */
+export type Activate = {
+  version: number;
+};
+
+/** The process is running. */
+export type Alive = {
+  status: string;
+};
+
+/** An argument that a query declares. */
+export type Argument = {
+  name: string;
+  type?: ArgumentType;
+  /** Whether the argument must be given and must not be null; true unless there is a default. */
+  required?: boolean | null;
+  /** Its value if it is not given; null for an argument that is not required. */
+  default?: unknown;
+  /** A description for people. */
+  description?: string | null;
+};
+
+export type ArgumentType = "string" | "number" | "integer" | "boolean" | "any" | "json";
+
+/** One attempt of a step. */
+export type Attempt = {
+  attempt: number;
+  dispatchedAt: string | null;
+  endedAt: string | null;
+  /** The status of a step. */
+  status: "pending" | "running" | "waiting" | "completed" | "failed" | "skipped" | "cancelled";
+  error: Error | null;
+  logs?: string[];
+};
+
+/** A page of the audit, newest first. */
+export type AuditEntries = {
+  entries: AuditEntry[];
+  /** The cursor of the next page; null on the last one. */
+  nextCursor: string | null;
+};
+
+/** An action. */
+export type AuditEntry = {
+  id: string;
+  at: string;
+  /** The actor: `key:` and the id of an API key, or `command line`. */
+  actor: string;
+  /** The method and the route, such as `POST /v1/runs/{id}/cancel`. */
+  action: string;
+  /** The target of the action: the path of the request. */
+  target: string;
+  details: Record<string, unknown>;
+};
+
+/** `POST /v1/runs/bulk`. */
+export type Bulk = {
+  action: Action;
+  filter?: Filter;
+  /** Required for an empty filter. */
+  all?: boolean;
+  /** Only counts the selected runs. */
+  dryRun?: boolean;
+  /** The maximum number of runs; 1,000 by default. */
+  limit?: number | null;
+  /** `nextCursor` of the previous call, unchanged. */
+  cursor?: string | null;
+  /** The reason, for `cancel`. */
+  reason?: string | null;
+};
+
+/** `POST /v1/runs/{id}/cancel`. */
+export type Cancel = {
+  reason?: string | null;
+  expectedVersion?: number | null;
+};
+
+/** Options to set; missing ones do not change. */
+export type ChangedOptions = {
+  /** Whether javascript nodes may use `fetch`. */
+  fetch?: boolean | null;
+  /** The permissions for which roles of people stand. The map replaces that of the workspace; roles that it does not name have the meaning that the role map of the server gives them. */
+  roles?: Record<string, string> | null;
+};
+
+/** `PATCH /v1/workspaces/{name}`. */
+export type ChangedWorkspace = {
+  options: ChangedOptions;
+};
+
+/** `POST /v1/workflows/{name}/clone`. */
+export type Clone = {
+  /** The new workflow's name. */
+  name: string;
+  /** The version to clone; the active one by default. */
+  version?: number | null;
+  /** Whether runs of the new workflow use this version. */
+  activate?: boolean;
+};
+
+/** The variables of a run's steps. */
+export type Context = {
+  /** The last entry that is included. */
+  seq: number;
+  /** Variables by name, including `input`. Of a run of code: `input`, and under `steps` the output of each step. */
+  context: Record<string, unknown>;
+  /** The iterations in progress, each with its own variables. */
+  scopes: Scope[];
+};
+
+export type ContextSetData = {
+  values: unknown;
+};
+
+/** `POST /v1/runs/{id}/pause`, `resume` and `retry`. */
+export type Control = {
+  expectedVersion?: number | null;
+};
+
+/** A new API key: with a role, or with permissions of its own. */
+export type CreateKeyRequest = KeyWithRole | KeyWithPermissions;
+
+/** `POST /v1/workflows`. */
+export type CreateWorkflowRequest = {
+  name: string;
+  definition: Definition;
+  /** Whether new runs use this version from now on. */
+  activate?: boolean;
+  /** Its purpose; the same as `description` in the definition. */
+  description?: string | null;
+};
+
+/** `POST /v1/workspaces`. */
+export type CreateWorkspaceRequest = {
+  name: string;
+  options?: ChangedOptions;
+};
+
+/** The data of an entry, by its event. */
+export type Data = RunStartedData | Dispatched | StepCompletedData | StepFailedData | TimerSetData | ContextSetData | RunPausedData | RunCompletedData | RunFailedData | RunCancelledData | TurnStartedData | TurnLostData | WaitOpenedData | Resolved | SignalBufferedData | Record<string, unknown> | UnreadableData;
+
+/** A data source under its name. `source` is its definition. */
+export type DataSource = {
+  name: string;
+  /** The definition, with the defaults of missing fields. */
+  source: Record<string, unknown>;
+  createdAt: string;
+  updatedAt: string;
+};
+
+export type DataSources = {
+  dataSources: DataSource[];
+  nextCursor: string | null;
+};
+
+/** The state of a database. */
+export type Database = {
+  /** `sqlite` or `postgres`. */
+  kind: string;
+  /** `ok` or `unavailable`. */
+  status: string;
+  error: string | null;
+};
+
+/** A graph: nodes, and edges between them. `POST /v1/workflows/validate` reports all problems of one. */
+export type Definition = {
+  /** For editors: `GET /v1/schemas/graph`. */
+  $schema?: string | null;
+  /** For people. */
+  name?: string | null;
+  /** Its purpose. */
+  description?: string | null;
+  /** The JSON Schema (2020-12) that the input of every new run fits, at most 64 KiB. */
+  inputSchema?: Record<string, unknown> | null;
+  /** A start, an end, and the nodes between them. */
+  nodes: Array<{
+    /** 1 to 100 letters, digits, `_` or `-`; unique. */
+    id?: string;
+    /** One of the kinds of the catalogue. */
+    type?: string;
+    /** The config of the kind. */
+    config?: Record<string, unknown>;
+  }>;
+  /** The order of the nodes. */
+  edges?: Array<{
+    /** The id of a node. */
+    source?: string;
+    /** The id of a node. */
+    target?: string;
+    /** The handle of the source node. */
+    sourceHandle?: string | null;
+  }> | null;
+  options?: Record<string, unknown> | null;
+};
+
+/** The work that a dispatched step starts. */
+export type Dispatched = DispatchedTask | DispatchedInstant | DispatchedDelay | DispatchedWait | DispatchedChild | DispatchedBody;
+
+export type DispatchedBody = {
+  kind: "body";
+  items: unknown[];
+};
+
+export type DispatchedChild = {
+  kind: "child";
+  run: string;
+  workflow: string;
+  workflowVersion?: number | null;
+  input: unknown;
+  waits: boolean;
+  due: string | null;
+};
+
+export type DispatchedDelay = {
+  kind: "delay";
+  due: string;
+};
+
+export type DispatchedInstant = {
+  kind: "instant";
+};
+
+export type DispatchedTask = {
+  kind: "task";
+};
+
+export type DispatchedWait = {
+  kind: "wait";
+  event: string;
+  match: unknown;
+  due: string | null;
+};
+
+/** An empty body. */
+export type Empty = Record<string, unknown>;
+
+/** The end of a stream. */
+export type EndEvent = {
+  /** The last status of the run; null if the run has not ended. */
+  status: "pending" | "running" | "waiting" | "paused" | "completed" | "failed" | "cancelled" | null;
+};
+
+/** A page of a journal. */
+export type Entries = {
+  entries: Entry[];
+  /** The `after` of the next page; null if there is none. */
+  nextAfter: number | null;
+};
+
+/** One fact. */
+export type Entry = {
+  seq: number;
+  at: string;
+  event: string;
+  step?: string | null;
+  attempt?: number | null;
+  /** The node that wrote it. */
+  writer: string;
+  /** The idempotency key of the signal or control that wrote it. */
+  idempotencyKey?: string | null;
+  /** The other data of the entry. */
+  data: Data;
+};
+
+/** Why a step or a run failed. */
+export type Error = {
+  code: string;
+  message: string;
+  /** The step at which a run of code failed. */
+  step?: string | null;
+  /** The number of attempts of that step. */
+  attempts?: number | null;
+  /** The stack trace of the error that a function has thrown. Lists leave it out. */
+  stack?: string | null;
+};
+
+/** A valid config, and its purpose. */
+export type Example = {
+  title: string;
+  config: unknown;
+};
+
+/** A version as a document that any server can import. */
+export type Exported = {
+  /** The document's format. */
+  everstep: number;
+  /** `workflow`. */
+  kind: string;
+  name: string;
+  style: string;
+  /** The exported version. */
+  version: number;
+  definition: Definition;
+  /** SHA-256 of the definition. */
+  digest: string;
+};
+
+export type FailedStep = {
+  code: string;
+  message: string;
+  attempts: number;
+};
+
+/** One problem of a definition. */
+export type Fault = {
+  /** A word for programs, where it has one of its own: `UNKNOWN_VARIABLE`, `SYNTAX_ERROR`, `UNKNOWN_SECRET`. */
+  code?: string | null;
+  /** The node that the problem concerns, if it concerns one. */
+  node?: string | null;
+  /** The place in the definition, as a JSON pointer. */
+  path: string;
+  message: string;
+  /** The remedy. */
+  hint?: string | null;
+};
+
+/** A column. */
+export type Field = {
+  name: string;
+  /** Its type in the terms of the source. */
+  type: string;
+};
+
+/** The selection of runs, with the fields of the list of runs. */
+export type Filter = {
+  workflow?: string | null;
+  version?: number | null;
+  /** One status, or several. */
+  status?: "pending" | "running" | "waiting" | "paused" | "completed" | "failed" | "cancelled" | Array<"pending" | "running" | "waiting" | "paused" | "completed" | "failed" | "cancelled"> | null;
+  since?: string | null;
+  until?: string | null;
+  parent?: string | null;
+  /** Values at paths of the input: `{"order.id": 7}`. */
+  input?: Record<string, unknown>;
+  /** Values of tags. */
+  tags?: Record<string, string>;
+};
+
+/** `POST /v1/runs/{id}/fork`. */
+export type Fork = {
+  /** The last entry to copy; without it, the last one at which the run had not ended. */
+  at?: number | null;
+};
+
+/** A run that continues from another. */
+export type Forked = {
+  run: Run;
+  /** False if a fork with that idempotency key existed before. */
+  created: boolean;
+  /** The last entry that both runs share: the end of the item with the requested entry. */
+  forkedAt: number;
+  notUndone: NotUndone;
+};
+
+/** The result for many runs. */
+export type Gathered = {
+  /** The runs that the filter selects, up to the limit. */
+  matched: number;
+  accepted: number;
+  /** Runs that did not change: they already had the status, or the control was applied before. */
+  ignored: number;
+  /** Runs that rejected the control, or could not be reached. */
+  refused: number;
+  /** The first rejections, at most 20. */
+  errors: Refusal[];
+  /** The cursor for the rest; null if there is none. */
+  nextCursor: string | null;
+};
+
+/** An exit of a node. */
+export type Handle = {
+  name: string;
+  /** When the node completes with it. */
+  summary: string;
+};
+
+/** A turn that the worker holds. */
+export type HeldTurn = {
+  run: string;
+  turn: number;
+};
+
+/** The credentials for a service. */
+export type HttpAuth = HttpAuthBearer | HttpAuthBasic;
+
+export type HttpAuthBasic = {
+  type: "basic";
+  username: string;
+  password: SecretRef;
+};
+
+export type HttpAuthBearer = {
+  type: "bearer";
+  token: SecretRef;
+};
+
+export type HttpMethod = "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE";
+
+/** A request of an HTTP source. */
+export type HttpRequest = {
+  method?: HttpMethod;
+  /** The path after the source's base URL, such as `/customers/{id}/orders`; `{id}` is the argument `id`. */
+  path: string;
+  /** The parameters after the `?`: strings, numbers, booleans, or `{"$arg": "name"}`. An argument that is null is left out. */
+  query?: Record<string, unknown>;
+  /** Sent as JSON; `{"$arg": "name"}` anywhere in it is replaced by that argument. */
+  body?: unknown;
+  /** The place of the rows in the response, as a JSON pointer; by default the whole response. */
+  rows?: string | null;
+};
+
+/** An API key. The key itself is shown only when it is created. */
+export type Key = {
+  id: string;
+  name: string;
+  /** None if the key has a list of permissions. */
+  role: string | null;
+  permissions: string[];
+  /** Requests per second, 0 for no limit; none if the server's default limit applies. */
+  rateLimit: number | null;
+  createdAt: string;
+  expiresAt: string | null;
+  revokedAt: string | null;
+};
+
+/** A new API key with permissions of its own. */
+export type KeyWithPermissions = {
+  /** What the key is for, so that people know it later. */
+  name: string;
+  permissions: Permission[];
+  /** It works no more from then on. */
+  expiresAt?: string | null;
+  /** Requests per second, on each node; 0 for any number. */
+  rateLimit?: number | null;
+};
+
+/** A new API key with the permissions of a role. */
+export type KeyWithRole = {
+  /** The purpose of the key, for people. */
+  name: string;
+  role: Role;
+  /** The key is rejected after this time. */
+  expiresAt?: string | null;
+  /** Requests per second, on each node; 0 for no limit. */
+  rateLimit?: number | null;
+};
+
+/** A page of API keys, oldest first. */
+export type Keys = {
+  keys: Key[];
+  /** The cursor of the next page; null on the last one. */
+  nextCursor: string | null;
+};
+
+/** A kind of node. */
+export type Kind = {
+  /** The node's `type`. */
+  name: string;
+  /** A title for people. */
+  title: string;
+  /** The group in which an editor lists it. */
+  group: string;
+  /** The name of an icon. */
+  icon: string;
+  /** Its purpose, in one sentence. */
+  summary: string;
+  /** Its handles. */
+  handles: Handle[];
+  /** Where in the config more handles are named, as a JSON pointer in which `*` is any one part. */
+  handlesFrom?: string[];
+  /** The handle of an edge that names none; without it every edge must name one. */
+  defaultHandle?: string | null;
+  /** A description of the output. */
+  output: string;
+  /** The variable that receives the output if a node names none. */
+  outputVariable?: string | null;
+  /** Whether a failed attempt may be retried. */
+  canRetry: boolean;
+  /** Whether an attempt may have a time limit, and its bounds. */
+  timeout?: Timeout | null;
+  /** The defaults of the config. */
+  defaults: unknown;
+  /** The JSON Schema of the config. Fields that accept a secret are marked with `x-secret`. */
+  schema: unknown;
+  examples: Example[];
+  /** Whether it is for tests and benchmarks only. */
+  isInternal: boolean;
+};
+
+/** All kinds of nodes. */
+export type Kinds = {
+  kinds: Kind[];
+};
+
+/** The limits of the result. */
+export type Limits = {
+  rows?: number;
+  /** Bytes of the rows as JSON. */
+  bytes?: number;
+  onLimit?: OnLimit;
+};
+
+/** A line that a step has written. */
+export type Line = {
+  /** The entry of the journal that contains it. */
+  seq: number;
+  step: string;
+  attempt: number;
+  /** When the attempt ended. */
+  at: string;
+  line: string;
+};
+
+/** A page of log lines. */
+export type Logs = {
+  logs: Line[];
+  /** The cursor of the next page; null on the last one. */
+  nextCursor: string | null;
+};
+
+/** A created key. */
+export type MadeKey = {
+  key: Key;
+  /** The key itself, `es_…`, shown only once; null if it was created before, under the same `Idempotency-Key`. */
+  secret: string | null;
+};
+
+/** A created workspace, with an admin API key. */
+export type MadeWorkspace = {
+  workspace: Workspace;
+  key: Key;
+  /** The API key itself, `es_…`, shown only once. */
+  secret: string;
+};
+
+/** The caller. */
+export type Me = {
+  workspace: MyWorkspace;
+  /** Null if a person asks. */
+  key: MyKey | null;
+  /** Null if the holder of a key asks. */
+  person: MyPerson | null;
+  /** All that the key or the person may do. */
+  permissions: Permission[];
+};
+
+export type MyKey = {
+  id: string;
+  name: string;
+  role: string | null;
+  rateLimit: number | null;
+  expiresAt: string | null;
+};
+
+/** A person, as the identity provider describes them. */
+export type MyPerson = {
+  issuer: string;
+  /** Unique at the issuer. */
+  id: string;
+  name: string | null;
+  email: string | null;
+  roles: string[];
+  /** When the token ends. */
+  expiresAt: string | null;
+};
+
+export type MyWorkspace = {
+  id: string;
+  name: string | null;
+};
+
+/** One server. */
+export type Node = {
+  id: string;
+  /** The address at which other nodes reach it. */
+  address: string | null;
+  /** None if no other node can use the database: such a node needs no lease. */
+  leaseUntil: string | null;
+  /** Whether its lease has expired by the database's clock. */
+  isExpired: boolean;
+  /** Whether it was fenced: it writes nothing, and other nodes continue its runs. */
+  isFenced: boolean;
+  /** Whether it is the node of this response. */
+  isSelf: boolean;
+  /** The number of runs that it owns. */
+  runs: number;
+};
+
+/** The servers that share a database. */
+export type Nodes = {
+  nodes: Node[];
+};
+
+/** The external effects of the original, which no fork undoes. */
+export type NotUndone = {
+  /** Runs that the original has started, at most 1,000. The fork starts its own. */
+  children: StartedChild[];
+  /** Steps that the original has begun and that the fork performs again, or may perform again; at most 1,000. */
+  steps: string[];
+};
+
+/** The member that every report must have. */
+export type NumberedReport = {
+  /** The number by which the report is answered. */
+  n: number;
+};
+
+/** `POST /v1/workflow-runs`. */
+export type OfDefinition = {
+  /** The workflow's name. */
+  definitionId: string;
+  input?: Record<string, unknown>;
+  /** A workspace has one run per idempotency key, however often it is started. */
+  idempotencyKey?: string | null;
+};
+
+/** `POST /v1/workflows/{name}/runs`. */
+export type OfWorkflow = {
+  input?: unknown;
+  /** From 1 to 2,147,483,647; the active version by default. */
+  version?: number | null;
+  /** A workflow has one run per idempotency key, however often it is started. It has 1 to 255 characters. */
+  idempotencyKey?: string | null;
+  /** The number of days for which the run is kept after its end: at least 1, and at most the limit of the server. */
+  retentionDays?: number | null;
+  /** Tags for finding the run. */
+  tags?: Record<string, string>;
+  /** Starts the run although no worker has ever registered the workflow: the run waits for a worker. Default: a start of an unknown name is refused. */
+  allowUnserved?: boolean;
+};
+
+/** The effect of a larger result. */
+export type OnLimit = "error" | "cut";
+
+/** A step in progress. */
+export type Open = {
+  step: string;
+  /** `task`: a handler performs it. `delay`: it sleeps. `wait`: it waits for a signal. `child`: it waits for a run that it started. `retry`: it failed and is retried. `body`: steps inside it are in progress. `soon`: it continues at once. */
+  kind: "task" | "delay" | "wait" | "child" | "retry" | "body" | "soon";
+  attempt: number;
+  since: string | null;
+  /** When it continues without an input. */
+  due?: string | null;
+  /** The signal that it waits for. */
+  event?: string | null;
+  /** The JSON that the payload of the signal must contain; missing if any payload is accepted. */
+  match?: unknown;
+  /** The run that it started. */
+  child?: string | null;
+};
+
+/** The outcome of a signal or a control. */
+export type Outcome = {
+  /** `accepted`: it is in the journal. `buffered`: it is stored until a wait for it is opened. `repeated`: it was accepted before, under the same idempotency key. `ignored`: it changes nothing. */
+  outcome: "accepted" | "buffered" | "repeated" | "ignored";
+  /** Why nothing was changed. */
+  reason?: string | null;
+};
+
+/** * `workflow:read`: Read definitions of workflows. * `workflow:view`: Read runs, with their data and journals. * `workflow:act`: Act in runs of state machines that concern the caller. [`Self::Manage`] implies it. * `workflow:manage`: Start, signal, pause, resume, retry and cancel runs. * `workflow:publish`: Save definitions of workflows. * `workflow:admin`: Everything, for workflows, nodes and keys. * `worker:serve`: Perform steps for runs of workflows written as code. */
+export type Permission = "workflow:read" | "workflow:view" | "workflow:act" | "workflow:manage" | "workflow:publish" | "workflow:admin" | "worker:serve";
+
+/** `POST /v1/workflows/import`: an exported document. */
+export type Portable = {
+  /** The document's format: 1. */
+  everstep: number;
+  /** `workflow`. */
+  kind: "workflow";
+  name: string;
+  /** How it is written. */
+  style?: "graph" | null;
+  /** The version in the exporting server; the importing server assigns a new number. */
+  version?: number | null;
+  definition: Definition;
+  digest?: string | null;
+};
+
+/** Why a request was not served (RFC 9457). */
+export type Problem = {
+  type: string;
+  title: string | null;
+  status: number;
+  /** A stable code for programs. */
+  code: string;
+  /** What happened, for people. */
+  detail: string;
+};
+
+/** A statement or a request for a source. */
+export type Query = {
+  /** The name of the data source. */
+  source: string;
+  /** A description for people. */
+  description?: string | null;
+  /** One statement for a database; arguments are written as `:name`. */
+  sql?: string | null;
+  /** One request for an HTTP source. */
+  http?: HttpRequest | null;
+  arguments?: Argument[];
+  /** Whether nothing may be written. Writing needs `false` here and on the source. */
+  readOnly?: boolean;
+  limits?: Limits;
+  /** The time limit; a shorter limit of the step applies as well. */
+  timeoutSeconds?: number | null;
+};
+
+/** The result of a query. It is sent as the collected text; this type describes it. */
+export type QueryAnswer = {
+  rows: unknown[];
+  /** The number of rows; of a statement that returns none, the number of changed rows. */
+  rowCount: number;
+  fields: Field[];
+  /** Whether there were more rows than the limits allow. */
+  truncated: boolean;
+};
+
+/** The parameters of a trial of a query. */
+export type QueryRun = {
+  /** The arguments, by name. */
+  args?: Record<string, unknown> | null;
+  /** The maximum number of rows; others are cut off. */
+  limit?: number | null;
+};
+
+/** Whether a node can work. */
+export type Readiness = {
+  /** `ok` or `unavailable`. */
+  status: string;
+  node: string;
+  store: Database;
+  /** The number of runs in its memory. */
+  activeRuns: number;
+  /** Whether other nodes have fenced it. */
+  fenced: boolean;
+  /** Whether its recent heartbeats to the database succeeded. */
+  inTouch: boolean;
+  /** The difference between the machine's clock and the clock that runs are stamped with (positive: the machine's is ahead), if it is more than a second. Nodes that share a database use its clock; a server alone uses its own, which never goes back when the machine's clock is corrected. */
+  clockSkewSeconds?: number | null;
+};
+
+export type Refusal = {
+  run: string;
+  code: string;
+  message: string;
+};
+
+export type RefusedReport = {
+  n: number;
+  code: string;
+  detail: string;
+};
+
+/** How a wait ended. */
+export type Resolved = ResolvedSignal | ResolvedTimeout;
+
+export type ResolvedSignal = {
+  by: "signal";
+  event: string;
+  payload: unknown;
+  /** The entry that buffered the signal, if it arrived before the wait. */
+  buffered?: number | null;
+};
+
+export type ResolvedTimeout = {
+  by: "timeout";
+};
+
+/** A usual set of permissions. A key has a role, or a list of permissions. */
+export type Role = "viewer" | "operator" | "publisher" | "admin" | "worker";
+
+/** A run with all its fields. */
+export type Run = {
+  id: string;
+  workflow: string;
+  workflowVersion: number;
+  status: "pending" | "running" | "waiting" | "paused" | "completed" | "failed" | "cancelled";
+  /** Increases with every change; `If-Match` and `expectedVersion` are compared with it. */
+  version: number;
+  input: unknown;
+  output: unknown;
+  error: Error | null;
+  parent: string | null;
+  /** The run that it was forked from. */
+  origin: string | null;
+  /** Test runs are neither listed nor counted. */
+  isTest: boolean;
+  /** What it waits for, in one sentence: the run \"sleeps at step nap until …\". Null after its end. */
+  waitingFor: string | null;
+  /** The worker that holds the run, if it is code and the node of this response owns it. */
+  worker: string | null;
+  /** The steps in progress, at most 100. */
+  open: Open[];
+  /** Steps that the function had not awaited when it ended: they still ran, or had failed. Perhaps an `await` is missing. */
+  unawaited: string[];
+  tags: unknown;
+  idempotencyKey: string | null;
+  retentionDays: number;
+  /** The node that holds the run in memory; none while it sleeps in the database. */
+  owner: string | null;
+  /** When a run without an owner continues without an input. */
+  wakeAt: string | null;
+  createdAt: string;
+  endedAt: string | null;
+};
+
+export type RunCancelledData = {
+  reason: string | null;
+};
+
+export type RunCompletedData = {
+  output: unknown;
+  /** Steps that the function did not await before it returned. */
+  unawaited?: string[];
+};
+
+export type RunFailedData = {
+  /** With `stack` if the function has thrown an error that has one. */
+  error: unknown;
+  failedStep?: string | null;
+  /** Steps that the function did not await before it ended. */
+  unawaited?: string[];
+};
+
+export type RunPausedData = {
+  reason: unknown;
+};
+
+export type RunStartedData = {
+  input: unknown;
+  parent?: unknown;
+  definition?: unknown;
+};
+
+/** A run in lists. */
+export type RunSummary = {
+  id: string;
+  workflow: string;
+  workflowVersion: number;
+  status: "pending" | "running" | "waiting" | "paused" | "completed" | "failed" | "cancelled";
+  error: Error | null;
+  parent: string | null;
+  /** The run that it was forked from. */
+  origin: string | null;
+  tags: unknown;
+  createdAt: string;
+  endedAt: string | null;
+};
+
+/** A page of runs. */
+export type Runs = {
+  runs: RunSummary[];
+  /** The cursor of the next page; null on the last one. */
+  nextCursor: string | null;
+};
+
+export type SavedQueries = {
+  queries: SavedQuery[];
+  nextCursor: string | null;
+};
+
+/** A saved query under its name. `query` is its definition. */
+export type SavedQuery = {
+  id: string;
+  /** The definition, with the defaults of missing fields. */
+  query: Record<string, unknown>;
+  createdAt: string;
+  updatedAt: string;
+};
+
+/** One iteration of a loop, or a scope. */
+export type Scope = {
+  /** As in step keys: `each[3]`. */
+  scope: string;
+  context: Record<string, unknown>;
+};
+
+/** The public facts about a secret. */
+export type Secret = {
+  name: string;
+  createdAt: string;
+  updatedAt: string;
+};
+
+/** A text, or the name of a secret. */
+export type SecretOrText = SecretRef | string;
+
+/** Names a secret of the workspace. */
+export type SecretRef = {
+  $secret: string;
+};
+
+/** A page of secrets, by name. */
+export type Secrets = {
+  secrets: Secret[];
+  /** The cursor of the next page; null on the last one. */
+  nextCursor: string | null;
+};
+
+/** A version of a workflow that a worker serves. */
+export type ServedVersion = {
+  name: string;
+  version: number;
+};
+
+/** A workflow that a worker serves. */
+export type ServedWorkflow = {
+  name: string;
+  version: number;
+  /** The number of days for which its runs are kept after their end. Default: 30. */
+  retentionDays?: number | null;
+  /** The JSON Schema (2020-12) that the input of every new run fits, at most 64 KiB. */
+  inputSchema?: Record<string, unknown> | null;
+};
+
+/** `PUT /v1/secrets/{name}`. It is never shown, not even in the log. */
+export type SetSecretRequest = {
+  /** The secret itself; at most 64 KiB. */
+  value: string;
+};
+
+export type SignalBufferedData = {
+  event: string;
+  payload: unknown;
+  /** The end of the time for which it is buffered. */
+  until: string;
+};
+
+/** A run and its context, as they are when a stream begins. */
+export type SnapshotEvent = {
+  run: Run;
+  context: unknown;
+};
+
+/** A named location of data: a PostgreSQL database, a SQLite file or an HTTP service with JSON. */
+export type Source = SourcePostgres | SourceSqlite | SourceHttp;
+
+/** A service that responds with JSON. */
+export type SourceHttp = {
+  type: "http";
+  /** Such as `https://api.example.com/v2`; the path of a query follows it. */
+  baseUrl: string;
+  /** Sent with every request. */
+  headers?: Record<string, SecretOrText>;
+  auth?: HttpAuth | null;
+  /** Whether only GET and HEAD are sent. Others need `false` here and on the query. */
+  readOnly?: boolean;
+};
+
+/** A PostgreSQL database, described by its parts or by a URL that is stored as a secret. */
+export type SourcePostgres = {
+  type: "postgres";
+  /** `postgres://user:password@host:port/database`, as a secret; in place of the parts. */
+  url?: SecretRef | null;
+  host?: string | null;
+  /** The default is 5432. */
+  port?: number | null;
+  database?: string | null;
+  user?: string | null;
+  password?: SecretRef | null;
+  /** The protection of the connection; the default is `prefer`. */
+  sslMode?: SslMode | null;
+  /** The certificates to trust, in PEM. `verify-ca` needs them; without them `verify-full` trusts those of the web. */
+  rootCertificate?: string | null;
+  /** The maximum number of connections of one node. */
+  maxConnections?: number;
+  /** Whether nothing may be written. Writing needs `false` here and on the query. */
+  readOnly?: boolean;
+};
+
+/** A SQLite file in the folder that the server configures for them. It is read-only. */
+export type SourceSqlite = {
+  type: "sqlite";
+  /** Its path within the folder in `EVERSTEP_SQLITE_SOURCES_DIR`. */
+  file: string;
+  /** Always true: a SQLite file is read-only. */
+  readOnly?: boolean;
+};
+
+/** Whether a source can be reached and accepts the credentials. */
+export type SourceTest = {
+  ok: boolean;
+  /** A message for people: the result and the remedy. */
+  message: string;
+  serverVersion?: string | null;
+  latencyMs: number;
+};
+
+/** The protection of a connection to PostgreSQL, in the terms of libpq. */
+export type SslMode = "disable" | "prefer" | "require" | "verify-ca" | "verify-full";
+
+/** `POST /v1/workflows/{name}/runs/batch`. */
+export type StartBatch = {
+  runs: OfWorkflow[];
+};
+
+/** The response to a start. */
+export type Started = {
+  run: Run;
+  /** False if a run with that idempotency key existed before. */
+  created: boolean;
+  /** A warning, for example that no worker serves the workflow. */
+  warning?: string | null;
+};
+
+/** The response to many starts, in their order. */
+export type StartedBatch = {
+  runs: StartedOne[];
+  /** A warning, for example that no worker serves the workflow. */
+  warning?: string | null;
+};
+
+export type StartedChild = {
+  step: string;
+  run: string;
+};
+
+/** The result of one start of many: a run, or an error. */
+export type StartedOne = {
+  /** The run's id. */
+  id?: string | null;
+  /** False if a run with that idempotency key existed before. */
+  created?: boolean | null;
+  /** Why it was not started. */
+  error?: Problem | null;
+};
+
+/** The status of a run after an entry. */
+export type StatusEvent = {
+  status: "pending" | "running" | "waiting" | "paused" | "completed" | "failed" | "cancelled";
+  seq: number;
+};
+
+/** The history of one step. */
+export type Step = {
+  /** The step's name within the run: `fetch`, or `each[3].fetch` inside an iteration; for code, the name in the function. */
+  key: string;
+  /** The node of the graph; for a step of code, the name again. */
+  node: string;
+  /** The node's type, or the kind of a step of code: `run`, `sleep`, `wait` or `call`. Null if the workflow cannot be read. */
+  type: string | null;
+  /** The last entry that changed the step. A fork `at` this entry continues after it. */
+  seq: number;
+  /** The status of a step. */
+  status: "pending" | "running" | "waiting" | "completed" | "failed" | "skipped" | "cancelled";
+  attempts: Attempt[];
+  startedAt: string | null;
+  endedAt: string | null;
+  durationMs: number | null;
+  /** The output of a completed step. */
+  output: unknown;
+  /** Why it finally failed. */
+  error: Error | null;
+  /** The handle with which it completed; null for the default handle. */
+  handle: string | null;
+};
+
+export type StepCompletedData = {
+  output: unknown;
+  handle?: string | null;
+  logs?: string[];
+  /** When a worker began the attempt. */
+  startedAt?: string | null;
+};
+
+export type StepFailedData = {
+  error: unknown;
+  logs?: string[];
+  /** When a worker began the attempt. */
+  startedAt?: string | null;
+};
+
+/** The state of a step according to the journal. */
+export type StepRecord = {
+  /** Of a wake. */
+  run?: string | null;
+  /** Of a wake. */
+  turn?: number | null;
+  step: string;
+  kind: "run" | "sleep" | "wait" | "call";
+  /** The seq of the entry with this state. */
+  seq: number;
+  status: "completed" | "failed" | "slept" | "resolved" | "timedOut" | "retry" | "open";
+  /** Of `completed`. */
+  output?: unknown;
+  /** Of `failed`. */
+  error?: FailedStep | null;
+  /** Of `resolved`: the payload of the signal. */
+  payload?: unknown;
+  /** Of `retry`: the number of the next attempt. */
+  attempt?: number | null;
+};
+
+/** A page of steps, in the order in which they began. */
+export type Steps = {
+  steps: Step[];
+  /** The cursor of the next page; null on the last one. */
+  nextCursor: string | null;
+};
+
+/** `POST /v1/test-runs`. */
+export type TestRun = {
+  /** A graph, as it would be saved. */
+  definition: Record<string, unknown>;
+  input?: unknown;
+};
+
+/** A credential for live routes, instead of an API key. */
+export type Ticket = {
+  /** `est_…`, for the header `Authorization: Bearer` or the query parameter `ticket`. */
+  ticket: string;
+  expiresAt: string;
+};
+
+/** The time limit of an attempt. */
+export type Timeout = {
+  /** Without one there is no limit. */
+  defaultSeconds?: number | null;
+  longestSeconds: number;
+};
+
+export type TimerSetData = {
+  due: string;
+  /** The purpose of the timer: `sleep`, `retry`, `pace` (the pause between two items of a loop) or `after`. */
+  why: string;
+};
+
+export type TurnLostData = {
+  turn: number;
+};
+
+export type TurnStartedData = {
+  turn: number;
+  worker: string;
+};
+
+/** Written by a later build. */
+export type UnreadableData = {
+  unreadable: string;
+};
+
+/** The problems of a definition. */
+export type Validation = {
+  valid: boolean;
+  /** All problems. */
+  problems: Fault[];
+  /** What to correct before a run is started, such as a secret that does not exist. A definition with warnings is valid. */
+  warnings: Fault[];
+};
+
+/** A version in lists. */
+export type Version = {
+  version: number;
+  /** Whether new runs use it. */
+  isActive: boolean;
+  /** SHA-256 of the definition. */
+  digest: string;
+  retentionDays: number;
+  createdAt: string;
+};
+
+/** A page of versions, newest first. */
+export type Versions = {
+  versions: Version[];
+  /** The cursor of the next page; null on the last one. */
+  nextCursor: string | null;
+};
+
+/** `POST /v1/runs/{id}/view`. */
+export type View = {
+  widgetConfig?: WidgetConfig | null;
+};
+
+/** A run with the fields of a view. */
+export type Viewed = {
+  id: string;
+  workflow: string;
+  workflowVersion: number;
+  status: "pending" | "running" | "waiting" | "paused" | "completed" | "failed" | "cancelled";
+  /** Increases with every change; `If-Match` and `expectedVersion` are compared with it. */
+  version: number;
+  input: unknown;
+  output: unknown;
+  error: Error | null;
+  parent: string | null;
+  /** The run that it was forked from. */
+  origin: string | null;
+  /** Test runs are neither listed nor counted. */
+  isTest: boolean;
+  /** What it waits for, in one sentence: the run \"sleeps at step nap until …\". Null after its end. */
+  waitingFor: string | null;
+  /** The worker that holds the run, if it is code and the node of this response owns it. */
+  worker: string | null;
+  /** The steps in progress, at most 100. */
+  open: Open[];
+  /** Steps that the function had not awaited when it ended: they still ran, or had failed. Perhaps an `await` is missing. */
+  unawaited: string[];
+  tags: unknown;
+  idempotencyKey: string | null;
+  retentionDays: number;
+  /** The node that holds the run in memory; none while it sleeps in the database. */
+  owner: string | null;
+  /** When a run without an owner continues without an input. */
+  wakeAt: string | null;
+  createdAt: string;
+  endedAt: string | null;
+  /** The requested fields of the output by their paths; only when the run has completed. */
+  data?: Record<string, unknown> | null;
+};
+
+export type WaitOpenedData = {
+  /** The signal's name; the step's name if there is none. */
+  event?: string | null;
+  match: unknown;
+  due: string | null;
+};
+
+/** Links to the documents. */
+export type Welcome = {
+  name: string;
+  version: string;
+  /** For people. */
+  docs: string;
+  /** For programs. */
+  openapi: string;
+};
+
+/** The fields of a run's output that a view shows. */
+export type WidgetConfig = {
+  /** Paths into the output: `total`, `order.id`, `items.0.name`. */
+  fields: string[];
+};
+
+/** A connected worker. */
+export type Worker = {
+  /** Its name. */
+  worker: string;
+  sdk: string | null;
+  /** The node that it is connected to. */
+  node: string;
+  /** The beginning of the id of its session. */
+  session: string;
+  workflows: ServedVersion[];
+  /** The number of runs that it executes at the same time. */
+  capacity: number;
+  /** The number of runs that it holds now. */
+  running: number;
+  connectedAt: string;
+  /** When the node received its last request. */
+  lastSeen: string;
+};
+
+/** An error that user code has thrown. */
+export type WorkerError = {
+  /** Default: `ERROR`. */
+  code?: string | null;
+  /** A text for people. A lone surrogate, which many languages leave behind when they cut a text, is replaced. */
+  message: string;
+  /** The stack trace. That of `failed` is stored with the log lines of the attempt, and that of `threw` with the end of the run. */
+  stack?: string | null;
+  /** Whether another attempt may succeed. Default: true. Only steps are retried. */
+  retryable?: boolean | null;
+};
+
+/** `POST /v1/worker/sessions`. */
+export type WorkerHello = {
+  /** The version of the protocol: 1. */
+  protocol: number;
+  /** A name for people, for example host and process id. */
+  worker: string;
+  /** The SDK and its version: `typescript/0.1.0`. */
+  sdk?: string | null;
+  /** The number of runs that the worker executes at the same time. */
+  capacity: number;
+  /** The workflows that the worker serves. */
+  workflows: ServedWorkflow[];
+  /** Turns from an earlier session that the worker continues. */
+  holds?: HeldTurn[];
+};
+
+/** A turn that the worker loses, and why. */
+export type WorkerLostTurn = {
+  run: string;
+  turn: number;
+  /** Of `revoked`: the run is `parked` (it waits), `paused`, or has `moved` to another turn or node. Of `cancels`: the run was `cancelled`, has `failed` at the server, or has `ended` otherwise. */
+  reason: "parked" | "paused" | "moved" | "cancelled" | "failed" | "ended";
+  /** More about it, for people: who or what has paused, cancelled or failed the run. */
+  detail?: string | null;
+};
+
+/** A message to a worker: all parts that were collected for it. Empty lists are omitted. */
+export type WorkerMessage = {
+  /** Counts from 1. A worker processes messages in this order. */
+  m: number;
+  /** Reports that are in the journal: the number of each, and the seq of its entry, or 0 if no entry was written. */
+  acks?: number[][];
+  /** Reports that will never be accepted. */
+  refused?: RefusedReport[];
+  /** Reports that the worker sends again after a second. */
+  later?: number[];
+  /** Runs that the worker starts or continues. */
+  turns?: WorkerTurn[];
+  /** Steps that have ended or may be retried. Each names its run and turn. */
+  wakes?: StepRecord[];
+  /** Runs that were ended from outside, for example cancelled. */
+  cancels?: WorkerLostTurn[];
+  /** Runs that have left this worker. */
+  revoked?: WorkerLostTurn[];
+};
+
+/** The response to a poll and to reports. */
+export type WorkerMessages = {
+  messages: WorkerMessage[];
+};
+
+/** `POST /v1/worker/poll`. */
+export type WorkerPoll = {
+  session: string;
+  /** The number of the last message that was received without a gap; 0 for none. */
+  seen: number;
+  /** The number of runs that the worker executes at the same time from now on. */
+  capacity?: number | null;
+  /** The number of milliseconds to wait for a message. Default: 10,000. */
+  waitMs?: number | null;
+};
+
+/** A report about a run. The kind determines which members it has. */
+export type WorkerReport = {
+  /** The number by which the report is answered. */
+  n: number;
+  run: string;
+  turn: number;
+  kind: "completed" | "failed" | "sleep" | "wait" | "call" | "returned" | "threw" | "blocked" | "diverged" | "declined";
+  /** The name of the step. Of `completed`, `failed`, `sleep`, `wait` and `call`; of `threw`, the step whose failure ended the function. */
+  step?: string | null;
+  /** Of `completed` and `failed`. */
+  attempt?: number | null;
+  /** Of `completed` and `returned`. Default: `null`. */
+  output?: unknown;
+  /** Of `completed` and `failed`: the log lines of the attempt. */
+  logs?: string[] | null;
+  /** Of `completed` and `failed`: the duration of the attempt in milliseconds. */
+  tookMs?: number | null;
+  /** Of `failed`, `threw`, `diverged` and `declined`. */
+  error?: WorkerError | null;
+  /** Of `failed`. */
+  retry?: WorkerRetry | null;
+  /** Of `sleep`: milliseconds from now. */
+  forMs?: number | null;
+  /** Of `sleep`: milliseconds since 1970. */
+  untilMs?: number | null;
+  /** Of `wait`: the name of the signal. Default: the name of the step. */
+  event?: string | null;
+  /** Of `wait`: an object that the payload of the signal must contain. */
+  match?: Record<string, unknown> | null;
+  /** Of `wait` and `call`. */
+  timeoutMs?: number | null;
+  /** Of `call`: the workflow to start. */
+  workflow?: string | null;
+  /** Of `call`. */
+  version?: number | null;
+  /** Of `call`. Default: `{}`. */
+  input?: unknown;
+  /** Of `blocked`: the highest seq that the worker has received for the run. */
+  seq?: number | null;
+  /** Of `returned` and `threw`: the steps that the function did not await, though they still run or have failed. */
+  unawaited?: string[] | null;
+};
+
+/** `POST /v1/worker/reports`. */
+export type WorkerReports = {
+  session: string;
+  /** The number of the last message that was received without a gap; 0 for none. */
+  seen: number;
+  reports: Array<WorkerReport | NumberedReport>;
+};
+
+/** A retry policy. Default: 3 attempts with exponential backoff from 1 s up to 60 s and a jitter of 0.2. */
+export type WorkerRetry = {
+  /** The maximum number of attempts, including the first. */
+  attempts?: number | null;
+  backoff?: {
+    kind?: "fixed" | "linear" | "exp";
+    baseMs?: number | null;
+    maxMs?: number | null;
+    /** The fraction of a delay by which it varies. */
+    jitter?: number | null;
+  } | null;
+};
+
+/** A session that was opened. */
+export type WorkerSession = {
+  /** The id of the session. A client with this id and an API key of the workspace acts for the worker. */
+  session: string;
+  /** After this many seconds without a request of the worker the session ends, and other workers get its runs. */
+  leaseSeconds: number;
+  /** Bytes of a request or a frame of the worker. */
+  maxMessageBytes: number;
+  /** Reports in a request or a frame. */
+  maxReports: number;
+  /** What this server accepts beyond the first version of the protocol: `unawaited` is the field of `returned` and `threw`. */
+  features: string[];
+};
+
+/** A run that a worker starts or continues. */
+export type WorkerTurn = {
+  run: string;
+  turn: number;
+  workflow: string;
+  version: number;
+  input: unknown;
+  startedAt: string;
+  /** The seq of the last entry of the run. */
+  seq: number;
+  /** The steps of the run according to the journal, in the order of seq. */
+  steps: StepRecord[];
+};
+
+/** The connected workers. */
+export type Workers = {
+  workers: Worker[];
+  /** Nodes that have not replied in time: their workers are missing. */
+  silentNodes: string[];
+};
+
+/** One version of a workflow. */
+export type Workflow = {
+  name: string;
+  version: number;
+  /** The version that new runs use; null if none is active. */
+  activeVersion: number | null;
+  /** How it is written: `graph`, or `code`, whose function is in a worker. */
+  style: string;
+  description: string | null;
+  /** In canonical form: older names of fields are replaced. Null for code. */
+  definition: Definition | null;
+  /** The JSON Schema that the input of every new run fits; null if there is none. */
+  inputSchema: Record<string, unknown> | null;
+  /** SHA-256 of the definition. */
+  digest: string;
+  /** The number of days for which runs are kept after their end, unless their start sets it. */
+  retentionDays: number;
+  createdAt: string;
+  /** What to correct before a run is started, such as a secret that does not exist. Only in answers to a save. */
+  warnings?: Fault[];
+};
+
+/** A workflow in lists, with the number of its runs in each status. Counts are at most a second old. */
+export type WorkflowSummary = {
+  name: string;
+  style: string;
+  /** The version that new runs use; null if none is active. */
+  activeVersion: number | null;
+  latestVersion: number;
+  updatedAt: string;
+  pending: number;
+  running: number;
+  waiting: number;
+  paused: number;
+  completed: number;
+  failed: number;
+  cancelled: number;
+};
+
+/** A workspace: an API key gives access to one workspace only. */
+export type Workspace = {
+  id: string;
+  name: string;
+  options: WorkspaceOptions;
+  createdAt: string;
+};
+
+export type WorkspaceOptions = {
+  /** Whether javascript nodes may use `fetch`. */
+  fetch: boolean;
+  /** The permissions for which roles of people stand, beside the role map of the server. */
+  roles: Record<string, string>;
+};
+
+/** A page of workspaces, by name. */
+export type Workspaces = {
+  workspaces: Workspace[];
+  /** The cursor of the next page; null on the last one. */
+  nextCursor: string | null;
+};
+
+/** Every route, with its query parameters, its body and its answer. */
+export interface Routes {
+  /** Check liveness */
+  "GET /livez": { answer: Alive; };
+  /** Check readiness */
+  "GET /readyz": { answer: Readiness; };
+  /** Get the OpenAPI document */
+  "GET /v1/openapi.json": { answer: Record<string, unknown>; };
+  /** Get the docs page */
+  "GET /docs": { answer: undefined; };
+  /** Get the root document */
+  "GET /": { answer: Welcome; };
+  /** Follow a run */
+  "GET /v1/runs/{id}/events": { query: { after?: number; ticket?: string }; answer: undefined; };
+  /** Get the metrics of this node */
+  "GET /metrics": { answer: undefined; };
+  /** List nodes */
+  "GET /v1/nodes": { answer: Nodes; };
+  /** List workflows */
+  "GET /v1/workflows": { query: { cursor?: string; limit?: number }; answer: WorkflowSummary[]; };
+  /** Create a workflow */
+  "POST /v1/workflows": { body: CreateWorkflowRequest; answer: Workflow; };
+  /** Validate a definition */
+  "POST /v1/workflows/validate": { body: unknown; answer: Validation; };
+  /** Import a workflow */
+  "POST /v1/workflows/import": { query: { name?: string; activate?: boolean }; body: Portable; answer: Workflow; };
+  /** Get a workflow */
+  "GET /v1/workflows/{name}": { query: { version?: number }; answer: Workflow; };
+  /** Save a workflow */
+  "PUT /v1/workflows/{name}": { query: { activate?: boolean }; body: Definition; answer: Workflow; };
+  /** Delete a workflow */
+  "DELETE /v1/workflows/{name}": { answer: undefined; };
+  /** List the versions of a workflow */
+  "GET /v1/workflows/{name}/versions": { query: { cursor?: number; limit?: number }; answer: Versions; };
+  /** Activate a version of a workflow */
+  "POST /v1/workflows/{name}/activate": { body: Activate; answer: Workflow; };
+  /** Export a workflow */
+  "GET /v1/workflows/{name}/export": { query: { version?: number }; answer: Exported; };
+  /** Clone a workflow */
+  "POST /v1/workflows/{name}/clone": { body: Clone; answer: Workflow; };
+  /** List node kinds */
+  "GET /v1/catalog": { answer: Kinds; };
+  /** Get a node kind */
+  "GET /v1/catalog/{kind}": { answer: Kind; };
+  /** Show the schema of a workflow file */
+  "GET /v1/schemas/{style}": { answer: Record<string, unknown>; };
+  /** List the runs of a workflow */
+  "GET /v1/workflows/{name}/runs": { query: { status?: Array<"pending" | "running" | "waiting" | "paused" | "completed" | "failed" | "cancelled">; version?: number; parent?: string; since?: string; until?: string; input?: Record<string, unknown>; tag?: Record<string, unknown>; cursor?: string; limit?: number }; answer: Runs; };
+  /** Start a run */
+  "POST /v1/workflows/{name}/runs": { query: { waitSeconds?: number }; body: OfWorkflow; answer: Started; };
+  /** Get a run of a workflow */
+  "GET /v1/workflows/{name}/runs/{id}": { query: { waitSeconds?: number }; answer: Run; };
+  /** Cancel a run of a workflow */
+  "DELETE /v1/workflows/{name}/runs/{id}": { answer: Outcome; };
+  /** List the steps of a run of a workflow */
+  "GET /v1/workflows/{name}/runs/{id}/steps": { query: { cursor?: string; limit?: number }; answer: Steps; };
+  /** Signal a run of a workflow */
+  "POST /v1/workflows/{name}/runs/{id}/signals/{event}": { query: { buffer?: boolean }; body: unknown; answer: Outcome; };
+  /** Start a batch of runs */
+  "POST /v1/workflows/{name}/runs/batch": { body: StartBatch; answer: StartedBatch; };
+  /** Start a run of a definition */
+  "POST /v1/workflow-runs": { query: { waitSeconds?: number }; body: OfDefinition; answer: Started; };
+  /** Start a run of a definition (alias) */
+  "POST /api/v1/workflow-runs": { query: { waitSeconds?: number }; body: OfDefinition; answer: Started; };
+  /** List runs */
+  "GET /v1/runs": { query: { workflow?: string; status?: Array<"pending" | "running" | "waiting" | "paused" | "completed" | "failed" | "cancelled">; version?: number; parent?: string; since?: string; until?: string; input?: Record<string, unknown>; tag?: Record<string, unknown>; cursor?: string; limit?: number }; answer: Runs; };
+  /** Get a run */
+  "GET /v1/runs/{id}": { query: { waitSeconds?: number }; answer: Run; };
+  /** List the steps of a run */
+  "GET /v1/runs/{id}/steps": { query: { cursor?: string; limit?: number }; answer: Steps; };
+  /** Get the context of a run */
+  "GET /v1/runs/{id}/context": { query: { at?: number }; answer: Context; };
+  /** List the log lines of a run */
+  "GET /v1/runs/{id}/logs": { query: { step?: string; cursor?: string; limit?: number }; answer: Logs; };
+  /** Get a view of a run */
+  "POST /v1/runs/{id}/view": { body: View; answer: Viewed; };
+  /** List the journal entries of a run */
+  "GET /v1/runs/{id}/journal": { query: { after?: number; limit?: number }; answer: Entries; };
+  /** Signal a run */
+  "POST /v1/runs/{id}/signals/{event}": { query: { buffer?: boolean }; body: unknown; answer: Outcome; };
+  /** Cancel a run */
+  "POST /v1/runs/{id}/cancel": { body: Cancel; answer: Outcome; };
+  /** Pause a run */
+  "POST /v1/runs/{id}/pause": { body: Control; answer: Outcome; };
+  /** Resume a run */
+  "POST /v1/runs/{id}/resume": { body: Control; answer: Outcome; };
+  /** Retry a run */
+  "POST /v1/runs/{id}/retry": { body: Control; answer: Outcome; };
+  /** Fork a run */
+  "POST /v1/runs/{id}/fork": { body: Fork; answer: Forked; };
+  /** Control runs in bulk */
+  "POST /v1/runs/bulk": { body: Bulk; answer: Gathered; };
+  /** Start a test run */
+  "POST /v1/test-runs": { body: TestRun; answer: Started; };
+  /** Delete a test run */
+  "DELETE /v1/test-runs/{id}": { answer: undefined; };
+  /** Open a worker session */
+  "POST /v1/worker/sessions": { body: WorkerHello; answer: WorkerSession; };
+  /** Close a worker session */
+  "DELETE /v1/worker/sessions/{id}": { answer: undefined; };
+  /** Poll for worker messages */
+  "POST /v1/worker/poll": { body: WorkerPoll; answer: WorkerMessages; };
+  /** Send worker reports */
+  "POST /v1/worker/reports": { body: WorkerReports; answer: WorkerMessages; };
+  /** Connect a worker over a WebSocket */
+  "GET /v1/worker/socket": { answer: unknown; };
+  /** List workers */
+  "GET /v1/workers": { answer: Workers; };
+  /** Get the caller */
+  "GET /v1/me": { answer: Me; };
+  /** List API keys */
+  "GET /v1/keys": { query: { cursor?: string; limit?: number }; answer: Keys; };
+  /** Create an API key */
+  "POST /v1/keys": { body: CreateKeyRequest; answer: MadeKey; };
+  /** Revoke an API key */
+  "DELETE /v1/keys/{id}": { answer: Key; };
+  /** Create a ticket */
+  "POST /v1/tickets": { body: Empty; answer: Ticket; };
+  /** List audit rows */
+  "GET /v1/audit": { query: { actor?: string; action?: string; since?: string; until?: string; cursor?: string; limit?: number }; answer: AuditEntries; };
+  /** List workspaces */
+  "GET /v1/workspaces": { query: { cursor?: string; limit?: number }; answer: Workspaces; };
+  /** Create a workspace */
+  "POST /v1/workspaces": { body: CreateWorkspaceRequest; answer: MadeWorkspace; };
+  /** Update the options of a workspace */
+  "PATCH /v1/workspaces/{name}": { body: ChangedWorkspace; answer: Workspace; };
+  /** List secrets */
+  "GET /v1/secrets": { query: { cursor?: string; limit?: number }; answer: Secrets; };
+  /** Set a secret */
+  "PUT /v1/secrets/{name}": { body: SetSecretRequest; answer: Secret; };
+  /** Delete a secret */
+  "DELETE /v1/secrets/{name}": { answer: undefined; };
+  /** List data sources */
+  "GET /v1/data-sources": { query: { cursor?: string; limit?: number }; answer: DataSources; };
+  /** Get a data source */
+  "GET /v1/data-sources/{name}": { answer: DataSource; };
+  /** Save a data source */
+  "PUT /v1/data-sources/{name}": { body: Source; answer: DataSource; };
+  /** Delete a data source */
+  "DELETE /v1/data-sources/{name}": { answer: undefined; };
+  /** Test a data source */
+  "POST /v1/data-sources/{name}/test": { answer: SourceTest; };
+  /** Test an unsaved data source */
+  "POST /v1/data-sources/test": { body: Source; answer: SourceTest; };
+  /** List saved queries */
+  "GET /v1/queries": { query: { cursor?: string; limit?: number }; answer: SavedQueries; };
+  /** Get a saved query */
+  "GET /v1/queries/{id}": { answer: SavedQuery; };
+  /** Save a query */
+  "PUT /v1/queries/{id}": { body: Query; answer: SavedQuery; };
+  /** Delete a saved query */
+  "DELETE /v1/queries/{id}": { answer: undefined; };
+  /** Run a saved query */
+  "POST /v1/queries/{id}/run": { body: QueryRun; answer: QueryAnswer; };
+}
