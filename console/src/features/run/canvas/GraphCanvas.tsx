@@ -1,0 +1,111 @@
+// The drawing of a graph. Only this folder imports @xyflow/react.
+
+import {
+  Background,
+  BackgroundVariant,
+  type Edge,
+  type Node,
+  ReactFlow,
+  ReactFlowProvider,
+  useReactFlow,
+} from "@xyflow/react";
+import "@xyflow/react/dist/base.css";
+import { useEffect, useMemo } from "react";
+import { t } from "../../../lib/i18n";
+import { Button, Skeleton } from "../../../ui";
+import type { Graph } from "../model/graphModel";
+import "./canvas.css";
+import { CanvasContext, type CanvasOptions } from "./canvasContext";
+import { BoxNode, StepNode } from "./nodes";
+import { StepEdge } from "./StepEdge";
+import { type PlacedGraph, useLayout } from "./useLayout";
+
+const NODE_TYPES = { step: StepNode, box: BoxNode };
+const EDGE_TYPES = { step: StepEdge };
+
+export function GraphCanvas({ graph, ...options }: { graph: Graph } & CanvasOptions) {
+  const placed = useLayout(graph);
+  if (placed === null) return <Skeleton rows={10} />;
+  return (
+    <CanvasContext.Provider value={options}>
+      <ReactFlowProvider>
+        <Drawing graph={graph} placed={placed} />
+      </ReactFlowProvider>
+    </CanvasContext.Provider>
+  );
+}
+
+/** Nodes and edges as the library expects them: parents before their children. */
+function elements(graph: Graph, placed: PlacedGraph): { nodes: Node[]; edges: Edge[] } {
+  const { layout, isStored } = placed;
+  const depth = (id: string | null): number => {
+    const node = graph.nodes.find((one) => one.id === id);
+    return node ? 1 + depth(node.parent) : 0;
+  };
+  const nodes = [...graph.nodes]
+    .sort((a, b) => depth(a.parent) - depth(b.parent))
+    .map<Node>((node) => {
+      const at = layout[node.id] ?? { x: 0, y: 0, width: 0, height: 0 };
+      const isBox = node.isContainer && !isStored;
+      return {
+        id: node.id,
+        type: isBox ? "box" : "step",
+        position: { x: at.x, y: at.y },
+        width: at.width,
+        height: at.height,
+        data: { node },
+        ...(node.parent !== null && !isStored ? { parentId: node.parent } : {}),
+        focusable: false,
+        draggable: false,
+      };
+    });
+  const edges = graph.edges
+    .filter((edge) => isStored || !edge.isBody)
+    .map<Edge>((edge) => ({
+      id: edge.id,
+      source: edge.source,
+      target: edge.target,
+      type: "step",
+      data: { edge },
+      focusable: false,
+      selectable: false,
+      zIndex: 1,
+    }));
+  return { nodes, edges };
+}
+
+function Drawing({ graph, placed }: { graph: Graph; placed: PlacedGraph }) {
+  const { nodes, edges } = useMemo(() => elements(graph, placed), [graph, placed]);
+  const flow = useReactFlow();
+  useEffect(() => {
+    void flow.fitView({ padding: 0.12, maxZoom: 1 });
+  }, [flow]);
+  return (
+    <div className="canvas">
+      <ReactFlow
+        nodes={nodes}
+        edges={edges}
+        nodeTypes={NODE_TYPES}
+        edgeTypes={EDGE_TYPES}
+        nodesDraggable={false}
+        nodesConnectable={false}
+        elementsSelectable={false}
+        disableKeyboardA11y
+        onlyRenderVisibleElements={nodes.length > 120}
+        minZoom={0.05}
+        maxZoom={1.5}
+        fitView
+        fitViewOptions={{ padding: 0.12, maxZoom: 1 }}
+        proOptions={{ hideAttribution: true }}
+        aria-label={t("graph.label")}
+      >
+        <Background variant={BackgroundVariant.Dots} gap={20} size={1} color="var(--border)" />
+      </ReactFlow>
+      <div className="canvas-tools">
+        <Button icon="plus" size="small" label={t("graph.zoomIn")} onPress={() => void flow.zoomIn({ duration: 120 })} />
+        <Button icon="minus" size="small" label={t("graph.zoomOut")} onPress={() => void flow.zoomOut({ duration: 120 })} />
+        <Button icon="fit" size="small" label={t("graph.fit")} onPress={() => void flow.fitView({ padding: 0.12, duration: 120 })} />
+      </div>
+    </div>
+  );
+}

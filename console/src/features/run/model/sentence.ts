@@ -1,0 +1,34 @@
+// Why a run does not continue at some entry, in one sentence. The server says it for the present.
+
+import { t } from "../../../lib/i18n";
+import { formatClock } from "../../../lib/time";
+import { type Fold, type StepFold, statusOf } from "./fold";
+
+const NAMED_MAX = 3;
+
+export function sentenceAt(fold: Fold): string | null {
+  const status = statusOf(fold);
+  if (status !== "waiting" && status !== "running") return null;
+  const steps = [...fold.open].map((key) => fold.steps.get(key)).filter((step): step is StepFold => step !== undefined);
+  const leaves = steps.filter((step) => step.activity.does !== "body");
+  const named = leaves.slice(0, NAMED_MAX).map(describe);
+  if (named.length === 0) return null;
+  const more = leaves.length - named.length;
+  return more > 0 ? `${named.join("; ")}; ${t("sentence.more", { n: more })}` : named.join("; ");
+}
+
+function describe(step: StepFold): string {
+  const name = step.key;
+  const isRetried = step.status === "waiting" && step.attempts.at(-1)?.status === "failed";
+  if (isRetried && step.due !== null) return t("sentence.retry", { step: name, time: formatClock(step.due) });
+  switch (step.activity.does) {
+    case "sleep":
+      return step.due === null ? t("sentence.task", { step: name }) : t("sentence.sleep", { step: name, time: formatClock(step.due) });
+    case "wait":
+      return t("sentence.wait", { step: name, event: step.activity.event });
+    case "child":
+      return t("sentence.child", { step: name, workflow: step.activity.workflow });
+    default:
+      return t("sentence.task", { step: name });
+  }
+}

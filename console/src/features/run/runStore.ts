@@ -1,0 +1,107 @@
+// The run on screen: its model, kept up to date, and the entry at which it is shown.
+
+import type { Head } from "../../api/additions";
+import { readHeads } from "../../api/heads";
+import { ApiProblem, toProblem } from "../../api/problem";
+import { liveSocket, type RunMessage } from "../../api/socket";
+import { createStore, type Store } from "../../lib/store";
+import type { Fold } from "./model/fold";
+import { RunModel } from "./model/runModel";
+
+export interface RunView {
+  /** The fold at the entry on screen. */
+  fold: Fold;
+  /** The entry on screen; null for the present. */
+  at: number | null;
+  /** The last entry. */
+  last: number;
+  phase: "loading" | "ready";
+  problem: ApiProblem | null;
+}
+
+export class RunStore {
+  readonly model = new RunModel();
+  readonly view: Store<RunView>;
+  /** Called when the run changed its status: its document is requested again. */
+  onStatus: () => void = () => undefined;
+  private at: number | null;
+  private phase: RunView["phase"] = "loading";
+  private problem: ApiProblem | null = null;
+  private frame: number | null = null;
+  private waiting: Head[] = [];
+  private readonly stop = new AbortController();
+  private leave: () => void = () => undefined;
+
+  constructor(
+    readonly id: string,
+    at: number | null,
+  ) {
+    this.at = at;
+    this.view = createStore(this.current());
+  }
+
+  /** Reads the journal, then follows it. */
+  async start(): Promise<void> {
+    try {
+      await readHeads(this.id, this.model.last, (heads) => this.model.append(heads), this.stop.signal);
+      this.phase = "ready";
+      this.publish();
+      if (this.stop.signal.aborted) return;
+      this.leave = liveSocket().followRun(this.id, {
+        after: () => this.model.last,
+        receive: (message) => this.receive(message),
+        refused: (code, detail) => this.fail(new ApiProblem({ status: 0, code, detail, requestId: "" })),
+      });
+    } catch (error) {
+      if (!this.stop.signal.aborted) this.fail(toProblem(error));
+    }
+  }
+
+  close(): void {
+    this.stop.abort();
+    this.leave();
+    if (this.frame !== null) cancelAnimationFrame(this.frame);
+  }
+
+  setAt(at: number | null): void {
+    const next = at === null || at >= this.model.last ? null : Math.max(1, at);
+    if (next === this.at) return;
+    this.at = next;
+    this.publish();
+  }
+
+  private receive(message: RunMessage): void {
+    if (message.event === "entry") {
+      this.waiting.push(message.data as Head);
+      this.frame ??= requestAnimationFrame(() => this.drain());
+    } else {
+      this.onStatus();
+    }
+  }
+
+  /** Applies what arrived since the last frame. */
+  private drain(): void {
+    this.frame = null;
+    const heads = this.waiting;
+    this.waiting = [];
+    const isWhole = this.model.append(heads);
+    this.publish();
+    this.onStatus();
+    if (!isWhole) void readHeads(this.id, this.model.last, (missed) => this.model.append(missed), this.stop.signal).then(() => this.publish());
+  }
+
+  private fail(problem: ApiProblem): void {
+    this.problem = problem;
+    this.publish();
+  }
+
+  private publish(): void {
+    this.view.set(this.current());
+  }
+
+  private current(): RunView {
+    const { model } = this;
+    const fold = this.at === null ? model.fold : model.at(this.at);
+    return { fold, at: this.at, last: model.last, phase: this.phase, problem: this.problem };
+  }
+}
