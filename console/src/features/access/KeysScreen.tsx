@@ -1,0 +1,174 @@
+// API keys: create, revoke.
+
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useRef, useState } from "react";
+import { call } from "../../api/client";
+import { toProblem } from "../../api/problem";
+import type { Key, Permission, Role } from "../../api/types";
+import { t, tWord } from "../../lib/i18n";
+import { newIdempotencyKey } from "../../lib/id";
+import { DAY } from "../../lib/time";
+import { Button, Checkbox, type Column, Confirm, NumberField, Problem, Segmented, Select, showToast, Tag, TextField, Time } from "../../ui";
+import { ListScreen } from "./ListScreen";
+import { SecretShown } from "./SecretShown";
+import { useList } from "./useList";
+
+const ROLES: readonly Role[] = ["viewer", "operator", "publisher", "admin", "worker"];
+const PERMISSIONS: readonly Permission[] = [
+  "workflow:read",
+  "workflow:view",
+  "workflow:act",
+  "workflow:manage",
+  "workflow:publish",
+  "workflow:admin",
+  "worker:serve",
+];
+
+export function KeysScreen() {
+  const client = useQueryClient();
+  const list = useList(["keys"], (cursor, signal) => call("GET /v1/keys", { query: { cursor, limit: 200 }, signal }), (page) => page.keys);
+  const [isCreating, setCreating] = useState(false);
+  const [secret, setSecret] = useState<string | null>(null);
+  const [revoked, setRevoked] = useState<Key | null>(null);
+  const revoke = useMutation({
+    mutationFn: (key: Key) => call("DELETE /v1/keys/{id}", { path: { id: key.id } }),
+    onSuccess: () => {
+      showToast(t("keys.revoked"));
+      setRevoked(null);
+      void client.invalidateQueries({ queryKey: ["keys"] });
+    },
+  });
+  const columns: ReadonlyArray<Column<Key>> = [
+    { id: "name", title: t("access.name"), width: "minmax(160px, 1.4fr)", cell: (key) => <b className="runs-name" title={key.name}>{key.name}</b> },
+    {
+      id: "role",
+      title: t("keys.role"),
+      width: "minmax(120px, 1.4fr)",
+      cell: (key) => (key.role ? <Tag>{tWord("role", key.role)}</Tag> : <span className="muted" title={key.permissions.join(", ")}>{key.permissions.join(", ")}</span>),
+    },
+    { id: "created", title: t("access.created"), width: "104px", cell: (key) => <Time at={key.createdAt} /> },
+    { id: "expires", title: t("keys.expires"), width: "104px", cell: (key) => (key.expiresAt ? <Time at={key.expiresAt} /> : <span className="faint">{t("keys.never")}</span>) },
+    {
+      id: "state",
+      title: "",
+      width: "96px",
+      align: "end",
+      cell: (key) =>
+        key.revokedAt ? (
+          <span className="faint">{t("keys.isRevoked")}</span>
+        ) : (
+          <Button size="small" tone="danger" onPress={() => setRevoked(key)}>
+            {t("keys.revoke")}
+          </Button>
+        ),
+    },
+  ];
+  return (
+    <ListScreen
+      title={t("nav.keys")}
+      icon="key"
+      none={{ title: t("keys.none") }}
+      list={list}
+      columns={columns}
+      rowId={(key) => key.id}
+      actions={
+        <Button tone="primary" icon="plus" onPress={() => setCreating(true)}>
+          {t("keys.create")}
+        </Button>
+      }
+    >
+      {isCreating && (
+        <CreateKey
+          onClose={() => setCreating(false)}
+          onMade={(made) => {
+            setCreating(false);
+            setSecret(made);
+            void client.invalidateQueries({ queryKey: ["keys"] });
+          }}
+        />
+      )}
+      {secret !== null && <SecretShown title={t("keys.made")} secret={secret} onClose={() => setSecret(null)} />}
+      {revoked && (
+        <Confirm
+          title={t("keys.revokeTitle", { name: revoked.name })}
+          isOpen
+          onClose={() => setRevoked(null)}
+          confirmLabel={t("keys.revoke")}
+          tone="danger-solid"
+          onConfirm={() => revoke.mutate(revoked)}
+          isPending={revoke.isPending}
+        >
+          <p>{t("keys.revokeText")}</p>
+          {revoke.error && <Problem problem={toProblem(revoke.error)} isInline />}
+        </Confirm>
+      )}
+    </ListScreen>
+  );
+}
+
+function CreateKey({ onClose, onMade }: { onClose: () => void; onMade: (secret: string) => void }) {
+  const [name, setName] = useState("");
+  const [how, setHow] = useState<"role" | "permissions">("role");
+  const [role, setRole] = useState<Role>("viewer");
+  const [permissions, setPermissions] = useState<ReadonlySet<Permission>>(new Set());
+  const [days, setDays] = useState<number | null>(90);
+  const key = useRef(newIdempotencyKey());
+  const create = useMutation({
+    mutationFn: () => {
+      const expiresAt = days === null ? null : new Date(Date.now() + days * DAY).toISOString();
+      const common = { name: name.trim(), ...(expiresAt ? { expiresAt } : {}) };
+      const body = how === "role" ? { ...common, role } : { ...common, permissions: [...permissions] };
+      return call("POST /v1/keys", { body, headers: { "idempotency-key": key.current } });
+    },
+    onSuccess: (made) => onMade(made.secret ?? ""),
+  });
+  return (
+    <Confirm
+      title={t("keys.create")}
+      isOpen
+      onClose={onClose}
+      confirmLabel={t("keys.create")}
+      onConfirm={() => create.mutate()}
+      isPending={create.isPending}
+      isDisabled={name.trim() === "" || (how === "permissions" && permissions.size === 0)}
+    >
+      <TextField label={t("access.name")} value={name} onChange={setName} autoFocus hint={t("keys.nameHint")} />
+      <Segmented
+        label={t("keys.allows")}
+        options={[
+          { id: "role", label: t("keys.byRole") },
+          { id: "permissions", label: t("keys.byPermission") },
+        ]}
+        value={how}
+        onChange={setHow}
+      />
+      {how === "role" ? (
+        <Select
+          label={t("keys.role")}
+          options={ROLES.map((id) => ({ id, label: tWord("role", id), hint: tWord("roleText", id) }))}
+          value={role}
+          onChange={(next) => setRole(next as Role)}
+        />
+      ) : (
+        <div className="stack">
+          {PERMISSIONS.map((permission) => (
+            <Checkbox
+              key={permission}
+              isSelected={permissions.has(permission)}
+              onChange={(isOn) => {
+                const next = new Set(permissions);
+                if (isOn) next.add(permission);
+                else next.delete(permission);
+                setPermissions(next);
+              }}
+            >
+              <code>{permission}</code>
+            </Checkbox>
+          ))}
+        </div>
+      )}
+      <NumberField label={t("keys.days")} value={days} onChange={setDays} min={1} max={3_650} hint={t("keys.daysHint")} />
+      {create.error && <Problem problem={toProblem(create.error)} isInline />}
+    </Confirm>
+  );
+}

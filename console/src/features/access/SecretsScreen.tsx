@@ -1,0 +1,102 @@
+// Secrets: set, delete. Their values are never shown.
+
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { call } from "../../api/client";
+import { toProblem } from "../../api/problem";
+import type { Secret } from "../../api/types";
+import { t } from "../../lib/i18n";
+import { Button, type Column, Confirm, Copyable, Problem, showToast, TextField, Time } from "../../ui";
+import { ListScreen } from "./ListScreen";
+import { useList } from "./useList";
+
+export function SecretsScreen() {
+  const client = useQueryClient();
+  const list = useList(["secrets"], (cursor, signal) => call("GET /v1/secrets", { query: { cursor, limit: 200 }, signal }), (page) => page.secrets);
+  const [set, setSet] = useState<string | null>(null);
+  const [removed, setRemoved] = useState<Secret | null>(null);
+  const done = (text: string) => {
+    showToast(text);
+    setSet(null);
+    setRemoved(null);
+    void client.invalidateQueries({ queryKey: ["secrets"] });
+  };
+  const remove = useMutation({
+    mutationFn: (name: string) => call("DELETE /v1/secrets/{name}", { path: { name } }),
+    onSuccess: () => done(t("secrets.deleted")),
+  });
+  const columns: ReadonlyArray<Column<Secret>> = [
+    { id: "name", title: t("access.name"), width: "minmax(160px, 1fr)", cell: (secret) => <Copyable text={secret.name} isMono /> },
+    { id: "created", title: t("access.created"), width: "120px", cell: (secret) => <Time at={secret.createdAt} /> },
+    { id: "updated", title: t("access.updated"), width: "120px", cell: (secret) => <Time at={secret.updatedAt} /> },
+    {
+      id: "act",
+      title: "",
+      width: "170px",
+      align: "end",
+      cell: (secret) => (
+        <span className="row access-acts">
+          <Button size="small" onPress={() => setSet(secret.name)}>
+            {t("secrets.replace")}
+          </Button>
+          <Button size="small" tone="danger" icon="trash" label={t("secrets.delete")} onPress={() => setRemoved(secret)} />
+        </span>
+      ),
+    },
+  ];
+  return (
+    <ListScreen
+      title={t("nav.secrets")}
+      icon="lock"
+      none={{ title: t("secrets.none"), text: t("secrets.noneText"), command: "everstep secrets set shop-token" }}
+      list={list}
+      columns={columns}
+      rowId={(secret) => secret.name}
+      actions={
+        <Button tone="primary" icon="plus" onPress={() => setSet("")}>
+          {t("secrets.set")}
+        </Button>
+      }
+    >
+      {set !== null && <SetSecret name={set} onClose={() => setSet(null)} onDone={() => done(t("secrets.isSet"))} />}
+      {removed && (
+        <Confirm
+          title={t("secrets.deleteTitle", { name: removed.name })}
+          isOpen
+          onClose={() => setRemoved(null)}
+          confirmLabel={t("secrets.delete")}
+          tone="danger-solid"
+          onConfirm={() => remove.mutate(removed.name)}
+          isPending={remove.isPending}
+        >
+          <p>{t("secrets.deleteText")}</p>
+          {remove.error && <Problem problem={toProblem(remove.error)} isInline />}
+        </Confirm>
+      )}
+    </ListScreen>
+  );
+}
+
+function SetSecret({ name: known, onClose, onDone }: { name: string; onClose: () => void; onDone: () => void }) {
+  const [name, setName] = useState(known);
+  const [value, setValue] = useState("");
+  const set = useMutation({
+    mutationFn: () => call("PUT /v1/secrets/{name}", { path: { name: name.trim() }, body: { value } }),
+    onSuccess: onDone,
+  });
+  return (
+    <Confirm
+      title={known === "" ? t("secrets.set") : t("secrets.replaceTitle", { name: known })}
+      isOpen
+      onClose={onClose}
+      confirmLabel={t("secrets.set")}
+      onConfirm={() => set.mutate()}
+      isPending={set.isPending}
+      isDisabled={name.trim() === "" || value === ""}
+    >
+      {known === "" && <TextField label={t("access.name")} value={name} onChange={setName} isCode autoFocus />}
+      <TextField label={t("secrets.value")} type="password" value={value} onChange={setValue} isCode hint={t("secrets.valueHint")} />
+      {set.error && <Problem problem={toProblem(set.error)} isInline />}
+    </Confirm>
+  );
+}

@@ -1,0 +1,46 @@
+// What the overview shows, computed from answers of the server.
+
+import type { RunSummary, WorkflowSummary } from "../../api/types";
+import { RUN_STATUSES, type RunStatus } from "../../lib/status";
+
+export type Counts = Record<RunStatus, number>;
+
+/** The runs per status: as the feed says, else the sums of the workflows. */
+export function countsOf(workflows: readonly WorkflowSummary[], live: Partial<Counts> | null): Counts {
+  const counts = Object.fromEntries(RUN_STATUSES.map((status) => [status, 0])) as Counts;
+  for (const status of RUN_STATUSES) {
+    counts[status] = live?.[status] ?? workflows.reduce((sum, workflow) => sum + workflow[status], 0);
+  }
+  return counts;
+}
+
+export interface FailureGroup {
+  code: string;
+  count: number;
+  latest: RunSummary;
+  workflows: readonly string[];
+}
+
+/** Failed runs by the code of their error, the most frequent first. */
+export function failuresByCode(runs: readonly RunSummary[]): FailureGroup[] {
+  const groups = new Map<string, { count: number; latest: RunSummary; workflows: Set<string> }>();
+  for (const run of runs) {
+    const code = run.error?.code ?? "";
+    const group = groups.get(code);
+    if (group) {
+      group.count += 1;
+      group.workflows.add(run.workflow);
+      if ((run.endedAt ?? "") > (group.latest.endedAt ?? "")) group.latest = run;
+    } else {
+      groups.set(code, { count: 1, latest: run, workflows: new Set([run.workflow]) });
+    }
+  }
+  return [...groups]
+    .map(([code, group]) => ({ code, ...group, workflows: [...group.workflows] }))
+    .sort((a, b) => b.count - a.count || (b.latest.endedAt ?? "").localeCompare(a.latest.endedAt ?? ""));
+}
+
+/** The runs that have waited longest. */
+export function oldest(runs: readonly RunSummary[], count: number): RunSummary[] {
+  return [...runs].sort((a, b) => a.createdAt.localeCompare(b.createdAt)).slice(0, count);
+}

@@ -1,0 +1,7 @@
+// `/inbox`
+
+import { InboxScreen } from "../features/inbox/InboxScreen";
+
+export default function InboxPage() {
+  return <InboxScreen />;
+}

@@ -1,0 +1,7 @@
+// `/nodes`
+
+import { NodesScreen } from "../features/system/NodesScreen";
+
+export default function NodesPage() {
+  return <NodesScreen />;
+}
