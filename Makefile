@@ -10,23 +10,31 @@ LAB := $(or $(CARGO_TARGET_DIR),target)/release/everstep-lab
 SECONDS ?= 30
 FUZZ_SECONDS ?= 60
 
-.PHONY: help run dist test test-long check fmt lint lint-deploy unit sdk planted schemathesis generators sim fuzz bench trace deny tools databases clients
+.PHONY: help run console console-check dist test test-long check fmt lint lint-deploy unit sdk planted schemathesis generators sim fuzz bench trace deny tools databases clients
 
 help: ## Show this list.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: ## Build the server and start it on http://127.0.0.1:7373; data in ./data, or in PostgreSQL at EVERSTEP_DATABASE_URL.
+run: console ## Build the server and start it on http://127.0.0.1:7373; data in ./data, or in PostgreSQL at EVERSTEP_DATABASE_URL.
 	$(CARGO) run --release --locked -p everstep -- serve
 
-dist: ## Build the binary as it is published: target/dist/everstep.
+# `cargo` never calls npm: this target builds the console, and the build script of everstep-api includes the result.
+console: ## Build the web console, if a file of it has changed.
+	@if command -v npm >/dev/null; then scripts/console.sh; else echo "npm is missing: the server is built without the console" >&2; fi
+
+console-check: ## Check the sources of the console: types, lint, messages, tests.
+	@cd console && { [ node_modules/.package-lock.json -nt package-lock.json ] && [ -d node_modules/vitest ] || npm ci --silent; }
+	cd console && npm run --silent check && npm test --silent
+
+dist: console ## Build the binary as it is published: target/dist/everstep.
 	$(CARGO) build --profile dist --locked -p everstep
 
-test: tools databases lint lint-deploy unit sdk planted schemathesis generators trace ## Everything that continuous integration runs.
+test: tools databases console lint lint-deploy unit sdk planted schemathesis generators trace ## Everything that continuous integration runs.
 
 test-long: test sim fuzz deny ## `test`, then the long simulation, a minute of random rules, three minutes of Schemathesis and the licence check.
 	scripts/schemathesis.sh 180
 
-check: tools ## The quick part of `test`: formatting, and what the compiler and clippy say.
+check: tools console-check ## The quick part of `test`: formatting, and what the compiler, clippy and the console's checks say.
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy $(WORKSPACE) --all-targets -- -D warnings
 
