@@ -14,7 +14,10 @@ const PLAIN = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
 /** Applies a function to the words of a message, not to its placeholders and parts. */
 const onWords = (text, change) =>
-  text.split(/(\{\w+\}|<\/?\w+>)/).map((part, index) => (index % 2 === 1 ? part : change(part))).join("");
+  text
+    .split(/(\{\w+\}|<\/?\w+>)/)
+    .map((part, index) => (index % 2 === 1 ? part : change(part)))
+    .join("");
 
 /** Every letter replaced, in brackets: a text without brackets did not come from the messages. */
 const replaced = (text) => {
@@ -77,19 +80,24 @@ for (const [pattern, where] of families) {
 for (const key of known) if (!used.has(key)) faults.push(`locales/en.json: ${key} is not used`);
 
 const marks = (text) => (text.match(/\{\w+\}|<\/?\w+>/g) ?? []).sort().join(" ");
-const forms = (name) => new Intl.PluralRules(name === "xx" || name === "yy" ? "en" : name).resolvedOptions().pluralCategories;
+const forms = (name) =>
+  new Intl.PluralRules(name === "xx" || name === "yy" ? "en" : name).resolvedOptions().pluralCategories;
 for (const key of Object.keys(en).filter((one) => FORMS.test(one))) {
   const base = key.replace(FORMS, "");
-  for (const form of forms("en")) if (!(`${base}_${form}` in en)) faults.push(`locales/en.json: ${base} lacks the form ${form}`);
+  for (const form of forms("en"))
+    if (!(`${base}_${form}` in en)) faults.push(`locales/en.json: ${base} lacks the form ${form}`);
 }
 for (const name of ["xx", "yy"]) {
   const messages = read(name);
   for (const key of Object.keys(en)) {
     if (!(key in messages)) faults.push(`locales/${name}.json: ${key} is missing`);
-    else if (marks(messages[key]) !== marks(en[key])) faults.push(`locales/${name}.json: ${key} has other placeholders`);
-    else if (messages[key] !== generated[name][key]) faults.push(`locales/${name}.json is stale: node scripts/locales.mjs --write`);
+    else if (marks(messages[key]) !== marks(en[key]))
+      faults.push(`locales/${name}.json: ${key} has other placeholders`);
+    else if (messages[key] !== generated[name][key])
+      faults.push(`locales/${name}.json is stale: node scripts/locales.mjs --write`);
   }
-  for (const key of Object.keys(messages)) if (!(key in en)) faults.push(`locales/${name}.json: ${key} is not in en.json`);
+  for (const key of Object.keys(messages))
+    if (!(key in en)) faults.push(`locales/${name}.json: ${key} is not in en.json`);
 }
 
 if (faults.length > 0) {

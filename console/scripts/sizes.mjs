@@ -30,7 +30,11 @@ const page = [...text("index.html").matchAll(/(?:src|href)="\/(assets\/[^"]+\.(?
 const first = closure(page);
 const names = readdirSync(join(dist, "assets")).map((name) => `assets/${name.replace(/\.gz$/, "")}`);
 const part = (prefix) => names.filter((name) => name.startsWith(`assets/${prefix}`) && /\.(js|css)$/.test(name));
-const run = new Set([...closure([...part("RunPage-"), ...part("run-"), ...part("GraphCanvas-"), ...part("layout.worker-")])].filter((file) => !first.has(file)));
+const run = new Set(
+  [...closure([...part("RunPage-"), ...part("run-"), ...part("GraphCanvas-"), ...part("layout.worker-")])].filter(
+    (file) => !first.has(file),
+  ),
+);
 const figures = { first: sum(first), run: sum(run), all: sum(names) };
 
 for (const [name, size] of Object.entries(figures)) {

@@ -23,7 +23,12 @@ export function useStats(span: Span, workflow?: string) {
     queryKey: ["stats", span, workflow ?? null],
     queryFn: ({ signal }) => {
       const until = Math.ceil(Date.now() / step) * step;
-      const query = { since: new Date(until - length).toISOString(), until: new Date(until).toISOString(), every, workflow };
+      const query = {
+        since: new Date(until - length).toISOString(),
+        until: new Date(until).toISOString(),
+        every,
+        workflow,
+      };
       return call("GET /v1/stats", { query, signal });
     },
     enabled: isKnown,

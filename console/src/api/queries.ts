@@ -1,6 +1,6 @@
 // The reads of the console, as queries of one cache.
 
-import { QueryClient, keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { keepPreviousData, QueryClient, useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { call } from "./client";
 import { ApiProblem } from "./problem";
 import type { WorkflowSummary } from "./types";
@@ -32,7 +32,10 @@ export const keys = {
 };
 
 export function useRun(id: string) {
-  return useQuery({ queryKey: keys.run(id), queryFn: ({ signal }) => call("GET /v1/runs/{id}", { path: { id }, signal }) });
+  return useQuery({
+    queryKey: keys.run(id),
+    queryFn: ({ signal }) => call("GET /v1/runs/{id}", { path: { id }, signal }),
+  });
 }
 
 /** The runs that a query string selects, page by page. */

@@ -111,7 +111,9 @@ class LiveSocket {
       const { ticket } = await call("POST /v1/tickets", { body: {} });
       if (generation !== this.generation) return;
       const scheme = window.location.protocol === "https:" ? "wss" : "ws";
-      const socket = new WebSocket(`${scheme}://${window.location.host}/v1/socket?ticket=${encodeURIComponent(ticket)}`);
+      const socket = new WebSocket(
+        `${scheme}://${window.location.host}/v1/socket?ticket=${encodeURIComponent(ticket)}`,
+      );
       this.socket = socket;
       socket.onopen = () => this.onOpen();
       socket.onmessage = (event) => this.onMessage(String(event.data));
@@ -140,7 +142,8 @@ class LiveSocket {
     } else if ("event" in message) {
       for (const follower of this.runs.get(message.run) ?? []) follower.receive(message);
     } else if ("error" in message && message.run !== undefined) {
-      for (const follower of this.runs.get(message.run) ?? []) follower.refused(message.error.code, message.error.detail);
+      for (const follower of this.runs.get(message.run) ?? [])
+        follower.refused(message.error.code, message.error.detail);
     }
   }
 

@@ -65,7 +65,16 @@ export function jsonRows(value: unknown, open: (id: string, depth: number) => bo
     const ownMatch = needle !== "" && matches(name, node, needle);
     const id = rowId(path);
     const at = rows.length;
-    const row: JsonRow = { id, path, depth: path.length, name, value: node, isContainer: container, isOpen: false, matches: ownMatch };
+    const row: JsonRow = {
+      id,
+      path,
+      depth: path.length,
+      name,
+      value: node,
+      isContainer: container,
+      isOpen: false,
+      matches: ownMatch,
+    };
     rows.push(row);
     let inside = false;
     if (container && (needle !== "" || open(id, path.length))) {

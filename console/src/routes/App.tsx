@@ -7,8 +7,8 @@ import { useMe } from "../api/me";
 import { toProblem } from "../api/problem";
 import { createQueryClient } from "../api/queries";
 import { sessionStore, takeSignInCode } from "../api/session";
-import { Logo } from "../features/shell/SideBar";
 import { Shell } from "../features/shell/Shell";
+import { Logo } from "../features/shell/SideBar";
 import { SignIn } from "../features/signin/SignIn";
 import { intlLocale } from "../lib/i18n";
 import { useStore } from "../lib/store";
@@ -63,7 +63,10 @@ function Screens() {
   if (me.data === undefined) return <Skeleton rows={12} />;
   return (
     <Shell>
-      <Guard key={location} onError={(error) => <Problem problem={toProblem(error)} onRetry={() => window.location.reload()} />}>
+      <Guard
+        key={location}
+        onError={(error) => <Problem problem={toProblem(error)} onRetry={() => window.location.reload()} />}
+      >
         <Suspense fallback={<Skeleton rows={16} />}>
           <Switch>
             <Route path="/" component={OverviewPage} />

@@ -22,7 +22,14 @@ export function NothingHere() {
               navigate(withQuery("/runs", { text }));
             }}
           >
-            <TextField label={t("nothing.search")} isLabelHidden icon="search" placeholder={t("nothing.search")} value={text} onChange={setText} />
+            <TextField
+              label={t("nothing.search")}
+              isLabelHidden
+              icon="search"
+              placeholder={t("nothing.search")}
+              value={text}
+              onChange={setText}
+            />
             <Button type="submit">{t("nothing.submit")}</Button>
           </form>
         }

@@ -8,10 +8,18 @@ import { WorkflowScreen } from "../features/workflows/WorkflowScreen";
 import { t } from "../lib/i18n";
 import { Empty, Skeleton } from "../ui";
 
-const GraphCanvas = lazy(() => import("../features/run/canvas/GraphCanvas").then((module) => ({ default: module.GraphCanvas })));
+const GraphCanvas = lazy(() =>
+  import("../features/run/canvas/GraphCanvas").then((module) => ({ default: module.GraphCanvas })),
+);
 
 export default function WorkflowPage({ name }: { name: string }) {
-  return <WorkflowScreen name={name} graph={(workflow) => <Definition workflow={workflow} />} figures={<Figures workflow={name} />} />;
+  return (
+    <WorkflowScreen
+      name={name}
+      graph={(workflow) => <Definition workflow={workflow} />}
+      figures={<Figures workflow={name} />}
+    />
+  );
 }
 
 const noState = () => undefined;

@@ -9,7 +9,15 @@ export interface Chip {
   value: string;
 }
 
-export function Chips({ label, chips, onRemove }: { label: string; chips: readonly Chip[]; onRemove: (id: string) => void }) {
+export function Chips({
+  label,
+  chips,
+  onRemove,
+}: {
+  label: string;
+  chips: readonly Chip[];
+  onRemove: (id: string) => void;
+}) {
   return (
     <ul className="ui-chips" aria-label={label}>
       {chips.map((chip) => (

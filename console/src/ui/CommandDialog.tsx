@@ -49,7 +49,8 @@ function CommandList({ placeholder, onClose, find }: Pick<CommandDialogProps, "p
     command.run();
   };
   const onKeyDown = (event: KeyboardEvent) => {
-    const next = event.key === "Home" || event.key === "End" ? null : rowAfterKey(event.key, active, commands.length, 8);
+    const next =
+      event.key === "Home" || event.key === "End" ? null : rowAfterKey(event.key, active, commands.length, 8);
     if (next !== null) setActive(next);
     else if (event.key === "Enter") choose(commands[active]);
     else return;

@@ -41,9 +41,19 @@ export function Dialog({ title, isOpen, onClose, children, footer, width = "medi
   );
 }
 
-export function Drawer({ title, isOpen, onClose, children }: Pick<DialogProps, "title" | "isOpen" | "onClose" | "children">) {
+export function Drawer({
+  title,
+  isOpen,
+  onClose,
+  children,
+}: Pick<DialogProps, "title" | "isOpen" | "onClose" | "children">) {
   return (
-    <ModalOverlay className="ui-drawer-overlay" isOpen={isOpen} onOpenChange={(open) => !open && onClose()} isDismissable>
+    <ModalOverlay
+      className="ui-drawer-overlay"
+      isOpen={isOpen}
+      onOpenChange={(open) => !open && onClose()}
+      isDismissable
+    >
       <Modal className="ui-drawer">
         <AriaDialog className="ui-dialog">
           <div className="ui-dialog-head">

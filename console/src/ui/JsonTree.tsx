@@ -55,7 +55,13 @@ export function JsonTree({ label, value, fileName = "value.json", root, isFill, 
             isDisabled={isRaw || !isContainer(value)}
           />
         </div>
-        <Button size="small" tone="ghost" icon="code" label={isRaw ? t("json.tree") : t("json.raw")} onPress={() => setRaw(!isRaw)} />
+        <Button
+          size="small"
+          tone="ghost"
+          icon="code"
+          label={isRaw ? t("json.tree") : t("json.raw")}
+          onPress={() => setRaw(!isRaw)}
+        />
         <CopyButton text={pretty(value)} />
         <Button
           size="small"

@@ -17,7 +17,15 @@ export interface MenuEntry {
   startsGroup?: boolean;
 }
 
-export function Menu({ trigger, label, entries }: { trigger: ReactElement; label: string; entries: readonly MenuEntry[] }) {
+export function Menu({
+  trigger,
+  label,
+  entries,
+}: {
+  trigger: ReactElement;
+  label: string;
+  entries: readonly MenuEntry[];
+}) {
   return (
     <MenuTrigger>
       {trigger}

@@ -5,7 +5,14 @@ import type { AnyStatus } from "../lib/status";
 
 export function StatusMark({ status, size = 14 }: { status: AnyStatus; size?: number }) {
   return (
-    <svg className={`ui-mark is-${status}`} width={size} height={size} viewBox="0 0 14 14" fill="none" aria-hidden="true">
+    <svg
+      className={`ui-mark is-${status}`}
+      width={size}
+      height={size}
+      viewBox="0 0 14 14"
+      fill="none"
+      aria-hidden="true"
+    >
       {shape(status)}
     </svg>
   );

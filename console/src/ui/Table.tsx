@@ -86,7 +86,8 @@ export function Table<Row>(props: TableProps<Row>) {
     else return;
     event.preventDefault();
   };
-  const areAllSelected = selection !== undefined && rows.length > 0 && rows.every((row) => selection.selected.has(rowId(row)));
+  const areAllSelected =
+    selection !== undefined && rows.length > 0 && rows.every((row) => selection.selected.has(rowId(row)));
   const start = items[0]?.start ?? HEAD_HEIGHT;
 
   return (
@@ -117,7 +118,10 @@ export function Table<Row>(props: TableProps<Row>) {
           ))}
         </div>
         <div role="rowgroup" style={{ height: virtual.getTotalSize(), position: "relative", minWidth: "min-content" }}>
-          <div role="presentation" style={{ position: "absolute", inset: "0 0 auto", transform: `translateY(${start - HEAD_HEIGHT}px)` }}>
+          <div
+            role="presentation"
+            style={{ position: "absolute", inset: "0 0 auto", transform: `translateY(${start - HEAD_HEIGHT}px)` }}
+          >
             {items.map((item) => {
               const row = rows[item.index];
               if (row === undefined) return null;

@@ -24,7 +24,15 @@ interface TreeProps<Row extends TreeRow> {
   rowHeight: number;
 }
 
-export function Tree<Row extends TreeRow>({ label, rows, onToggle, children, rowClass, className, rowHeight }: TreeProps<Row>) {
+export function Tree<Row extends TreeRow>({
+  label,
+  rows,
+  onToggle,
+  children,
+  rowClass,
+  className,
+  rowHeight,
+}: TreeProps<Row>) {
   const scroll = useRef<HTMLDivElement>(null);
   const [active, setActive] = useState(0);
   const wantsFocus = useRef(false);

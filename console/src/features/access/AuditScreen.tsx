@@ -12,10 +12,46 @@ import { useList } from "./useList";
 
 const columns = (): ReadonlyArray<Column<AuditEntry>> => [
   { id: "at", title: t("audit.time"), width: "112px", cell: (entry) => <Time at={entry.at} /> },
-  { id: "actor", title: t("audit.actor"), width: "minmax(120px, 1fr)", cell: (entry) => <span className="mono" title={entry.actor}>{entry.actor}</span> },
-  { id: "action", title: t("audit.action"), width: "minmax(160px, 1.2fr)", cell: (entry) => <b className="runs-name" title={entry.action}>{entry.action}</b> },
-  { id: "target", title: t("audit.target"), width: "minmax(160px, 1.6fr)", cell: (entry) => <span className="mono muted" title={entry.target}>{entry.target}</span> },
-  { id: "details", title: t("audit.details"), width: "minmax(100px, 1fr)", cell: (entry) => <span className="faint" title={summarize(entry.details, 1_000)}>{summarize(entry.details)}</span> },
+  {
+    id: "actor",
+    title: t("audit.actor"),
+    width: "minmax(120px, 1fr)",
+    cell: (entry) => (
+      <span className="mono" title={entry.actor}>
+        {entry.actor}
+      </span>
+    ),
+  },
+  {
+    id: "action",
+    title: t("audit.action"),
+    width: "minmax(160px, 1.2fr)",
+    cell: (entry) => (
+      <b className="runs-name" title={entry.action}>
+        {entry.action}
+      </b>
+    ),
+  },
+  {
+    id: "target",
+    title: t("audit.target"),
+    width: "minmax(160px, 1.6fr)",
+    cell: (entry) => (
+      <span className="mono muted" title={entry.target}>
+        {entry.target}
+      </span>
+    ),
+  },
+  {
+    id: "details",
+    title: t("audit.details"),
+    width: "minmax(100px, 1fr)",
+    cell: (entry) => (
+      <span className="faint" title={summarize(entry.details, 1_000)}>
+        {summarize(entry.details)}
+      </span>
+    ),
+  },
 ];
 
 export function AuditScreen() {
@@ -39,8 +75,18 @@ export function AuditScreen() {
       rowId={(entry) => entry.id}
       filter={
         <div className="access-filter">
-          <TextField label={t("audit.actor")} value={filter.actor ?? ""} onChange={(actor) => set({ actor })} placeholder="key:…" />
-          <TextField label={t("audit.action")} value={filter.action ?? ""} onChange={(action) => set({ action })} placeholder="POST /v1/runs/{id}/cancel" />
+          <TextField
+            label={t("audit.actor")}
+            value={filter.actor ?? ""}
+            onChange={(actor) => set({ actor })}
+            placeholder="key:…"
+          />
+          <TextField
+            label={t("audit.action")}
+            value={filter.action ?? ""}
+            onChange={(action) => set({ action })}
+            placeholder="POST /v1/runs/{id}/cancel"
+          />
           <DateTime label={t("filter.since")} value={filter.since ?? null} onChange={(since) => set({ since })} />
           <DateTime label={t("filter.until")} value={filter.until ?? null} onChange={(until) => set({ until })} />
         </div>

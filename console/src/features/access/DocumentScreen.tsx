@@ -5,7 +5,19 @@ import { useState } from "react";
 import { toProblem } from "../../api/problem";
 import { t } from "../../lib/i18n";
 import { isObject, parseJson, pretty } from "../../lib/json";
-import { Button, type Column, Confirm, Dialog, type IconName, JsonTree, Problem, showToast, Tag, TextField, Time } from "../../ui";
+import {
+  Button,
+  type Column,
+  Confirm,
+  Dialog,
+  type IconName,
+  JsonTree,
+  Problem,
+  showToast,
+  Tag,
+  TextField,
+  Time,
+} from "../../ui";
 import { ListScreen } from "./ListScreen";
 import { useList } from "./useList";
 
@@ -25,7 +37,10 @@ export interface DocumentKind {
   kindOf: (document: Record<string, unknown>) => string;
   /** A trial of a stored document. `args` is what the person wrote. */
   trial: { label: string; args: unknown | null; run: (name: string, args: unknown) => Promise<unknown> };
-  read: (cursor: string | undefined, signal: AbortSignal) => Promise<{ rows: NamedDocument[]; nextCursor: string | null }>;
+  read: (
+    cursor: string | undefined,
+    signal: AbortSignal,
+  ) => Promise<{ rows: NamedDocument[]; nextCursor: string | null }>;
   save: (name: string, document: unknown) => Promise<unknown>;
   remove: (name: string) => Promise<unknown>;
 }
@@ -43,8 +58,18 @@ export function DocumentScreen({ kind }: { kind: DocumentKind }) {
   };
   const remove = useMutation({ mutationFn: kind.remove, onSuccess: () => done(t("access.deleted")) });
   const columns: ReadonlyArray<Column<NamedDocument>> = [
-    { id: "name", title: t("access.name"), width: "minmax(160px, 1fr)", cell: (row) => <b className="runs-name">{row.name}</b> },
-    { id: "kind", title: t("access.kind"), width: "minmax(120px, 1fr)", cell: (row) => <Tag>{kind.kindOf(row.document)}</Tag> },
+    {
+      id: "name",
+      title: t("access.name"),
+      width: "minmax(160px, 1fr)",
+      cell: (row) => <b className="runs-name">{row.name}</b>,
+    },
+    {
+      id: "kind",
+      title: t("access.kind"),
+      width: "minmax(120px, 1fr)",
+      cell: (row) => <Tag>{kind.kindOf(row.document)}</Tag>,
+    },
     { id: "updated", title: t("access.updated"), width: "120px", cell: (row) => <Time at={row.updatedAt} /> },
     {
       id: "act",
@@ -56,7 +81,13 @@ export function DocumentScreen({ kind }: { kind: DocumentKind }) {
           <Button size="small" icon="play" onPress={() => setOpen({ what: "try", row })}>
             {kind.trial.label}
           </Button>
-          <Button size="small" tone="danger" icon="trash" label={t("access.delete")} onPress={() => setOpen({ what: "delete", row })} />
+          <Button
+            size="small"
+            tone="danger"
+            icon="trash"
+            label={t("access.delete")}
+            onPress={() => setOpen({ what: "delete", row })}
+          />
         </span>
       ),
     },
@@ -76,7 +107,9 @@ export function DocumentScreen({ kind }: { kind: DocumentKind }) {
         </Button>
       }
     >
-      {open?.what === "edit" && <Edit kind={kind} row={open.row} onClose={() => setOpen(null)} onDone={() => done(t("access.saved"))} />}
+      {open?.what === "edit" && (
+        <Edit kind={kind} row={open.row} onClose={() => setOpen(null)} onDone={() => done(t("access.saved"))} />
+      )}
       {open?.what === "try" && open.row && <Trial kind={kind} name={open.row.name} onClose={() => setOpen(null)} />}
       {open?.what === "delete" && open.row && (
         <Confirm
@@ -107,7 +140,10 @@ function Edit({ kind, row, onClose, onDone }: EditProps) {
   const [name, setName] = useState(row?.name ?? "");
   const [text, setText] = useState(pretty(row?.document ?? kind.template));
   const parsed = parseJson(text);
-  const save = useMutation({ mutationFn: () => kind.save(name.trim(), parsed.ok ? parsed.value : null), onSuccess: onDone });
+  const save = useMutation({
+    mutationFn: () => kind.save(name.trim(), parsed.ok ? parsed.value : null),
+    onSuccess: onDone,
+  });
   const isReady = name.trim() !== "" && parsed.ok && isObject(parsed.value);
   return (
     <Confirm
@@ -121,7 +157,14 @@ function Edit({ kind, row, onClose, onDone }: EditProps) {
       isDisabled={!isReady}
     >
       {row === null && <TextField label={t("access.name")} value={name} onChange={setName} isCode autoFocus />}
-      <TextField label={t("access.definition")} isCode rows={14} value={text} onChange={setText} error={parsed.ok ? null : parsed.message} />
+      <TextField
+        label={t("access.definition")}
+        isCode
+        rows={14}
+        value={text}
+        onChange={setText}
+        error={parsed.ok ? null : parsed.message}
+      />
       {save.error && <Problem problem={toProblem(save.error)} isInline />}
     </Confirm>
   );
@@ -139,12 +182,27 @@ function Trial({ kind, name, onClose }: { kind: DocumentKind; name: string; onCl
       width="wide"
       onClose={onClose}
       footer={
-        <Button tone="primary" icon="play" isPending={run.isPending} isDisabled={!parsed.ok} onPress={() => run.mutate()}>
+        <Button
+          tone="primary"
+          icon="play"
+          isPending={run.isPending}
+          isDisabled={!parsed.ok}
+          onPress={() => run.mutate()}
+        >
           {trial.label}
         </Button>
       }
     >
-      {trial.args !== null && <TextField label={t("access.arguments")} isCode rows={5} value={text} onChange={setText} error={parsed.ok ? null : parsed.message} />}
+      {trial.args !== null && (
+        <TextField
+          label={t("access.arguments")}
+          isCode
+          rows={5}
+          value={text}
+          onChange={setText}
+          error={parsed.ok ? null : parsed.message}
+        />
+      )}
       {run.error && <Problem problem={toProblem(run.error)} isInline />}
       {run.data !== undefined && <JsonTree label={trial.label} value={run.data} />}
     </Dialog>

@@ -8,7 +8,20 @@ import type { Key, Permission, Role } from "../../api/types";
 import { t, tWord } from "../../lib/i18n";
 import { newIdempotencyKey } from "../../lib/id";
 import { DAY } from "../../lib/time";
-import { Button, Checkbox, type Column, Confirm, NumberField, Problem, Segmented, Select, showToast, Tag, TextField, Time } from "../../ui";
+import {
+  Button,
+  Checkbox,
+  type Column,
+  Confirm,
+  NumberField,
+  Problem,
+  Segmented,
+  Select,
+  showToast,
+  Tag,
+  TextField,
+  Time,
+} from "../../ui";
 import { ListScreen } from "./ListScreen";
 import { SecretShown } from "./SecretShown";
 import { useList } from "./useList";
@@ -26,7 +39,11 @@ const PERMISSIONS: readonly Permission[] = [
 
 export function KeysScreen() {
   const client = useQueryClient();
-  const list = useList(["keys"], (cursor, signal) => call("GET /v1/keys", { query: { cursor, limit: 200 }, signal }), (page) => page.keys);
+  const list = useList(
+    ["keys"],
+    (cursor, signal) => call("GET /v1/keys", { query: { cursor, limit: 200 }, signal }),
+    (page) => page.keys,
+  );
   const [isCreating, setCreating] = useState(false);
   const [secret, setSecret] = useState<string | null>(null);
   const [revoked, setRevoked] = useState<Key | null>(null);
@@ -39,15 +56,36 @@ export function KeysScreen() {
     },
   });
   const columns: ReadonlyArray<Column<Key>> = [
-    { id: "name", title: t("access.name"), width: "minmax(160px, 1.4fr)", cell: (key) => <b className="runs-name" title={key.name}>{key.name}</b> },
+    {
+      id: "name",
+      title: t("access.name"),
+      width: "minmax(160px, 1.4fr)",
+      cell: (key) => (
+        <b className="runs-name" title={key.name}>
+          {key.name}
+        </b>
+      ),
+    },
     {
       id: "role",
       title: t("keys.role"),
       width: "minmax(120px, 1.4fr)",
-      cell: (key) => (key.role ? <Tag>{tWord("role", key.role)}</Tag> : <span className="muted" title={key.permissions.join(", ")}>{key.permissions.join(", ")}</span>),
+      cell: (key) =>
+        key.role ? (
+          <Tag>{tWord("role", key.role)}</Tag>
+        ) : (
+          <span className="muted" title={key.permissions.join(", ")}>
+            {key.permissions.join(", ")}
+          </span>
+        ),
     },
     { id: "created", title: t("access.created"), width: "104px", cell: (key) => <Time at={key.createdAt} /> },
-    { id: "expires", title: t("keys.expires"), width: "104px", cell: (key) => (key.expiresAt ? <Time at={key.expiresAt} /> : <span className="faint">{t("keys.never")}</span>) },
+    {
+      id: "expires",
+      title: t("keys.expires"),
+      width: "104px",
+      cell: (key) => (key.expiresAt ? <Time at={key.expiresAt} /> : <span className="faint">{t("keys.never")}</span>),
+    },
     {
       id: "state",
       title: "",
@@ -167,7 +205,14 @@ function CreateKey({ onClose, onMade }: { onClose: () => void; onMade: (secret: 
           ))}
         </div>
       )}
-      <NumberField label={t("keys.days")} value={days} onChange={setDays} min={1} max={3_650} hint={t("keys.daysHint")} />
+      <NumberField
+        label={t("keys.days")}
+        value={days}
+        onChange={setDays}
+        min={1}
+        max={3_650}
+        hint={t("keys.daysHint")}
+      />
       {create.error && <Problem problem={toProblem(create.error)} isInline />}
     </Confirm>
   );

@@ -18,7 +18,18 @@ interface ListScreenProps<Row> {
   children?: ReactNode;
 }
 
-export function ListScreen<Row>({ title, icon, none, list, columns, rowId, actions, filter, onOpen, children }: ListScreenProps<Row>) {
+export function ListScreen<Row>({
+  title,
+  icon,
+  none,
+  list,
+  columns,
+  rowId,
+  actions,
+  filter,
+  onOpen,
+  children,
+}: ListScreenProps<Row>) {
   return (
     <Page title={title} actions={actions}>
       {filter}
@@ -31,7 +42,15 @@ export function ListScreen<Row>({ title, icon, none, list, columns, rowId, actio
           {none.text}
         </Empty>
       ) : (
-        <Table label={title} columns={columns} rows={list.rows} rowId={rowId} rowLabel={rowId} onEnd={list.onEnd} onOpen={onOpen} />
+        <Table
+          label={title}
+          columns={columns}
+          rows={list.rows}
+          rowId={rowId}
+          rowLabel={rowId}
+          onEnd={list.onEnd}
+          onOpen={onOpen}
+        />
       )}
       {children}
     </Page>

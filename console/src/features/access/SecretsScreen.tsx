@@ -12,7 +12,11 @@ import { useList } from "./useList";
 
 export function SecretsScreen() {
   const client = useQueryClient();
-  const list = useList(["secrets"], (cursor, signal) => call("GET /v1/secrets", { query: { cursor, limit: 200 }, signal }), (page) => page.secrets);
+  const list = useList(
+    ["secrets"],
+    (cursor, signal) => call("GET /v1/secrets", { query: { cursor, limit: 200 }, signal }),
+    (page) => page.secrets,
+  );
   const [set, setSet] = useState<string | null>(null);
   const [removed, setRemoved] = useState<Secret | null>(null);
   const done = (text: string) => {
@@ -26,7 +30,12 @@ export function SecretsScreen() {
     onSuccess: () => done(t("secrets.deleted")),
   });
   const columns: ReadonlyArray<Column<Secret>> = [
-    { id: "name", title: t("access.name"), width: "minmax(160px, 1fr)", cell: (secret) => <Copyable text={secret.name} isMono /> },
+    {
+      id: "name",
+      title: t("access.name"),
+      width: "minmax(160px, 1fr)",
+      cell: (secret) => <Copyable text={secret.name} isMono />,
+    },
     { id: "created", title: t("access.created"), width: "120px", cell: (secret) => <Time at={secret.createdAt} /> },
     { id: "updated", title: t("access.updated"), width: "120px", cell: (secret) => <Time at={secret.updatedAt} /> },
     {
@@ -39,7 +48,13 @@ export function SecretsScreen() {
           <Button size="small" onPress={() => setSet(secret.name)}>
             {t("secrets.replace")}
           </Button>
-          <Button size="small" tone="danger" icon="trash" label={t("secrets.delete")} onPress={() => setRemoved(secret)} />
+          <Button
+            size="small"
+            tone="danger"
+            icon="trash"
+            label={t("secrets.delete")}
+            onPress={() => setRemoved(secret)}
+          />
         </span>
       ),
     },
@@ -95,7 +110,14 @@ function SetSecret({ name: known, onClose, onDone }: { name: string; onClose: ()
       isDisabled={name.trim() === "" || value === ""}
     >
       {known === "" && <TextField label={t("access.name")} value={name} onChange={setName} isCode autoFocus />}
-      <TextField label={t("secrets.value")} type="password" value={value} onChange={setValue} isCode hint={t("secrets.valueHint")} />
+      <TextField
+        label={t("secrets.value")}
+        type="password"
+        value={value}
+        onChange={setValue}
+        isCode
+        hint={t("secrets.valueHint")}
+      />
       {set.error && <Problem problem={toProblem(set.error)} isInline />}
     </Confirm>
   );

@@ -6,14 +6,18 @@ import { call } from "../../api/client";
 import { toProblem } from "../../api/problem";
 import type { Workspace } from "../../api/types";
 import { t } from "../../lib/i18n";
-import { Button, type Column, Confirm, Copyable, Problem, showToast, Switch, TextField, Time } from "../../ui";
+import { Button, type Column, Confirm, Copyable, Problem, Switch, showToast, TextField, Time } from "../../ui";
 import { ListScreen } from "./ListScreen";
 import { SecretShown } from "./SecretShown";
 import { useList } from "./useList";
 
 export function WorkspacesScreen() {
   const client = useQueryClient();
-  const list = useList(["workspaces"], (cursor, signal) => call("GET /v1/workspaces", { query: { cursor, limit: 200 }, signal }), (page) => page.workspaces);
+  const list = useList(
+    ["workspaces"],
+    (cursor, signal) => call("GET /v1/workspaces", { query: { cursor, limit: 200 }, signal }),
+    (page) => page.workspaces,
+  );
   const [isCreating, setCreating] = useState(false);
   const [name, setName] = useState("");
   const [secret, setSecret] = useState<string | null>(null);
@@ -28,12 +32,20 @@ export function WorkspacesScreen() {
   });
   const change = useMutation({
     mutationFn: (workspace: Workspace) =>
-      call("PATCH /v1/workspaces/{name}", { path: { name: workspace.name }, body: { options: { fetch: !workspace.options.fetch } } }),
+      call("PATCH /v1/workspaces/{name}", {
+        path: { name: workspace.name },
+        body: { options: { fetch: !workspace.options.fetch } },
+      }),
     onSuccess: renew,
     onError: (error) => showToast(toProblem(error).message, "bad"),
   });
   const columns: ReadonlyArray<Column<Workspace>> = [
-    { id: "name", title: t("access.name"), width: "minmax(140px, 1fr)", cell: (one) => <b className="runs-name">{one.name}</b> },
+    {
+      id: "name",
+      title: t("access.name"),
+      width: "minmax(140px, 1fr)",
+      cell: (one) => <b className="runs-name">{one.name}</b>,
+    },
     { id: "id", title: t("runs.id"), width: "minmax(200px, 1fr)", cell: (one) => <Copyable text={one.id} isMono /> },
     {
       id: "fetch",

@@ -16,10 +16,18 @@ export function SourcesScreen() {
         create: t("sources.create"),
         template: { type: "http", baseUrl: "https://api.example.com" },
         kindOf: (document) => String(document.type ?? ""),
-        trial: { label: t("sources.test"), args: null, run: (name) => call("POST /v1/data-sources/{name}/test", { path: { name } }) },
+        trial: {
+          label: t("sources.test"),
+          args: null,
+          run: (name) => call("POST /v1/data-sources/{name}/test", { path: { name } }),
+        },
         read: async (cursor, signal) => {
           const page = await call("GET /v1/data-sources", { query: { cursor, limit: 200 }, signal });
-          const rows = page.dataSources.map((one) => ({ name: one.name, document: one.source, updatedAt: one.updatedAt }));
+          const rows = page.dataSources.map((one) => ({
+            name: one.name,
+            document: one.source,
+            updatedAt: one.updatedAt,
+          }));
           return { rows, nextCursor: page.nextCursor };
         },
         save: (name, document) => call("PUT /v1/data-sources/{name}", { path: { name }, body: document as never }),
@@ -43,7 +51,8 @@ export function QueriesScreen() {
         trial: {
           label: t("queries.try"),
           args: {},
-          run: (id, args) => call("POST /v1/queries/{id}/run", { path: { id }, body: { args: isObject(args) ? args : {} } }),
+          run: (id, args) =>
+            call("POST /v1/queries/{id}/run", { path: { id }, body: { args: isObject(args) ? args : {} } }),
         },
         read: async (cursor, signal) => {
           const page = await call("GET /v1/queries", { query: { cursor, limit: 200 }, signal });

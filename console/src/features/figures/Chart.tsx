@@ -16,6 +16,9 @@ export interface Series {
   kind: "bars" | "line";
 }
 
+/** The line with the names and values below a chart. */
+const LEGEND_HEIGHT = 28;
+
 interface ChartProps {
   label: string;
   /** Seconds since 1970. */
@@ -31,7 +34,11 @@ export function Chart({ label, times, series, format, height }: ChartProps) {
   useEffect(() => {
     const target = element.current;
     if (!target || times.length === 0) return;
-    const plot = new uPlot(options(target, series, times, format, height), [[...times], ...series.map((one) => [...one.values])], target);
+    const plot = new uPlot(
+      options(target, series, times, format, height),
+      [[...times], ...series.map((one) => [...one.values])],
+      target,
+    );
     const resize = new ResizeObserver(() => plot.setSize({ width: target.clientWidth, height }));
     resize.observe(target);
     return () => {
@@ -42,7 +49,7 @@ export function Chart({ label, times, series, format, height }: ChartProps) {
   }, [series, times, format, height, theme]);
   return (
     <figure className="chart" aria-label={label}>
-      <div ref={element} aria-hidden="true" style={{ height }} />
+      <div ref={element} aria-hidden="true" style={{ minHeight: height + LEGEND_HEIGHT }} />
       <table className="sr">
         <caption>{label}</caption>
         <thead>
@@ -70,7 +77,13 @@ export function Chart({ label, times, series, format, height }: ChartProps) {
   );
 }
 
-function options(target: HTMLElement, series: readonly Series[], times: readonly number[], format: (value: number) => string, height: number): uPlot.Options {
+function options(
+  target: HTMLElement,
+  series: readonly Series[],
+  times: readonly number[],
+  format: (value: number) => string,
+  height: number,
+): uPlot.Options {
   const style = getComputedStyle(target);
   const token = (name: string) => resolveColour(target, style.getPropertyValue(name));
   const length = ((times.at(-1) ?? 0) - (times[0] ?? 0)) * 1_000;
@@ -87,7 +100,12 @@ function options(target: HTMLElement, series: readonly Series[], times: readonly
     legend: { show: true, live: true },
     scales: { y: { range: (_, __, most) => [0, Math.max(1, most * 1.1)] } },
     axes: [
-      { ...axis, grid: { show: false }, values: (_, splits) => splits.map((split) => day.format(split * 1_000)), space: 80 },
+      {
+        ...axis,
+        grid: { show: false },
+        values: (_, splits) => splits.map((split) => day.format(split * 1_000)),
+        space: 80,
+      },
       { ...axis, size: 56, values: (_, splits) => splits.map(format), space: 36 },
     ],
     series: [
@@ -96,7 +114,9 @@ function options(target: HTMLElement, series: readonly Series[], times: readonly
         label: one.label,
         stroke: token(one.colour),
         width: one.kind === "bars" ? 0 : 1.75,
-        ...(one.kind === "bars" ? { fill: token(one.colour), paths: uPlot.paths.bars?.({ size: [0.7, 24], radius: 0.15 }) } : {}),
+        ...(one.kind === "bars"
+          ? { fill: token(one.colour), paths: uPlot.paths.bars?.({ size: [0.7, 24], radius: 0.15 }) }
+          : {}),
         points: { show: false },
         value: (_: uPlot, value: number | null) => (value == null ? "–" : format(value)),
         spanGaps: true,

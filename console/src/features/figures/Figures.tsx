@@ -19,7 +19,8 @@ export function Figures({ workflow }: { workflow?: string }) {
   const stats = useStats(span, workflow);
   const data = useMemo(() => {
     const buckets = stats.data?.buckets ?? [];
-    const pick = (name: "completed" | "failed" | "started" | "p50Ms" | "p95Ms") => buckets.map((bucket) => bucket[name]);
+    const pick = (name: "completed" | "failed" | "started" | "p50Ms" | "p95Ms") =>
+      buckets.map((bucket) => bucket[name]);
     return {
       times: buckets.map((bucket) => toMs(bucket.at) / 1_000),
       runs: [
@@ -34,7 +35,12 @@ export function Figures({ workflow }: { workflow?: string }) {
     };
   }, [stats.data]);
   const select = (
-    <Segmented label={t("figures.span")} options={SPANS.map((id) => ({ id, label: t(`span.${id}`) }))} value={span} onChange={setSpan} />
+    <Segmented
+      label={t("figures.span")}
+      options={SPANS.map((id) => ({ id, label: t(`span.${id}`) }))}
+      value={span}
+      onChange={setSpan}
+    />
   );
   const body = (kind: "runs" | "durations") => {
     if (!isKnown) return <Empty icon="info" title={t("figures.unknown")} />;

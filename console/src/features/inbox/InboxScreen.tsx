@@ -14,7 +14,22 @@ import { t } from "../../lib/i18n";
 import { newIdempotencyKey } from "../../lib/id";
 import { isObject } from "../../lib/json";
 import { paths, useSearchState } from "../../lib/url";
-import { Button, Countdown, Empty, Facts, Icon, JsonTree, Kbd, Link, Page, Problem, Skeleton, showToast, TextField, Time } from "../../ui";
+import {
+  Button,
+  Countdown,
+  Empty,
+  Facts,
+  Icon,
+  JsonTree,
+  Kbd,
+  Link,
+  Page,
+  Problem,
+  Skeleton,
+  showToast,
+  TextField,
+  Time,
+} from "../../ui";
 import "./inbox.css";
 
 const idOf = (item: InboxItem) => `${item.run}/${item.step}`;
@@ -24,7 +39,10 @@ export function InboxScreen() {
   const inbox = useInbox(isKnown);
   const { params, set } = useSearchState();
   const items = inbox.data?.inbox ?? [];
-  const index = Math.max(0, items.findIndex((item) => idOf(item) === params.get("item")));
+  const index = Math.max(
+    0,
+    items.findIndex((item) => idOf(item) === params.get("item")),
+  );
   const item = items[index];
   const choose = (next: number) => {
     const target = items[Math.max(0, Math.min(items.length - 1, next))];
@@ -37,10 +55,20 @@ export function InboxScreen() {
     { keys: "k", run: () => choose(index - 1) },
   ]);
   const body = () => {
-    if (!isKnown) return <Empty icon="info" title={t("inbox.unknown")}>{t("inbox.unknownText")}</Empty>;
+    if (!isKnown)
+      return (
+        <Empty icon="info" title={t("inbox.unknown")}>
+          {t("inbox.unknownText")}
+        </Empty>
+      );
     if (inbox.error) return <Problem problem={toProblem(inbox.error)} onRetry={() => void inbox.refetch()} />;
     if (inbox.isPending) return <Skeleton rows={8} />;
-    if (!item) return <Empty icon="check" title={t("inbox.none")}>{t("inbox.noneText")}</Empty>;
+    if (!item)
+      return (
+        <Empty icon="check" title={t("inbox.none")}>
+          {t("inbox.noneText")}
+        </Empty>
+      );
     return (
       <div className="inbox">
         <ul className="inbox-list" aria-label={t("nav.inbox")}>
@@ -71,7 +99,11 @@ export function InboxScreen() {
             </li>
           ))}
         </ul>
-        <Decision key={idOf(item)} item={item} onNext={() => choose(index + 1 < items.length ? index + 1 : index - 1)} />
+        <Decision
+          key={idOf(item)}
+          item={item}
+          onNext={() => choose(index + 1 < items.length ? index + 1 : index - 1)}
+        />
       </div>
     );
   };
@@ -83,7 +115,10 @@ function Decision({ item, onNext }: { item: InboxItem; onNext: () => void }) {
   const canAnswer = useCan("workflow:manage");
   const [comment, setComment] = useState("");
   const key = useRef(newIdempotencyKey());
-  const run = useQuery({ queryKey: ["run", item.run], queryFn: ({ signal }) => call("GET /v1/runs/{id}", { path: { id: item.run }, signal }) });
+  const run = useQuery({
+    queryKey: ["run", item.run],
+    queryFn: ({ signal }) => call("GET /v1/runs/{id}", { path: { id: item.run }, signal }),
+  });
   const answer = useMutation({
     mutationFn: (isApproved: boolean) => {
       const match = isObject(item.match) ? item.match : {};
@@ -111,8 +146,18 @@ function Decision({ item, onNext }: { item: InboxItem; onNext: () => void }) {
       <h2>{item.title ?? item.signal}</h2>
       <Facts
         facts={[
-          [t("runs.workflow"), <Link key="w" href={paths.workflow(item.workflow)}>{item.workflow}</Link>],
-          [t("inbox.run"), <Link key="r" href={`${paths.run(item.run)}?step=${encodeURIComponent(item.step)}`}>{item.run}</Link>],
+          [
+            t("runs.workflow"),
+            <Link key="w" href={paths.workflow(item.workflow)}>
+              {item.workflow}
+            </Link>,
+          ],
+          [
+            t("inbox.run"),
+            <Link key="r" href={`${paths.run(item.run)}?step=${encodeURIComponent(item.step)}`}>
+              {item.run}
+            </Link>,
+          ],
           [t("inbox.since"), <Time key="s" at={item.since} />],
           ...(item.due ? [[t("inbox.due"), <Countdown key="d" until={item.due} />] as const] : []),
         ]}
@@ -120,10 +165,22 @@ function Decision({ item, onNext }: { item: InboxItem; onNext: () => void }) {
       <div className="inbox-answer">
         <TextField label={t("inbox.comment")} rows={2} value={comment} onChange={setComment} />
         <div className="row">
-          <Button tone="primary" icon="check" reason={reason} isPending={answer.isPending} onPress={() => answer.mutate(true)}>
+          <Button
+            tone="primary"
+            icon="check"
+            reason={reason}
+            isPending={answer.isPending}
+            onPress={() => answer.mutate(true)}
+          >
             {t("inbox.approve")} <Kbd keys="A" />
           </Button>
-          <Button tone="danger" icon="close" reason={reason} isPending={answer.isPending} onPress={() => answer.mutate(false)}>
+          <Button
+            tone="danger"
+            icon="close"
+            reason={reason}
+            isPending={answer.isPending}
+            onPress={() => answer.mutate(false)}
+          >
             {t("inbox.reject")} <Kbd keys="R" />
           </Button>
         </div>

@@ -36,7 +36,8 @@ function useCounts(): { counts: Counts; error: unknown; isPending: boolean } {
 function useRunsWith(status: RunStatus) {
   return useQuery({
     queryKey: ["runs", "overview", status],
-    queryFn: ({ signal }) => call("GET /v1/runs", { query: new URLSearchParams({ status, limit: String(READ) }), signal }),
+    queryFn: ({ signal }) =>
+      call("GET /v1/runs", { query: new URLSearchParams({ status, limit: String(READ) }), signal }),
     refetchInterval: POLL_MIN,
   });
 }
@@ -56,12 +57,21 @@ export function Overview({ figures }: { figures: ReactNode }) {
         <div className="ui-scroll overview">
           <div className="tiles">
             {RUN_STATUSES.map((status) => (
-              <Link key={status} href={paths.runs({ status })} className={`tile is-${status}`} label={`${tWord("status", status)}: ${formatNumber(counts[status])}`}>
+              <Link
+                key={status}
+                href={paths.runs({ status })}
+                className={`tile is-${status}`}
+                label={`${tWord("status", status)}: ${formatNumber(counts[status])}`}
+              >
                 <span className="row">
                   <StatusMark status={status} />
                   <span className="muted">{tWord("status", status)}</span>
                 </span>
-                <b>{isPending ? "–" : formatNumber(counts[status], counts[status] > 99_999 ? { notation: "compact" } : {})}</b>
+                <b>
+                  {isPending
+                    ? "–"
+                    : formatNumber(counts[status], counts[status] > 99_999 ? { notation: "compact" } : {})}
+                </b>
               </Link>
             ))}
           </div>
@@ -80,12 +90,20 @@ export function Overview({ figures }: { figures: ReactNode }) {
 function Failures() {
   const failed = useRunsWith("failed");
   return (
-    <Card title={t("overview.failures")} action={<Link href={paths.runs({ status: "failed" })}>{t("overview.all")}</Link>}>
+    <Card
+      title={t("overview.failures")}
+      action={<Link href={paths.runs({ status: "failed" })}>{t("overview.all")}</Link>}
+    >
       <Loaded query={failed} none={t("overview.noFailures")}>
         {failuresByCode(failed.data?.runs ?? [])
           .slice(0, LISTED)
           .map((group) => (
-            <Link key={group.code} href={paths.run(group.latest.id)} className="line" label={`${group.code} ${group.count}`}>
+            <Link
+              key={group.code}
+              href={paths.run(group.latest.id)}
+              className="line"
+              label={`${group.code} ${group.count}`}
+            >
               <span className="line-count is-failed">{formatNumber(group.count)}</span>
               <span className="grow line-text">
                 <code className="cut">{group.code}</code>
@@ -107,7 +125,10 @@ function Waiting() {
   const waiting = useRunsWith("waiting");
   const isPart = Boolean(waiting.data?.nextCursor);
   return (
-    <Card title={isPart ? t("overview.waitingPart", { n: READ }) : t("overview.waiting")} action={<Link href={paths.runs({ status: "waiting" })}>{t("overview.all")}</Link>}>
+    <Card
+      title={isPart ? t("overview.waitingPart", { n: READ }) : t("overview.waiting")}
+      action={<Link href={paths.runs({ status: "waiting" })}>{t("overview.all")}</Link>}
+    >
       <Loaded query={waiting} none={t("overview.noWaiting")}>
         {oldest(waiting.data?.runs ?? [], LISTED).map((run) => (
           <Link key={run.id} href={paths.run(run.id)} className="line" label={`${run.workflow} ${run.id}`}>
@@ -154,19 +175,54 @@ function Trouble() {
     <Card title={t("overview.system")}>
       <div className="lines">
         {inbox.data && (
-          <Line href="/inbox" icon="inbox" tone={inbox.data.inbox.length > 0 ? "waiting" : "completed"} text={t("overview.inbox", { n: inbox.data.inbox.length })} />
+          <Line
+            href="/inbox"
+            icon="inbox"
+            tone={inbox.data.inbox.length > 0 ? "waiting" : "completed"}
+            text={t("overview.inbox", { n: inbox.data.inbox.length })}
+          />
         )}
-        {workers.data && <Line href="/workers" icon="worker" tone="completed" text={t("overview.workers", { n: workers.data.workers.length })} />}
-        {busy.length > 0 && <Line href="/workers" icon="worker" tone="waiting" text={t("overview.busyWorkers", { n: busy.length })} />}
-        {isAdmin && nodes.data && <Line href="/nodes" icon="node" tone="completed" text={t("overview.nodes", { n: nodes.data.nodes.length - bad.length })} />}
-        {bad.length > 0 && <Line href="/nodes" icon="alert" tone="failed" text={t("overview.badNodes", { n: bad.length })} />}
-        {silent.length > 0 && <Line href="/nodes" icon="alert" tone="failed" text={t("overview.silentNodes", { n: silent.length })} />}
+        {workers.data && (
+          <Line
+            href="/workers"
+            icon="worker"
+            tone="completed"
+            text={t("overview.workers", { n: workers.data.workers.length })}
+          />
+        )}
+        {busy.length > 0 && (
+          <Line href="/workers" icon="worker" tone="waiting" text={t("overview.busyWorkers", { n: busy.length })} />
+        )}
+        {isAdmin && nodes.data && (
+          <Line
+            href="/nodes"
+            icon="node"
+            tone="completed"
+            text={t("overview.nodes", { n: nodes.data.nodes.length - bad.length })}
+          />
+        )}
+        {bad.length > 0 && (
+          <Line href="/nodes" icon="alert" tone="failed" text={t("overview.badNodes", { n: bad.length })} />
+        )}
+        {silent.length > 0 && (
+          <Line href="/nodes" icon="alert" tone="failed" text={t("overview.silentNodes", { n: silent.length })} />
+        )}
       </div>
     </Card>
   );
 }
 
-function Line({ href, icon, tone, text }: { href: string; icon: "inbox" | "worker" | "node" | "alert"; tone: string; text: string }) {
+function Line({
+  href,
+  icon,
+  tone,
+  text,
+}: {
+  href: string;
+  icon: "inbox" | "worker" | "node" | "alert";
+  tone: string;
+  text: string;
+}) {
   return (
     <Link href={href} className={`line is-${tone}`}>
       <span className="line-icon">

@@ -134,7 +134,11 @@ function Views({ run, params, set }: { run: Run; params: URLSearchParams; set: S
     <div className={step ? "run-body with-panel" : "run-body"}>
       <Tabs
         label={t("run.views")}
-        tabs={VIEWS.map((name) => ({ id: name, label: t(`run.${name}`), ...(name === "journal" && last > 0 ? { count: String(last) } : {}) }))}
+        tabs={VIEWS.map((name) => ({
+          id: name,
+          label: t(`run.${name}`),
+          ...(name === "journal" && last > 0 ? { count: String(last) } : {}),
+        }))}
         value={view}
         onChange={(next) => set({ view: next === "graph" ? null : next })}
         panelClass="run-panel"

@@ -87,7 +87,10 @@ export class RunStore {
     const isWhole = this.model.append(heads);
     this.publish();
     this.onStatus();
-    if (!isWhole) void readHeads(this.id, this.model.last, (missed) => this.model.append(missed), this.stop.signal).then(() => this.publish());
+    if (!isWhole)
+      void readHeads(this.id, this.model.last, (missed) => this.model.append(missed), this.stop.signal).then(() =>
+        this.publish(),
+      );
   }
 
   private fail(problem: ApiProblem): void {

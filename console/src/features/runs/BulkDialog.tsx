@@ -46,9 +46,13 @@ export function BulkDialog({ target, terms, onClose }: BulkDialogProps) {
     gcTime: 0,
   });
   const act = useMutation({
-    mutationFn: () => (target.ids === null ? bulk(body(false), key.current) : each(target.action, target.ids, key.current, reason)),
+    mutationFn: () =>
+      target.ids === null ? bulk(body(false), key.current) : each(target.action, target.ids, key.current, reason),
     onSuccess: (result) => {
-      showToast(t("bulk.done", { accepted: result.accepted, ignored: result.ignored, refused: result.refused }), result.refused > 0 ? "bad" : "good");
+      showToast(
+        t("bulk.done", { accepted: result.accepted, ignored: result.ignored, refused: result.refused }),
+        result.refused > 0 ? "bad" : "good",
+      );
       void client.invalidateQueries({ queryKey: ["runs"] });
       onClose();
     },
@@ -66,7 +70,11 @@ export function BulkDialog({ target, terms, onClose }: BulkDialogProps) {
       isPending={act.isPending}
       isDisabled={n === 0}
     >
-      {target.ids === null && count.isPending ? <Skeleton rows={1} /> : <p>{t(`bulk.${target.action}Explained`, { n })}</p>}
+      {target.ids === null && count.isPending ? (
+        <Skeleton rows={1} />
+      ) : (
+        <p>{t(`bulk.${target.action}Explained`, { n })}</p>
+      )}
       {count.data?.nextCursor && <p className="muted">{t("bulk.first", { limit: LIMIT })}</p>}
       {target.action === "cancel" && <TextField label={t("action.reason")} value={reason} onChange={setReason} />}
       {error && <Problem problem={toProblem(error)} isInline />}

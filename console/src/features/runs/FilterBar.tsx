@@ -65,13 +65,17 @@ export function FilterBar({ terms, onChange }: FilterBarProps) {
           options={options}
           value={value("workflow")}
           onChange={(name) => {
-            if (name === "" || options.some((option) => option.id === name)) onChange(withTerm(terms, "workflow", name));
+            if (name === "" || options.some((option) => option.id === name))
+              onChange(withTerm(terms, "workflow", name));
           }}
         />
         <Select
           label={t("filter.since")}
           isLabelHidden
-          options={SPANS.map((span) => ({ id: span === "" ? "any" : span, label: t(`span.${span === "" ? "any" : span}`) }))}
+          options={SPANS.map((span) => ({
+            id: span === "" ? "any" : span,
+            label: t(`span.${span === "" ? "any" : span}`),
+          }))}
           value={since === undefined || since === "" ? "any" : since}
           onChange={(span) => onChange(withTerm(terms, "since", span === "any" ? null : span))}
         />

@@ -77,7 +77,11 @@ export function RunsList() {
           </>
         ) : (
           <span className="muted" role="status">
-            {runs.data ? (runs.hasNextPage ? t("runs.loadedMore", { n: rows.length }) : t("runs.count", { n: rows.length })) : ""}
+            {runs.data
+              ? runs.hasNextPage
+                ? t("runs.loadedMore", { n: rows.length })
+                : t("runs.count", { n: rows.length })
+              : ""}
           </span>
         )}
         {(fresh.count === null || fresh.count > 0) && (
@@ -154,7 +158,11 @@ export function RunsList() {
 function NoRuns({ isFiltered, onClear }: { isFiltered: boolean; onClear: () => void }) {
   if (isFiltered) {
     return (
-      <Empty icon="filter" title={t("runs.noMatch")} action={<Button onPress={onClear}>{t("runs.clearFilters")}</Button>}>
+      <Empty
+        icon="filter"
+        title={t("runs.noMatch")}
+        action={<Button onPress={onClear}>{t("runs.clearFilters")}</Button>}
+      >
         {t("runs.noMatchText")}
       </Empty>
     );

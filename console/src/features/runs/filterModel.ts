@@ -3,8 +3,8 @@
 //
 // A filter is a list of terms in the order of the URL. Terms of one name replace each other.
 
-import { parseMoment } from "../../ui";
 import { isRunStatus } from "../../lib/status";
+import { parseMoment } from "../../ui";
 
 export interface Term {
   name: string;

@@ -1,6 +1,6 @@
 // Runs that began or changed after the list was loaded, as the feed of the workspace reports them.
 
-import { useQueryClient, type InfiniteData } from "@tanstack/react-query";
+import { type InfiniteData, useQueryClient } from "@tanstack/react-query";
 import { useCallback, useEffect, useRef, useState } from "react";
 import type { FeedRun } from "../../api/additions";
 import { useHasConsoleRoutes } from "../../api/me";
@@ -49,7 +49,10 @@ export function useNewRuns(query: string, terms: readonly Term[], known: Readonl
       if (message.workspace === "many" || message.workspace === "gap") setGap(true);
       if (message.workspace !== "runs") return;
       const changed = new Map(message.data.map((run) => [run.id, run]));
-      client.setQueriesData<InfiniteData<Runs>>({ queryKey: keys.runs(query) }, (data) => data && patchRuns(data, changed));
+      client.setQueriesData<InfiniteData<Runs>>(
+        { queryKey: keys.runs(query) },
+        (data) => data && patchRuns(data, changed),
+      );
       const { terms, known } = latest.current;
       const added = message.data.filter((run) => !known.has(run.id) && mayMatch(terms, run));
       if (added.length > 0) setIds((before) => new Set([...before, ...added.map((run) => run.id)]));

@@ -20,7 +20,12 @@ export function Palette({ isOpen, onClose }: { isOpen: boolean; onClose: () => v
   const workflows = useWorkflows().data ?? [];
   const actions = useStore(pageActions);
   const all: Command[] = [
-    ...actions.map((action) => ({ ...action, id: `action-${action.id}`, group: t("palette.actions"), icon: "arrowRight" as const })),
+    ...actions.map((action) => ({
+      ...action,
+      id: `action-${action.id}`,
+      group: t("palette.actions"),
+      icon: "arrowRight" as const,
+    })),
     ...PAGES.filter((page) => me && may(me.permissions, page.permission)).map((page) => ({
       id: page.path,
       group: t("palette.pages"),
@@ -48,12 +53,30 @@ export function Palette({ isOpen, onClose }: { isOpen: boolean; onClose: () => v
     const typed = text.trim();
     const found = rankCommands(all, typed);
     if (RUN_ID.test(typed)) {
-      const open = { id: "run", group: t("nav.runs"), label: t("palette.openRun", { id: typed }), icon: "runs" as const };
+      const open = {
+        id: "run",
+        group: t("nav.runs"),
+        label: t("palette.openRun", { id: typed }),
+        icon: "runs" as const,
+      };
       return [{ ...open, run: () => navigate(paths.run(typed)) }, ...found];
     }
     if (typed.length < 3) return found;
-    const search = { id: "search", group: t("nav.runs"), label: t("palette.searchRuns", { text: typed }), icon: "search" as const };
+    const search = {
+      id: "search",
+      group: t("nav.runs"),
+      label: t("palette.searchRuns", { text: typed }),
+      icon: "search" as const,
+    };
     return [...found, { ...search, run: () => navigate(withQuery("/runs", { text: typed })) }];
   };
-  return <CommandDialog label={t("palette.title")} placeholder={t("palette.placeholder")} isOpen={isOpen} onClose={onClose} find={find} />;
+  return (
+    <CommandDialog
+      label={t("palette.title")}
+      placeholder={t("palette.placeholder")}
+      isOpen={isOpen}
+      onClose={onClose}
+      find={find}
+    />
+  );
 }

@@ -16,7 +16,7 @@ import { paths } from "../../lib/url";
 import { Button, Icon, Kbd, Link, Menu } from "../../ui";
 import { isCurrent, PAGES, type PageEntry } from "./pages";
 
-const WORKFLOWS_MAX = 12;
+const WORKFLOWS_MAX = 8;
 
 export function SideBar({ onSearch, onKeys }: { onSearch: () => void; onKeys: () => void }) {
   const [location] = useLocation();
@@ -33,7 +33,9 @@ export function SideBar({ onSearch, onKeys }: { onSearch: () => void; onKeys: ()
     >
       <Icon name={page.icon} />
       <span className="cut grow">{t(page.title)}</span>
-      {page.path === "/inbox" && inbox && inbox.inbox.length > 0 && <span className="side-count">{inbox.inbox.length}</span>}
+      {page.path === "/inbox" && inbox && inbox.inbox.length > 0 && (
+        <span className="side-count">{inbox.inbox.length}</span>
+      )}
     </Link>
   );
   return (
@@ -45,7 +47,13 @@ export function SideBar({ onSearch, onKeys }: { onSearch: () => void; onKeys: ()
           <span className="cut faint">{me?.workspace.name ?? me?.workspace.id ?? ""}</span>
         </span>
         <span className="side-burger">
-          <Button icon="sidebar" tone="ghost" label={t("nav.menu")} onPress={() => setOpen(!isOpen)} isExpanded={isOpen} />
+          <Button
+            icon="sidebar"
+            tone="ghost"
+            label={t("nav.menu")}
+            onPress={() => setOpen(!isOpen)}
+            isExpanded={isOpen}
+          />
         </span>
       </div>
       <div className="side-search">
@@ -78,7 +86,9 @@ export function SideBar({ onSearch, onKeys }: { onSearch: () => void; onKeys: ()
 function WorkflowLinks({ location }: { location: string }) {
   const workflows = useWorkflows().data ?? [];
   if (workflows.length === 0) return null;
-  const shown = [...workflows].sort((a, b) => open(b) - open(a) || a.name.localeCompare(b.name)).slice(0, WORKFLOWS_MAX);
+  const shown = [...workflows]
+    .sort((a, b) => open(b) - open(a) || a.name.localeCompare(b.name))
+    .slice(0, WORKFLOWS_MAX);
   return (
     <>
       <div className="ui-heading">{t("nav.workflowList")}</div>
@@ -91,11 +101,15 @@ function WorkflowLinks({ location }: { location: string }) {
             className={isHere ? "side-item current" : "side-item"}
             isCurrent={isHere}
           >
-            <span className={`side-dot is-${workflow.failed > 0 ? "failed" : open(workflow) > 0 ? "running" : "pending"}`} />
+            <span
+              className={`side-dot is-${workflow.failed > 0 ? "failed" : open(workflow) > 0 ? "running" : "pending"}`}
+            />
             <span className="cut grow" title={workflow.name}>
               {workflow.name}
             </span>
-            {open(workflow) > 0 && <span className="side-count">{formatNumber(open(workflow), { notation: "compact" })}</span>}
+            {open(workflow) > 0 && (
+              <span className="side-count">{formatNumber(open(workflow), { notation: "compact" })}</span>
+            )}
           </Link>
         );
       })}
@@ -120,7 +134,12 @@ function SideFoot({ onKeys }: { onKeys: () => void }) {
   const icon = { system: "monitor", light: "sun", dark: "moon" } as const;
   return (
     <div className="side-foot">
-      <span className={`side-live ${live.phase}`} title={t(`live.${live.phase}`)} role="img" aria-label={t(`live.${live.phase}`)} />
+      <span
+        className={`side-live ${live.phase}`}
+        title={t(`live.${live.phase}`)}
+        role="img"
+        aria-label={t(`live.${live.phase}`)}
+      />
       <span className="cut grow muted" title={me ? callerName(me) : ""}>
         {me ? callerName(me) : ""}
       </span>
@@ -136,8 +155,19 @@ function SideFoot({ onKeys }: { onKeys: () => void }) {
             onAction: () => applyTheme(name),
           })),
           { id: "keys", label: t("help.title"), icon: "info" as const, onAction: onKeys, startsGroup: true },
-          { id: "docs", label: t("nav.docs"), icon: "audit" as const, onAction: () => window.open("/docs", "_blank", "noopener") },
-          { id: "out", label: t("nav.signOut"), icon: "signOut" as const, onAction: () => void signOut(), startsGroup: true },
+          {
+            id: "docs",
+            label: t("nav.docs"),
+            icon: "audit" as const,
+            onAction: () => window.open("/docs", "_blank", "noopener"),
+          },
+          {
+            id: "out",
+            label: t("nav.signOut"),
+            icon: "signOut" as const,
+            onAction: () => void signOut(),
+            startsGroup: true,
+          },
         ]}
       />
     </div>
@@ -148,7 +178,14 @@ export function Logo({ size = 24 }: { size?: number }) {
   return (
     <svg width={size} height={size} viewBox="0 0 32 32" aria-hidden="true" className="side-logo">
       <rect width="32" height="32" rx="8" fill="var(--accent-solid)" />
-      <path d="M7 23h6v-5h6v-5h6V8" fill="none" stroke="#fff" strokeWidth="3" strokeLinecap="round" strokeLinejoin="round" />
+      <path
+        d="M7 23h6v-5h6v-5h6V8"
+        fill="none"
+        stroke="#fff"
+        strokeWidth="3"
+        strokeLinecap="round"
+        strokeLinejoin="round"
+      />
     </svg>
   );
 }

@@ -25,7 +25,12 @@ const columns = (): ReadonlyArray<Column<Node>> => [
   },
   { id: "id", title: t("nodes.id"), width: "minmax(240px, 1fr)", cell: (node) => <Copyable text={node.id} isMono /> },
   { id: "self", title: "", width: "110px", cell: (node) => node.isSelf && <Tag>{t("nodes.self")}</Tag> },
-  { id: "address", title: t("nodes.address"), width: "minmax(120px, 1fr)", cell: (node) => <span className="mono muted">{node.address ?? "–"}</span> },
+  {
+    id: "address",
+    title: t("nodes.address"),
+    width: "minmax(120px, 1fr)",
+    cell: (node) => <span className="mono muted">{node.address ?? "–"}</span>,
+  },
   { id: "runs", title: t("nodes.runs"), width: "96px", align: "end", cell: (node) => node.runs },
   { id: "lease", title: t("nodes.lease"), width: "120px", cell: (node) => <Time at={node.leaseUntil} /> },
 ];
@@ -37,7 +42,13 @@ export function NodesScreen() {
       {nodes.error ? (
         <Problem problem={toProblem(nodes.error)} onRetry={() => void nodes.refetch()} />
       ) : nodes.data ? (
-        <Table label={t("nav.nodes")} columns={columns()} rows={nodes.data.nodes} rowId={(node) => node.id} rowLabel={(node) => node.id} />
+        <Table
+          label={t("nav.nodes")}
+          columns={columns()}
+          rows={nodes.data.nodes}
+          rowId={(node) => node.id}
+          rowLabel={(node) => node.id}
+        />
       ) : (
         <Skeleton />
       )}

@@ -9,7 +9,16 @@ import { type Column, Empty, Page, Problem, Skeleton, Table, Tag, Time } from ".
 import "./system.css";
 
 const columns = (): ReadonlyArray<Column<Worker>> => [
-  { id: "worker", title: t("workers.name"), width: "minmax(140px, 1fr)", cell: (one) => <b className="runs-name" title={one.worker}>{one.worker}</b> },
+  {
+    id: "worker",
+    title: t("workers.name"),
+    width: "minmax(140px, 1fr)",
+    cell: (one) => (
+      <b className="runs-name" title={one.worker}>
+        {one.worker}
+      </b>
+    ),
+  },
   {
     id: "workflows",
     title: t("workers.workflows"),
@@ -38,7 +47,16 @@ const columns = (): ReadonlyArray<Column<Worker>> => [
     ),
   },
   { id: "sdk", title: t("workers.sdk"), width: "140px", cell: (one) => <span className="muted">{one.sdk}</span> },
-  { id: "node", title: t("workers.node"), width: "118px", cell: (one) => <span className="mono muted" title={one.node}>{shortId(one.node)}</span> },
+  {
+    id: "node",
+    title: t("workers.node"),
+    width: "118px",
+    cell: (one) => (
+      <span className="mono muted" title={one.node}>
+        {shortId(one.node)}
+      </span>
+    ),
+  },
   { id: "connected", title: t("workers.connected"), width: "104px", cell: (one) => <Time at={one.connectedAt} /> },
   { id: "seen", title: t("workers.seen"), width: "104px", cell: (one) => <Time at={one.lastSeen} /> },
 ];
@@ -62,7 +80,13 @@ export function WorkersScreen() {
           {t("workers.noneText")}
         </Empty>
       ) : (
-        <Table label={t("nav.workers")} columns={columns()} rows={rows} rowId={(one) => `${one.node}/${one.session}`} rowLabel={(one) => one.worker} />
+        <Table
+          label={t("nav.workers")}
+          columns={columns()}
+          rows={rows}
+          rowId={(one) => `${one.node}/${one.session}`}
+          rowLabel={(one) => one.worker}
+        />
       )}
     </Page>
   );

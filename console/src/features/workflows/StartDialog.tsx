@@ -65,7 +65,14 @@ export function StartDialog({ workflow, onClose }: { workflow: Workflow; onClose
       isPending={start.isPending}
       isDisabled={!parsed.ok}
     >
-      <TextField label={t("action.input")} isCode rows={12} value={text} onChange={setText} error={parsed.ok ? null : parsed.message} />
+      <TextField
+        label={t("action.input")}
+        isCode
+        rows={12}
+        value={text}
+        onChange={setText}
+        error={parsed.ok ? null : parsed.message}
+      />
       <TextField label={t("start.key")} value={key} onChange={setKey} hint={t("start.keyHint")} />
       {start.error && <Problem problem={toProblem(start.error)} isInline />}
     </Confirm>

@@ -13,7 +13,26 @@ import { t } from "../../lib/i18n";
 import { shortId } from "../../lib/id";
 import { pretty } from "../../lib/json";
 import { paths, useSearchState, withQuery } from "../../lib/url";
-import { Button, type Column, Confirm, Copyable, Duration, Empty, JsonTree, Link, Menu, Page, Problem, Skeleton, Status, showToast, Table, Tabs, Tag, Time } from "../../ui";
+import {
+  Button,
+  type Column,
+  Confirm,
+  Copyable,
+  Duration,
+  Empty,
+  JsonTree,
+  Link,
+  Menu,
+  Page,
+  Problem,
+  Skeleton,
+  Status,
+  showToast,
+  Table,
+  Tabs,
+  Tag,
+  Time,
+} from "../../ui";
 import { StartDialog } from "./StartDialog";
 import "./workflows.css";
 
@@ -52,13 +71,25 @@ export function WorkflowScreen({ name, graph, figures }: WorkflowScreenProps) {
       case "runs":
         return <RecentRuns workflow={name} />;
       case "versions":
-        return <Versions name={name} current={data.version} onShow={(next) => set({ version: String(next), view: null }, "push")} />;
+        return (
+          <Versions
+            name={name}
+            current={data.version}
+            onShow={(next) => set({ version: String(next), view: null }, "push")}
+          />
+        );
       case "figures":
         return <div className="workflow-figures">{figures}</div>;
       case "definition":
         return (
           <div className="workflow-definition">
-            <JsonTree label={t("workflow.definition")} value={data.definition ?? data.inputSchema} isFill fileName={`${name}.json`} openDepth={3} />
+            <JsonTree
+              label={t("workflow.definition")}
+              value={data.definition ?? data.inputSchema}
+              isFill
+              fileName={`${name}.json`}
+              openDepth={3}
+            />
           </div>
         );
     }
@@ -71,19 +102,33 @@ export function WorkflowScreen({ name, graph, figures }: WorkflowScreenProps) {
         <>
           <Tag>{data.style}</Tag>
           <span className="faint">v{data.version}</span>
-          {data.activeVersion === data.version ? <Tag>{t("workflow.active")}</Tag> : <Tag>{t("workflow.inactive")}</Tag>}
+          {data.activeVersion === data.version ? (
+            <Tag>{t("workflow.active")}</Tag>
+          ) : (
+            <Tag>{t("workflow.inactive")}</Tag>
+          )}
         </>
       }
       actions={
         <>
-          <Button tone="primary" icon="play" reason={canStart ? null : forbidden("workflow:manage")} onPress={() => setOpen("start")}>
+          <Button
+            tone="primary"
+            icon="play"
+            reason={canStart ? null : forbidden("workflow:manage")}
+            onPress={() => setOpen("start")}
+          >
             {t("start.open")}
           </Button>
           <Menu
             label={t("action.more")}
             trigger={<Button icon="more" label={t("action.more")} />}
             entries={[
-              { id: "export", label: t("workflow.export"), icon: "download", onAction: () => void exportWorkflow(name, data.version) },
+              {
+                id: "export",
+                label: t("workflow.export"),
+                icon: "download",
+                onAction: () => void exportWorkflow(name, data.version),
+              },
               {
                 id: "delete",
                 label: t("workflow.delete"),
@@ -99,7 +144,13 @@ export function WorkflowScreen({ name, graph, figures }: WorkflowScreenProps) {
       }
     >
       {data.description && <p className="workflow-about muted">{data.description}</p>}
-      <Tabs label={t("run.views")} tabs={VIEWS.map((id) => ({ id, label: t(`workflow.${id}`) }))} value={view} onChange={(next) => set({ view: next === "graph" ? null : next })} panelClass="run-panel">
+      <Tabs
+        label={t("run.views")}
+        tabs={VIEWS.map((id) => ({ id, label: t(`workflow.${id}`) }))}
+        value={view}
+        onChange={(next) => set({ view: next === "graph" ? null : next })}
+        panelClass="run-panel"
+      >
         {content()}
       </Tabs>
       {open === "start" && <StartDialog workflow={data} onClose={() => setOpen(null)} />}
@@ -129,7 +180,15 @@ function DeleteDialog({ name, onClose }: { name: string; onClose: () => void }) 
     },
   });
   return (
-    <Confirm title={t("workflow.deleteTitle", { name })} isOpen onClose={onClose} confirmLabel={t("workflow.delete")} tone="danger-solid" onConfirm={() => remove.mutate()} isPending={remove.isPending}>
+    <Confirm
+      title={t("workflow.deleteTitle", { name })}
+      isOpen
+      onClose={onClose}
+      confirmLabel={t("workflow.delete")}
+      tone="danger-solid"
+      onConfirm={() => remove.mutate()}
+      isPending={remove.isPending}
+    >
       <p>{t("workflow.deleteText")}</p>
       {remove.error && <Problem problem={toProblem(remove.error)} isInline />}
     </Confirm>
@@ -139,15 +198,29 @@ function DeleteDialog({ name, onClose }: { name: string; onClose: () => void }) 
 const runColumns = (): ReadonlyArray<Column<RunSummary>> => [
   { id: "status", title: t("runs.status"), width: "104px", cell: (run) => <Status status={run.status} /> },
   { id: "id", title: t("runs.id"), width: "130px", cell: (run) => <span className="mono">{shortId(run.id)}</span> },
-  { id: "version", title: t("workflows.version"), width: "64px", cell: (run) => <span className="muted">v{run.workflowVersion}</span> },
+  {
+    id: "version",
+    title: t("workflows.version"),
+    width: "64px",
+    cell: (run) => <span className="muted">v{run.workflowVersion}</span>,
+  },
   {
     id: "error",
     title: t("runs.error"),
     width: "minmax(120px, 1fr)",
-    cell: (run) => run.error && <span className="journal-error" title={run.error.message}>{`${run.error.code} ${run.error.message}`}</span>,
+    cell: (run) =>
+      run.error && (
+        <span className="journal-error" title={run.error.message}>{`${run.error.code} ${run.error.message}`}</span>
+      ),
   },
   { id: "created", title: t("runs.created"), width: "112px", cell: (run) => <Time at={run.createdAt} /> },
-  { id: "took", title: t("runs.duration"), width: "88px", align: "end", cell: (run) => <Duration from={run.createdAt} to={run.endedAt} /> },
+  {
+    id: "took",
+    title: t("runs.duration"),
+    width: "88px",
+    align: "end",
+    cell: (run) => <Duration from={run.createdAt} to={run.endedAt} />,
+  },
 ];
 
 function RecentRuns({ workflow }: { workflow: string }) {
@@ -159,7 +232,14 @@ function RecentRuns({ workflow }: { workflow: string }) {
   if (rows.length === 0) return <Empty icon="runs" title={t("runs.none")} />;
   return (
     <>
-      <Table label={t("nav.runs")} columns={runColumns()} rows={rows} rowId={(run) => run.id} rowLabel={(run) => run.id} onOpen={(run) => navigate(paths.run(run.id))} />
+      <Table
+        label={t("nav.runs")}
+        columns={runColumns()}
+        rows={rows}
+        rowId={(run) => run.id}
+        rowLabel={(run) => run.id}
+        onOpen={(run) => navigate(paths.run(run.id))}
+      />
       <div className="run-bar">
         <Link href={withQuery("/runs", { workflow })}>{t("workflow.allRuns")}</Link>
       </div>
@@ -172,7 +252,12 @@ function Versions({ name, current, onShow }: { name: string; current: number; on
   const canPublish = useCan("workflow:publish");
   const versions = useInfiniteQuery({
     queryKey: ["versions", name],
-    queryFn: ({ pageParam, signal }) => call("GET /v1/workflows/{name}/versions", { path: { name }, query: { limit: 100, cursor: pageParam ? Number(pageParam) : undefined }, signal }),
+    queryFn: ({ pageParam, signal }) =>
+      call("GET /v1/workflows/{name}/versions", {
+        path: { name },
+        query: { limit: 100, cursor: pageParam ? Number(pageParam) : undefined },
+        signal,
+      }),
     initialPageParam: "",
     getNextPageParam: (page) => page.nextCursor ?? undefined,
   });
@@ -199,7 +284,12 @@ function Versions({ name, current, onShow }: { name: string; current: number; on
         </span>
       ),
     },
-    { id: "digest", title: t("workflow.digest"), width: "minmax(120px, 1fr)", cell: (one) => <Copyable text={one.digest} isMono /> },
+    {
+      id: "digest",
+      title: t("workflow.digest"),
+      width: "minmax(120px, 1fr)",
+      cell: (one) => <Copyable text={one.digest} isMono />,
+    },
     { id: "created", title: t("runs.created"), width: "120px", cell: (one) => <Time at={one.createdAt} /> },
     {
       id: "act",
@@ -220,5 +310,15 @@ function Versions({ name, current, onShow }: { name: string; current: number; on
   ];
   if (versions.error) return <Problem problem={toProblem(versions.error)} />;
   if (versions.isPending) return <Skeleton />;
-  return <Table label={t("workflow.versions")} columns={columns} rows={rows} rowId={(one) => String(one.version)} rowLabel={(one) => `v${one.version}`} onOpen={(one) => onShow(one.version)} onEnd={() => versions.hasNextPage && void versions.fetchNextPage()} />;
+  return (
+    <Table
+      label={t("workflow.versions")}
+      columns={columns}
+      rows={rows}
+      rowId={(one) => String(one.version)}
+      rowLabel={(one) => `v${one.version}`}
+      onOpen={(one) => onShow(one.version)}
+      onEnd={() => versions.hasNextPage && void versions.fetchNextPage()}
+    />
+  );
 }

@@ -42,9 +42,16 @@ const columns = (): ReadonlyArray<Column<WorkflowSummary>> => [
     id: "version",
     title: t("workflows.version"),
     width: "76px",
-    cell: (workflow) => <span className="muted">{workflow.activeVersion === null ? "–" : `v${workflow.activeVersion}`}</span>,
+    cell: (workflow) => (
+      <span className="muted">{workflow.activeVersion === null ? "–" : `v${workflow.activeVersion}`}</span>
+    ),
   },
-  { id: "updated", title: t("workflows.updated"), width: "112px", cell: (workflow) => <Time at={workflow.updatedAt} /> },
+  {
+    id: "updated",
+    title: t("workflows.updated"),
+    width: "112px",
+    cell: (workflow) => <Time at={workflow.updatedAt} />,
+  },
   ...RUN_STATUSES.filter((status) => status !== "pending").map(count),
 ];
 
@@ -53,12 +60,23 @@ export function WorkflowsList() {
   const [, navigate] = useLocation();
   const [text, setText] = useState("");
   const needle = useDeferredValue(text).trim().toLowerCase();
-  const rows = useMemo(() => (workflows.data ?? []).filter((one) => one.name.toLowerCase().includes(needle)), [workflows.data, needle]);
+  const rows = useMemo(
+    () => (workflows.data ?? []).filter((one) => one.name.toLowerCase().includes(needle)),
+    [workflows.data, needle],
+  );
   return (
     <Page
       title={t("nav.workflows")}
       actions={
-        <TextField label={t("workflows.search")} isLabelHidden icon="search" type="search" placeholder={t("workflows.search")} value={text} onChange={setText} />
+        <TextField
+          label={t("workflows.search")}
+          isLabelHidden
+          icon="search"
+          type="search"
+          placeholder={t("workflows.search")}
+          value={text}
+          onChange={setText}
+        />
       }
     >
       {workflows.error ? (
@@ -66,7 +84,11 @@ export function WorkflowsList() {
       ) : workflows.isPending ? (
         <Skeleton rows={12} />
       ) : rows.length === 0 ? (
-        <Empty icon="workflow" title={needle === "" ? t("workflows.none") : t("workflows.noMatch")} command={needle === "" ? "everstep import hello.yaml" : undefined}>
+        <Empty
+          icon="workflow"
+          title={needle === "" ? t("workflows.none") : t("workflows.noMatch")}
+          command={needle === "" ? "everstep import hello.yaml" : undefined}
+        >
           {needle === "" ? t("workflows.noneText") : undefined}
         </Empty>
       ) : (

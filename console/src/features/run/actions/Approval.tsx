@@ -22,18 +22,40 @@ export function Approval({ run, wait }: { run: Run; wait: ApprovalWait }) {
     send: (headers, isApproved: boolean) => {
       const match = isObject(wait.match) ? wait.match : {};
       const body = { ...match, approved: isApproved, ...(comment.trim() === "" ? {} : { comment: comment.trim() }) };
-      return call("POST /v1/runs/{id}/signals/{event}", { path: { id: run.id, event: wait.event ?? "" }, body: body as never, headers });
+      return call("POST /v1/runs/{id}/signals/{event}", {
+        path: { id: run.id, event: wait.event ?? "" },
+        body: body as never,
+        headers,
+      });
     },
     onDone: (_, isApproved) => showToast(isApproved ? t("inbox.approved") : t("inbox.rejected")),
   });
   const reason = mayAnswer ? null : t("problem.forbidden", { permission: "workflow:manage" });
   return (
     <div className="approval">
-      <TextField label={t("inbox.comment")} isLabelHidden placeholder={t("inbox.comment")} value={comment} onChange={setComment} />
-      <Button tone="primary" icon="check" reason={reason} isPending={control.isPending} onPress={() => control.mutate(true)}>
+      <TextField
+        label={t("inbox.comment")}
+        isLabelHidden
+        placeholder={t("inbox.comment")}
+        value={comment}
+        onChange={setComment}
+      />
+      <Button
+        tone="primary"
+        icon="check"
+        reason={reason}
+        isPending={control.isPending}
+        onPress={() => control.mutate(true)}
+      >
         {t("inbox.approve")}
       </Button>
-      <Button tone="danger" icon="close" reason={reason} isPending={control.isPending} onPress={() => control.mutate(false)}>
+      <Button
+        tone="danger"
+        icon="close"
+        reason={reason}
+        isPending={control.isPending}
+        onPress={() => control.mutate(false)}
+      >
         {t("inbox.reject")}
       </Button>
       {control.error && <ActionError error={control.error} />}

@@ -1,6 +1,6 @@
 // Which actions a run and a caller allow now, and why others are not possible.
 
-import { type PermissionName, may } from "../../../api/me";
+import { may, type PermissionName } from "../../../api/me";
 import { t } from "../../../lib/i18n";
 import { hasEnded, type RunStatus } from "../../../lib/status";
 

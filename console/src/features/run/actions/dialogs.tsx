@@ -97,7 +97,14 @@ export function SignalDialog({ run, onClose, preset }: DialogProps & { preset?: 
         value={event}
         onChange={choose}
       />
-      <TextField label={t("action.payload")} isCode rows={8} value={text} onChange={setText} error={parsed.ok ? null : parsed.message} />
+      <TextField
+        label={t("action.payload")}
+        isCode
+        rows={8}
+        value={text}
+        onChange={setText}
+        error={parsed.ok ? null : parsed.message}
+      />
       {control.error && <ActionError error={control.error} />}
     </Confirm>
   );
@@ -113,7 +120,10 @@ export function StartAgainDialog({ run, onClose }: DialogProps) {
     send: (headers) =>
       call("POST /v1/workflows/{name}/runs", {
         path: { name: run.workflow },
-        body: { input: parsed.ok ? parsed.value : null, ...(run.tags ? { tags: run.tags as Record<string, string> } : {}) },
+        body: {
+          input: parsed.ok ? parsed.value : null,
+          ...(run.tags ? { tags: run.tags as Record<string, string> } : {}),
+        },
         headers,
       }),
     onDone: (answer) => {
@@ -133,7 +143,14 @@ export function StartAgainDialog({ run, onClose }: DialogProps) {
       isPending={control.isPending}
       isDisabled={!parsed.ok}
     >
-      <TextField label={t("action.input")} isCode rows={12} value={text} onChange={setText} error={parsed.ok ? null : parsed.message} />
+      <TextField
+        label={t("action.input")}
+        isCode
+        rows={12}
+        value={text}
+        onChange={setText}
+        error={parsed.ok ? null : parsed.message}
+      />
       {control.error && <ActionError error={control.error} />}
     </Confirm>
   );
@@ -145,7 +162,8 @@ export function ForkDialog({ run, at, onClose }: DialogProps & { at: number | nu
   const control = useControl({
     run: run.id,
     version: null,
-    send: (headers) => call("POST /v1/runs/{id}/fork", { path: { id: run.id }, body: at === null ? {} : { at }, headers }),
+    send: (headers) =>
+      call("POST /v1/runs/{id}/fork", { path: { id: run.id }, body: at === null ? {} : { at }, headers }),
     onDone: setMade,
   });
   if (made) {

@@ -102,9 +102,24 @@ function Drawing({ graph, placed }: { graph: Graph; placed: PlacedGraph }) {
         <Background variant={BackgroundVariant.Dots} gap={20} size={1} color="var(--border)" />
       </ReactFlow>
       <div className="canvas-tools">
-        <Button icon="plus" size="small" label={t("graph.zoomIn")} onPress={() => void flow.zoomIn({ duration: 120 })} />
-        <Button icon="minus" size="small" label={t("graph.zoomOut")} onPress={() => void flow.zoomOut({ duration: 120 })} />
-        <Button icon="fit" size="small" label={t("graph.fit")} onPress={() => void flow.fitView({ padding: 0.12, duration: 120 })} />
+        <Button
+          icon="plus"
+          size="small"
+          label={t("graph.zoomIn")}
+          onPress={() => void flow.zoomIn({ duration: 120 })}
+        />
+        <Button
+          icon="minus"
+          size="small"
+          label={t("graph.zoomOut")}
+          onPress={() => void flow.zoomOut({ duration: 120 })}
+        />
+        <Button
+          icon="fit"
+          size="small"
+          label={t("graph.fit")}
+          onPress={() => void flow.fitView({ padding: 0.12, duration: 120 })}
+        />
       </div>
     </div>
   );

@@ -2,8 +2,7 @@
 
 import { createContext } from "react";
 import type { NodeFold } from "../model/fold";
-import type { GraphNode } from "../model/graphModel";
-import { type EdgeState } from "../model/graphModel";
+import type { EdgeState, GraphNode } from "../model/graphModel";
 
 export interface CanvasOptions {
   /** The state of a node, as a hook: a node is drawn again only when its own state changes. */

@@ -49,7 +49,12 @@ function Head({ node, className }: { node: GraphNode; className: string }) {
   const fold = useNode(node.id);
   const status = nodeStatus(fold);
   const mark = markOf?.(node.id) ?? null;
-  const classes = [className, status ? `is-${status}` : "is-idle", selected === node.id && "selected", mark && `mark-${mark}`];
+  const classes = [
+    className,
+    status ? `is-${status}` : "is-idle",
+    selected === node.id && "selected",
+    mark && `mark-${mark}`,
+  ];
   const select = onSelect && (fold || mark) ? () => onSelect(node) : undefined;
   const word = status ? tWord("status", status) : t("graph.notReached");
   const shared = {
@@ -109,7 +114,9 @@ function Detail({ fold }: { fold: NodeFold }) {
 
 /** `×2500`, and how many of them have which status. */
 function Counts({ fold }: { fold: NodeFold }) {
-  const parts = ORDER.filter((status) => fold.counts[status] > 0 && fold.counts[status] < fold.total);
+  const parts = ORDER.filter(
+    (status) => status !== "completed" && fold.counts[status] > 0 && fold.counts[status] < fold.total,
+  );
   return (
     <>
       ×{formatNumber(fold.total)}

@@ -72,14 +72,21 @@ function Compared({ a, b, difference }: { a: Run; b: Run; difference: RunDiffere
       <div className="run-bar">
         <Segmented
           label={t("diff.view")}
-          options={(["list", "graph", "input", "output"] as const).map((name) => ({ id: name, label: t(`diff.${name}`) }))}
+          options={(["list", "graph", "input", "output"] as const).map((name) => ({
+            id: name,
+            label: t(`diff.${name}`),
+          }))}
           value={view}
           onChange={setView}
         />
-        <span className="muted">{t("diff.summary", { n: difference.differences.length, equal: difference.equal })}</span>
+        <span className="muted">
+          {t("diff.summary", { n: difference.differences.length, equal: difference.equal })}
+        </span>
       </div>
       {view === "list" && <List difference={difference} selected={selected} onSelect={setSelected} />}
-      {view === "graph" && <Drawn run={b} difference={difference} onSelect={setSelected} onList={() => setView("list")} />}
+      {view === "graph" && (
+        <Drawn run={b} difference={difference} onSelect={setSelected} onList={() => setView("list")} />
+      )}
       {view === "input" && <Values before={a.input} after={b.input} />}
       {view === "output" && <Values before={a.error ?? a.output} after={b.error ?? b.output} />}
     </div>
@@ -128,7 +135,11 @@ function List({ difference, selected, onSelect }: ListProps) {
                 {one.key}
               </span>
               {one === first && <Tag>{t("diff.first")}</Tag>}
-              <span className="muted">{one.kind === "changed" ? one.aspects.map((aspect) => tWord("aspect", aspect)).join(", ") : t(`diff.${one.kind}`)}</span>
+              <span className="muted">
+                {one.kind === "changed"
+                  ? one.aspects.map((aspect) => tWord("aspect", aspect)).join(", ")
+                  : t(`diff.${one.kind}`)}
+              </span>
             </div>
           </li>
         ))}
@@ -168,7 +179,11 @@ function Detail({ difference }: { difference: StepDifference }) {
 
 function Values({ before, after }: { before: unknown; after: unknown }) {
   const changes = compare(before, after);
-  return <div className="ui-scroll diff-values">{changes.length === 0 ? <Empty icon="check" title={t("diff.sameValue")} /> : <Lines changes={changes} />}</div>;
+  return (
+    <div className="ui-scroll diff-values">
+      {changes.length === 0 ? <Empty icon="check" title={t("diff.sameValue")} /> : <Lines changes={changes} />}
+    </div>
+  );
 }
 
 function Lines({ changes }: { changes: readonly Difference[] }) {
@@ -198,7 +213,10 @@ const MARKS = { onlyA: "there", onlyB: "here", changed: "changed" } as const;
 function Drawn({ run, difference, onSelect, onList }: DrawnProps) {
   const workflow = useWorkflow(run.workflow, run.workflowVersion);
   const graph = useMemo(() => readGraph(workflow.data?.definition), [workflow.data]);
-  const byNode = useMemo(() => new Map([...difference.differences].reverse().map((one) => [one.node, one])), [difference]);
+  const byNode = useMemo(
+    () => new Map([...difference.differences].reverse().map((one) => [one.node, one])),
+    [difference],
+  );
   if (workflow.isPending) return <Skeleton />;
   if (graph.nodes.length === 0) return <Empty icon="workflow" title={t("workflow.noGraph")} />;
   return (

@@ -46,7 +46,9 @@ export function diffSteps(left: readonly Step[], right: readonly Step[]): RunDif
     differences.push({ key, node: (one ?? other)?.node ?? key, kind, aspects, a: one, b: other, order });
   }
   differences.sort((x, y) => x.order - y.order);
-  const first = differences.find((one) => one.kind !== "changed" || one.aspects.some((aspect) => aspect !== "duration"));
+  const first = differences.find(
+    (one) => one.kind !== "changed" || one.aspects.some((aspect) => aspect !== "duration"),
+  );
   return { first: first ?? null, differences, equal };
 }
 

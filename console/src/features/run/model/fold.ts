@@ -154,7 +154,13 @@ function applyRun(run: RunFold, update: RunUpdate): RunFold {
     case "turnLost":
       return { ...run, worker: null, turns: endTurn(run.turns, at, true) };
     case "paused":
-      return { ...run, status: "paused", worker: null, failure: update.failure ?? null, turns: endTurn(run.turns, at, false) };
+      return {
+        ...run,
+        status: "paused",
+        worker: null,
+        failure: update.failure ?? null,
+        turns: endTurn(run.turns, at, false),
+      };
     case "resumed":
     case "retried":
       return { ...run, status: "running", endedAt: null, failure: null, failedStep: null };

@@ -45,7 +45,8 @@ export function readGraph(definition: unknown): Graph {
     .filter((edge) => types.has(edge.source) && types.has(edge.target));
   const parents = bodies(types, links);
   const isInside = (node: string, container: string) => {
-    for (let up = parents.get(node) ?? null; up !== null; up = parents.get(up) ?? null) if (up === container) return true;
+    for (let up = parents.get(node) ?? null; up !== null; up = parents.get(up) ?? null)
+      if (up === container) return true;
     return false;
   };
   return {

@@ -23,7 +23,9 @@ function describe(step: StepFold): string {
   if (isRetried && step.due !== null) return t("sentence.retry", { step: name, time: formatClock(step.due) });
   switch (step.activity.does) {
     case "sleep":
-      return step.due === null ? t("sentence.task", { step: name }) : t("sentence.sleep", { step: name, time: formatClock(step.due) });
+      return step.due === null
+        ? t("sentence.task", { step: name })
+        : t("sentence.sleep", { step: name, time: formatClock(step.due) });
     case "wait":
       return t("sentence.wait", { step: name, event: step.activity.event });
     case "child":

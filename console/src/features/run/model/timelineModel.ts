@@ -4,8 +4,8 @@
 // 2. Open steps come first, then the others in the order in which they began.
 // 3. A bar is a part of an attempt: queued, working, waiting, backing off before the next attempt, or lost.
 
-import { enclosing, lastName } from "../../../lib/stepKey";
 import type { StepStatus } from "../../../lib/status";
+import { enclosing, lastName } from "../../../lib/stepKey";
 import { type AttemptFold, type Fold, isOpenStatus, type StepFold, type TurnFold } from "./fold";
 
 export type BarKind = "queued" | "work" | "wait" | "backoff" | "body" | "lost" | "turn";
@@ -52,7 +52,10 @@ export function timelineRows(fold: Fold, opened: ReadonlySet<string>): TimelineR
       const isOpen = children > 0 && opened.has(step.key);
       rows.push({
         id: step.key,
-        label: parent === "" ? step.key : `${step.key.slice(parent.length, step.key.length - lastName(step.key).length - 1)} ${lastName(step.key)}`,
+        label:
+          parent === ""
+            ? step.key
+            : `${step.key.slice(parent.length, step.key.length - lastName(step.key).length - 1)} ${lastName(step.key)}`,
         depth,
         step,
         status: step.status,
@@ -91,7 +94,13 @@ export function barsOf(step: StepFold): Bar[] {
 function attemptBars(step: StepFold, attempt: AttemptFold, next: AttemptFold | undefined): Bar[] {
   if (attempt.beganAt === null) return [];
   const { status } = attempt;
-  const part = (kind: BarKind, from: number, to: number | null): Bar => ({ kind, from, to, status, attempt: attempt.attempt });
+  const part = (kind: BarKind, from: number, to: number | null): Bar => ({
+    kind,
+    from,
+    to,
+    status,
+    attempt: attempt.attempt,
+  });
   const bars: Bar[] = [];
   const kind = kindOf(step, attempt);
   if (attempt.startedAt !== null && attempt.startedAt > attempt.beganAt) {
@@ -140,7 +149,10 @@ export function axis(rows: readonly TimelineRow[], now: number, squeeze: boolean
   const bars = rows.flatMap((row) => row.bars);
   if (bars.length === 0) return [];
   const from = bars.reduce((least, bar) => Math.min(least, bar.from), Number.POSITIVE_INFINITY);
-  const to = Math.max(from + 1, bars.reduce((most, bar) => Math.max(most, bar.to ?? now), from));
+  const to = Math.max(
+    from + 1,
+    bars.reduce((most, bar) => Math.max(most, bar.to ?? now), from),
+  );
   if (!squeeze) return [{ from, to, start: 0, end: 1, isSqueezed: false }];
   const gaps = idleGaps(bars, from, to, now);
   if (gaps.length === 0) return [{ from, to, start: 0, end: 1, isSqueezed: false }];

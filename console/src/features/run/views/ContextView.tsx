@@ -40,12 +40,21 @@ export function ContextView() {
         {scopes.length > 0 && (
           <Select
             label={t("context.scope")}
-            options={[{ id: "", label: t("context.whole") }, ...scopes.map((one) => ({ id: one.scope, label: one.scope }))]}
+            options={[
+              { id: "", label: t("context.whole") },
+              ...scopes.map((one) => ({ id: one.scope, label: one.scope })),
+            ]}
             value={scope}
             onChange={setScope}
           />
         )}
-        <JsonTree label={t("run.context")} value={inside?.context ?? context} root="ctx" isFill fileName={`context-${seq}.json`} />
+        <JsonTree
+          label={t("run.context")}
+          value={inside?.context ?? context}
+          root="ctx"
+          isFill
+          fileName={`context-${seq}.json`}
+        />
       </div>
       <aside className="run-changes" aria-label={t("context.changes")}>
         <h2>{t("context.changedAt", { seq: String(seq) })}</h2>

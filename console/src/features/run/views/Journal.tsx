@@ -32,7 +32,15 @@ export function Journal({ onAt }: { onAt: (seq: number) => void }) {
     <div className="run-view">
       <div className="run-bar">
         <div className="run-search">
-          <TextField label={t("journal.filter")} isLabelHidden icon="search" type="search" placeholder={t("journal.filter")} value={text} onChange={setText} />
+          <TextField
+            label={t("journal.filter")}
+            isLabelHidden
+            icon="search"
+            type="search"
+            placeholder={t("journal.filter")}
+            value={text}
+            onChange={setText}
+          />
         </div>
         <Select
           label={t("journal.event")}
@@ -68,7 +76,13 @@ function matches(head: Head, needle: string): boolean {
 }
 
 const COLUMNS = (): ReadonlyArray<Column<Head>> => [
-  { id: "seq", title: "#", width: "56px", align: "end", cell: (head) => <span className="mono faint">{head.seq}</span> },
+  {
+    id: "seq",
+    title: "#",
+    width: "56px",
+    align: "end",
+    cell: (head) => <span className="mono faint">{head.seq}</span>,
+  },
   {
     id: "at",
     title: t("journal.time"),
@@ -79,7 +93,12 @@ const COLUMNS = (): ReadonlyArray<Column<Head>> => [
       </time>
     ),
   },
-  { id: "event", title: t("journal.event"), width: "160px", cell: (head) => <b className={`journal-event ${tone(head)}`}>{head.event}</b> },
+  {
+    id: "event",
+    title: t("journal.event"),
+    width: "160px",
+    cell: (head) => <b className={`journal-event ${tone(head)}`}>{head.event}</b>,
+  },
   { id: "step", title: t("journal.step"), width: "minmax(120px, 1fr)", cell: (head) => <StepCell head={head} /> },
   { id: "detail", title: t("journal.detail"), width: "minmax(160px, 2fr)", cell: (head) => <Detail head={head} /> },
   {
@@ -133,7 +152,8 @@ function EntryData({ head, onAt }: { head: Head; onAt: (seq: number) => void }) 
   const { id } = useRunStore();
   const entry = useQuery({
     queryKey: ["entry", id, head.seq],
-    queryFn: ({ signal }) => call("GET /v1/runs/{id}/journal", { path: { id }, query: { after: head.seq - 1, limit: 1 }, signal }),
+    queryFn: ({ signal }) =>
+      call("GET /v1/runs/{id}/journal", { path: { id }, query: { after: head.seq - 1, limit: 1 }, signal }),
     staleTime: Number.POSITIVE_INFINITY,
   });
   if (entry.error) return <Problem problem={toProblem(entry.error)} isInline />;
@@ -151,7 +171,13 @@ function EntryData({ head, onAt }: { head: Head; onAt: (seq: number) => void }) 
 
 function Travel({ seq, onAt }: { seq: number; onAt: (seq: number) => void }) {
   return (
-    <span role="button" tabIndex={0} className="ui-link" onClick={() => onAt(seq)} onKeyDown={(event) => event.key === "Enter" && onAt(seq)}>
+    <span
+      role="button"
+      tabIndex={0}
+      className="ui-link"
+      onClick={() => onAt(seq)}
+      onKeyDown={(event) => event.key === "Enter" && onAt(seq)}
+    >
       {t("journal.showHere")}
     </span>
   );

@@ -25,14 +25,20 @@ export function LogsView({ step }: { step: string | null }) {
   const logs = useInfiniteQuery({
     queryKey: ["logs", id, step, last],
     queryFn: ({ pageParam, signal }) =>
-      call("GET /v1/runs/{id}/logs", { path: { id }, query: { step: step ?? undefined, cursor: pageParam || undefined }, signal }),
+      call("GET /v1/runs/{id}/logs", {
+        path: { id },
+        query: { step: step ?? undefined, cursor: pageParam || undefined },
+        signal,
+      }),
     initialPageParam: "",
     getNextPageParam: (page) => page.nextCursor ?? undefined,
     placeholderData: (before) => before,
   });
   const lines = useMemo(() => {
     const all = logs.data?.pages.flatMap((page) => page.logs) ?? [];
-    const found = all.filter((line) => (at === null || line.seq <= seq) && (needle === "" || line.line.toLowerCase().includes(needle)));
+    const found = all.filter(
+      (line) => (at === null || line.seq <= seq) && (needle === "" || line.line.toLowerCase().includes(needle)),
+    );
     return order === "oldest" ? found : found.reverse();
   }, [logs.data, at, seq, needle, order]);
   if (logs.error) return <Problem problem={toProblem(logs.error)} onRetry={() => void logs.refetch()} />;
@@ -40,7 +46,15 @@ export function LogsView({ step }: { step: string | null }) {
     <div className="run-view">
       <div className="run-bar">
         <div className="run-search">
-          <TextField label={t("logs.search")} isLabelHidden icon="search" type="search" placeholder={t("logs.search")} value={text} onChange={setText} />
+          <TextField
+            label={t("logs.search")}
+            isLabelHidden
+            icon="search"
+            type="search"
+            placeholder={t("logs.search")}
+            value={text}
+            onChange={setText}
+          />
         </div>
         <Segmented
           label={t("logs.order")}

@@ -39,7 +39,11 @@ export function MachineView({ run, workflow }: { run: Run; workflow: Workflow })
         <h2>{t("machine.states")}</h2>
         <ol className="machine-states">
           {states.map((name) => (
-            <li key={name} className={name === present ? "present" : ""} aria-current={name === present ? "step" : undefined}>
+            <li
+              key={name}
+              className={name === present ? "present" : ""}
+              aria-current={name === present ? "step" : undefined}
+            >
               {name}
             </li>
           ))}
@@ -77,6 +81,7 @@ export function MachineView({ run, workflow }: { run: Run; workflow: Workflow })
 /** The states of a definition: an object by name, or a list with ids. */
 export function stateNames(definition: unknown): string[] {
   const states = isObject(definition) ? definition.states : null;
-  if (Array.isArray(states)) return states.map((state) => (isObject(state) ? String(state.id ?? state.name ?? "") : String(state)));
+  if (Array.isArray(states))
+    return states.map((state) => (isObject(state) ? String(state.id ?? state.name ?? "") : String(state)));
   return isObject(states) ? Object.keys(states) : [];
 }

@@ -17,7 +17,8 @@ import { useRunPart } from "../runContext";
 export function RunHeader({ run }: { run: Run }) {
   const children = useQuery({
     queryKey: ["runs", "children", run.id],
-    queryFn: ({ signal }) => call("GET /v1/runs", { query: new URLSearchParams({ parent: run.id, limit: "1" }), signal }),
+    queryFn: ({ signal }) =>
+      call("GET /v1/runs", { query: new URLSearchParams({ parent: run.id, limit: "1" }), signal }),
     staleTime: 30_000,
   });
   const hasForks = useHasForks(run.id);

@@ -17,7 +17,10 @@ interface Band {
 export function bandsOf(fold: Fold): Band[] {
   const steps = [...fold.steps.values()].sort((a, b) => a.firstSeq - b.firstSeq);
   const turns = fold.run.turns;
-  const bands: Band[] = [{ turn: null, number: 0, steps: [] }, ...turns.map((turn, index) => ({ turn, number: index + 1, steps: [] }))];
+  const bands: Band[] = [
+    { turn: null, number: 0, steps: [] },
+    ...turns.map((turn, index) => ({ turn, number: index + 1, steps: [] })),
+  ];
   for (const step of steps) {
     const index = turns.findLastIndex((turn) => turn.firstSeq <= step.firstSeq) + 1;
     bands[index]?.steps.push(step);
@@ -58,8 +61,14 @@ export function StepList({ selected, onSelect }: { selected: string | null; onSe
               <span className="grow cut">
                 <b>{step.key}</b> <span className="faint">{step.type}</span>
               </span>
-              {step.attempts.length > 1 && <span className="muted">{t("graph.attempt", { n: step.attempts.length })}</span>}
-              <span className="muted">{step.since !== null && step.endedAt !== null ? formatDuration(step.endedAt - step.since) : tWord("status", step.status)}</span>
+              {step.attempts.length > 1 && (
+                <span className="muted">{t("graph.attempt", { n: step.attempts.length })}</span>
+              )}
+              <span className="muted">
+                {step.since !== null && step.endedAt !== null
+                  ? formatDuration(step.endedAt - step.since)
+                  : tWord("status", step.status)}
+              </span>
               <StatusMark status={step.status} size={16} />
             </div>
           ))}

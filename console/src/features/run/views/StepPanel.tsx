@@ -11,7 +11,21 @@ import { isObject } from "../../../lib/json";
 import { enclosing } from "../../../lib/stepKey";
 import { formatDuration } from "../../../lib/time";
 import { paths } from "../../../lib/url";
-import { Button, Copyable, CopyButton, Empty, Icon, JsonTree, kindIcon, Link, Problem, Segmented, Skeleton, Status, StatusMark } from "../../../ui";
+import {
+  Button,
+  Copyable,
+  CopyButton,
+  Empty,
+  Icon,
+  JsonTree,
+  kindIcon,
+  Link,
+  Problem,
+  Segmented,
+  Skeleton,
+  Status,
+  StatusMark,
+} from "../../../ui";
 import type { NodeFold, StepFold } from "../model/fold";
 import { useRunPart, useRunStore, useStepFold } from "../runContext";
 import { LogText } from "./LogText";
@@ -38,7 +52,11 @@ export function StepPanel({ step: key, attempt, onStep, onAttempt, onClose }: St
         <Button icon="close" tone="ghost" size="small" label={t("ui.close")} onPress={onClose} />
       </header>
       {node && node.total > 1 && <Iterations node={node} current={key} onStep={onStep} />}
-      {step ? <Body step={step} attempt={attempt} onAttempt={onAttempt} /> : <Empty icon="clock" title={t("step.notYet")} />}
+      {step ? (
+        <Body step={step} attempt={attempt} onAttempt={onAttempt} />
+      ) : (
+        <Empty icon="clock" title={t("step.notYet")} />
+      )}
     </aside>
   );
 }
@@ -62,17 +80,37 @@ function Iterations({ node, current, onStep }: { node: NodeFold; current: string
         <span className="muted grow">{t("step.iterations", { n: node.total })}</span>
         {pages > 1 && (
           <>
-            <Button icon="chevronLeft" size="small" tone="ghost" label={t("ui.previous")} isDisabled={page === 0} onPress={() => setPage(page - 1)} />
+            <Button
+              icon="chevronLeft"
+              size="small"
+              tone="ghost"
+              label={t("ui.previous")}
+              isDisabled={page === 0}
+              onPress={() => setPage(page - 1)}
+            />
             <span className="faint">
               {page + 1} / {pages}
             </span>
-            <Button icon="chevronRight" size="small" tone="ghost" label={t("ui.next")} isDisabled={page >= pages - 1} onPress={() => setPage(page + 1)} />
+            <Button
+              icon="chevronRight"
+              size="small"
+              tone="ghost"
+              label={t("ui.next")}
+              isDisabled={page >= pages - 1}
+              onPress={() => setPage(page + 1)}
+            />
           </>
         )}
       </div>
       <div className="iterations-list">
         {steps.slice(page * PAGE, (page + 1) * PAGE).map((step) => (
-          <Button key={step.key} size="small" tone="ghost" className={step.key === current ? "is-on" : ""} onPress={() => onStep(step.key)}>
+          <Button
+            key={step.key}
+            size="small"
+            tone="ghost"
+            className={step.key === current ? "is-on" : ""}
+            onPress={() => onStep(step.key)}
+          >
             <StatusMark status={step.status} size={12} />
             {iterationName(step.key)}
           </Button>
@@ -91,13 +129,26 @@ function iterationName(key: string): string {
 
 type Part = "output" | "input" | "logs" | "config";
 
-function Body({ step, attempt, onAttempt }: { step: StepFold; attempt: number | null; onAttempt: (attempt: number | null) => void }) {
+function Body({
+  step,
+  attempt,
+  onAttempt,
+}: {
+  step: StepFold;
+  attempt: number | null;
+  onAttempt: (attempt: number | null) => void;
+}) {
   const { id } = useRunStore();
   const [part, setPart] = useState<Part>("output");
   const shown = attempt ?? step.attempts.at(-1)?.attempt ?? 0;
   const detail = useQuery({
     queryKey: ["step", id, step.key, shown, step.seq],
-    queryFn: ({ signal }) => call("GET /v1/runs/{id}/steps/{key}", { path: { id, key: step.key }, query: shown > 0 ? { attempt: shown } : {}, signal }),
+    queryFn: ({ signal }) =>
+      call("GET /v1/runs/{id}/steps/{key}", {
+        path: { id, key: step.key },
+        query: shown > 0 ? { attempt: shown } : {},
+        signal,
+      }),
     staleTime: Number.POSITIVE_INFINITY,
     placeholderData: (before) => before,
   });
@@ -107,15 +158,25 @@ function Body({ step, attempt, onAttempt }: { step: StepFold; attempt: number | 
     <div className="panel-body">
       <div className="row wrap">
         <Status status={own?.status ?? step.status} isPill />
-        {own?.beganAt != null && own.endedAt !== null && <span className="muted">{t("step.took", { length: formatDuration(own.endedAt - own.beganAt) })}</span>}
-        {detail.data?.queuedMs != null && <span className="muted">{t("step.queued", { length: formatDuration(detail.data.queuedMs) })}</span>}
+        {own?.beganAt != null && own.endedAt !== null && (
+          <span className="muted">{t("step.took", { length: formatDuration(own.endedAt - own.beganAt) })}</span>
+        )}
+        {detail.data?.queuedMs != null && (
+          <span className="muted">{t("step.queued", { length: formatDuration(detail.data.queuedMs) })}</span>
+        )}
         {step.handle && <span className="muted">→ {step.handle}</span>}
         {step.activity.does === "child" && <Link href={paths.run(step.activity.run)}>{t("step.childRun")}</Link>}
       </div>
       {step.attempts.length > 1 && (
         <div className="row wrap" role="group" aria-label={t("step.attempts")}>
           {step.attempts.map((one) => (
-            <Button key={one.attempt} size="small" tone="ghost" className={one.attempt === shown ? "is-on" : ""} onPress={() => onAttempt(one.attempt)}>
+            <Button
+              key={one.attempt}
+              size="small"
+              tone="ghost"
+              className={one.attempt === shown ? "is-on" : ""}
+              onPress={() => onAttempt(one.attempt)}
+            >
               <StatusMark status={one.status} size={12} />
               {t("graph.attempt", { n: one.attempt })}
             </Button>
@@ -131,7 +192,10 @@ function Body({ step, attempt, onAttempt }: { step: StepFold; attempt: number | 
       )}
       <Segmented
         label={t("step.part")}
-        options={(["output", "input", "logs", "config"] as const).map((name) => ({ id: name, label: t(`step.${name}`) }))}
+        options={(["output", "input", "logs", "config"] as const).map((name) => ({
+          id: name,
+          label: t(`step.${name}`),
+        }))}
         value={part}
         onChange={setPart}
       />
@@ -163,7 +227,8 @@ function PartView({ id, step, detail, part, attempt }: PartViewProps) {
   const value: unknown = detail[part];
   const whole = useQuery({
     queryKey: ["step-part", id, step.key, attempt, step.seq, part],
-    queryFn: ({ signal }) => call("GET /v1/runs/{id}/steps/{key}", { path: { id, key: step.key }, query: { attempt, part }, signal }),
+    queryFn: ({ signal }) =>
+      call("GET /v1/runs/{id}/steps/{key}", { path: { id, key: step.key }, query: { attempt, part }, signal }),
     enabled: isWhole && isCut(value),
     staleTime: Number.POSITIVE_INFINITY,
     gcTime: 0,

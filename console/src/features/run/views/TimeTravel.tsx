@@ -38,7 +38,12 @@ export function TimeTravel({ onAt }: { onAt: (seq: number | null) => void }) {
     go(here + step);
   };
   return (
-    <div className={at === null ? "travel" : "travel past"} onKeyDownCapture={onKeyDown} role="group" aria-label={t("travel.label")}>
+    <div
+      className={at === null ? "travel" : "travel past"}
+      onKeyDownCapture={onKeyDown}
+      role="group"
+      aria-label={t("travel.label")}
+    >
       <Button icon="chevronLeft" size="small" tone="ghost" label={t("travel.back")} onPress={() => go(here - 1)} />
       <Button icon="chevronRight" size="small" tone="ghost" label={t("travel.forward")} onPress={() => go(here + 1)} />
       <Slider label={t("travel.label")} min={1} max={last} value={here} onChange={go} />

@@ -1,13 +1,31 @@
 // The timeline of a run: a row per step, a bar per part of an attempt.
 
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { type KeyboardEvent, type PointerEvent, type ReactNode, useEffect, useMemo, useRef, useState, type WheelEvent } from "react";
+import {
+  type KeyboardEvent,
+  type PointerEvent,
+  type ReactNode,
+  useEffect,
+  useMemo,
+  useRef,
+  useState,
+  type WheelEvent,
+} from "react";
 import { useNow } from "../../../lib/clock";
 import { t, tWord } from "../../../lib/i18n";
 import { formatClock, formatDuration } from "../../../lib/time";
 import { paths } from "../../../lib/url";
 import { Button, Empty, Icon, kindIcon, Link, rowAfterKey, StatusMark, Switch } from "../../../ui";
-import { axis, type Bar, placeOf, type Segment, TURNS_ROW, timeAt, type TimelineRow, timelineRows } from "../model/timelineModel";
+import {
+  axis,
+  type Bar,
+  placeOf,
+  type Segment,
+  type TimelineRow,
+  TURNS_ROW,
+  timeAt,
+  timelineRows,
+} from "../model/timelineModel";
 import { useRunPart } from "../runContext";
 
 interface TimelineProps {
@@ -55,7 +73,8 @@ export function Timeline({ selected, onSelect }: TimelineProps) {
   const onKeyDown = (event: KeyboardEvent) => {
     const index = rows.findIndex((row) => row.id === selected);
     const row = rows[index];
-    if (row?.inside && ((event.key === "ArrowRight" && !row.isOpen) || (event.key === "ArrowLeft" && row.isOpen))) toggle(row);
+    if (row?.inside && ((event.key === "ArrowRight" && !row.isOpen) || (event.key === "ArrowLeft" && row.isOpen)))
+      toggle(row);
     else {
       const next = rowAfterKey(event.key, Math.max(index, 0), rows.length, 10);
       const target = next === null || (event.key !== "ArrowDown" && event.key !== "ArrowUp") ? undefined : rows[next];
@@ -81,7 +100,14 @@ export function Timeline({ selected, onSelect }: TimelineProps) {
         <Button size="small" icon="fit" label={t("graph.fit")} onPress={() => setShown(WHOLE)} />
       </div>
       <Ruler segments={segments} shown={shown} />
-      <div ref={scroll} className="timeline-rows" role="tree" aria-label={t("timeline.label")} tabIndex={0} onKeyDown={onKeyDown}>
+      <div
+        ref={scroll}
+        className="timeline-rows"
+        role="tree"
+        aria-label={t("timeline.label")}
+        tabIndex={0}
+        onKeyDown={onKeyDown}
+      >
         <Chart shown={shown} onShow={setShown} height={Math.max(virtual.getTotalSize(), 1)}>
           {virtual.getVirtualItems().map((item) => {
             const row = rows[item.index];
@@ -268,7 +294,10 @@ function Gaps({ segments, shown }: { segments: readonly Segment[]; shown: Window
         <span
           key={gap.from}
           className="timeline-gap"
-          style={{ left: percent(onScreen(gap.start, shown)), width: percent((gap.end - gap.start) / (shown.to - shown.from)) }}
+          style={{
+            left: percent(onScreen(gap.start, shown)),
+            width: percent((gap.end - gap.start) / (shown.to - shown.from)),
+          }}
           title={t("timeline.idle", { length: formatDuration(gap.to - gap.from) })}
         >
           {formatDuration(gap.to - gap.from)}
