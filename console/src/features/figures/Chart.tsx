@@ -31,6 +31,7 @@ interface ChartProps {
 export function Chart({ label, times, series, format, height }: ChartProps) {
   const element = useRef<HTMLDivElement>(null);
   const theme = useStore(themeStore);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the colours depend on the theme.
   useEffect(() => {
     const target = element.current;
     if (!target || times.length === 0) return;
@@ -45,7 +46,6 @@ export function Chart({ label, times, series, format, height }: ChartProps) {
       resize.disconnect();
       plot.destroy();
     };
-    // biome-ignore lint/correctness/useExhaustiveDependencies: the colours depend on the theme.
   }, [series, times, format, height, theme]);
   return (
     <figure className="chart" aria-label={label}>
@@ -103,6 +103,7 @@ function options(
       {
         ...axis,
         grid: { show: false },
+        size: 28,
         values: (_, splits) => splits.map((split) => day.format(split * 1_000)),
         space: 80,
       },

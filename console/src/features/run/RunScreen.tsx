@@ -49,6 +49,7 @@ const REFRESH_AFTER = 250;
 function useRunStoreOf(run: Run, at: number | null): RunStore {
   const client = useQueryClient();
   const [store, setStore] = useState(() => new RunStore(run.id, at));
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the entry on screen changes within one store.
   useEffect(() => {
     // An effect may run twice for one mount; each run has a store of its own.
     const own = new RunStore(run.id, at);
@@ -65,7 +66,6 @@ function useRunStoreOf(run: Run, at: number | null): RunStore {
       clearTimeout(timer);
       own.close();
     };
-    // biome-ignore lint/correctness/useExhaustiveDependencies: the entry on screen changes within one store.
   }, [client, run.id]);
   return store;
 }

@@ -64,9 +64,8 @@ export class RunStore {
   }
 
   setAt(at: number | null): void {
-    const next = at === null || at >= this.model.last ? null : Math.max(1, at);
-    if (next === this.at) return;
-    this.at = next;
+    if (at === this.at) return;
+    this.at = at;
     this.publish();
   }
 
@@ -104,7 +103,10 @@ export class RunStore {
 
   private current(): RunView {
     const { model } = this;
-    const fold = this.at === null ? model.fold : model.at(this.at);
-    return { fold, at: this.at, last: model.last, phase: this.phase, problem: this.problem };
+    // While the journal is loading, the entry of the address may not be there yet.
+    const isPast = this.at !== null && (this.phase === "loading" || this.at < model.last);
+    const at = isPast ? Math.max(1, this.at ?? 1) : null;
+    const fold = at === null ? model.fold : model.at(at);
+    return { fold, at, last: model.last, phase: this.phase, problem: this.problem };
   }
 }

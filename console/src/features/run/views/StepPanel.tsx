@@ -68,7 +68,6 @@ const URGENCY = ["failed", "running", "waiting", "pending", "cancelled", "comple
 function Iterations({ node, current, onStep }: { node: NodeFold; current: string; onStep: (key: string) => void }) {
   const fold = useRunPart((view) => view.fold);
   const [page, setPage] = useState(0);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the node is another record whenever one of its steps changed.
   const steps = useMemo(() => {
     const own = [...fold.steps.values()].filter((step) => step.node === node.node);
     return own.sort((a, b) => URGENCY.indexOf(a.status) - URGENCY.indexOf(b.status) || a.firstSeq - b.firstSeq);
