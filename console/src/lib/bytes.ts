@@ -4,7 +4,7 @@ import { formatNumber } from "./i18n";
 
 const UNITS = ["byte", "kilobyte", "megabyte", "gigabyte"] as const;
 
-/** `812 byte`, `1.4 MB`. */
+/** `812B`, `1.4MB`. */
 export function formatBytes(bytes: number): string {
   let value = bytes;
   let index = 0;
@@ -13,5 +13,10 @@ export function formatBytes(bytes: number): string {
     index += 1;
   }
   const unit = UNITS[index] ?? "byte";
-  return formatNumber(value, { style: "unit", unit, unitDisplay: "short", maximumFractionDigits: index === 0 ? 0 : 1 });
+  return formatNumber(value, {
+    style: "unit",
+    unit,
+    unitDisplay: "narrow",
+    maximumFractionDigits: index === 0 ? 0 : 1,
+  });
 }

@@ -16,11 +16,7 @@ const columns = (): ReadonlyArray<Column<AuditEntry>> => [
     id: "actor",
     title: t("audit.actor"),
     width: "minmax(120px, 1fr)",
-    cell: (entry) => (
-      <span className="mono" title={entry.actor}>
-        {entry.actor}
-      </span>
-    ),
+    cell: (entry) => <span title={entry.actor}>{actorName(entry)}</span>,
   },
   {
     id: "action",
@@ -53,6 +49,11 @@ const columns = (): ReadonlyArray<Column<AuditEntry>> => [
     ),
   },
 ];
+
+/** The name of the key, which the details contain; else the actor as recorded. */
+function actorName(entry: AuditEntry): string {
+  return typeof entry.details.keyName === "string" ? entry.details.keyName : entry.actor;
+}
 
 export function AuditScreen() {
   const { params, set } = useSearchState();

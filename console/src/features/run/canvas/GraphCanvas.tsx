@@ -6,11 +6,13 @@ import {
   type Edge,
   type Node,
   ReactFlow,
+  type ReactFlowInstance,
   ReactFlowProvider,
   useReactFlow,
+  useStore,
 } from "@xyflow/react";
 import "@xyflow/react/dist/base.css";
-import { useEffect, useMemo } from "react";
+import { useMemo } from "react";
 import { t } from "../../../lib/i18n";
 import { Button, Skeleton } from "../../../ui";
 import type { Graph } from "../model/graphModel";
@@ -22,6 +24,10 @@ import { type PlacedGraph, useLayout } from "./useLayout";
 
 const NODE_TYPES = { step: StepNode, box: BoxNode };
 const EDGE_TYPES = { step: StepEdge };
+const FIT = { padding: 0.12, maxZoom: 1 };
+/** Below it texts cannot be read: nodes are drawn as areas of their colour. */
+const FAR_ZOOM = 0.35;
+const BEGIN_ZOOM = 0.8;
 
 export function GraphCanvas({ graph, ...options }: { graph: Graph } & CanvasOptions) {
   const placed = useLayout(graph);
@@ -77,11 +83,17 @@ function elements(graph: Graph, placed: PlacedGraph): { nodes: Node[]; edges: Ed
 function Drawing({ graph, placed }: { graph: Graph; placed: PlacedGraph }) {
   const { nodes, edges } = useMemo(() => elements(graph, placed), [graph, placed]);
   const flow = useReactFlow();
-  useEffect(() => {
-    void flow.fitView({ padding: 0.12, maxZoom: 1 });
-  }, [flow]);
+  const isFar = useStore((state) => state.transform[2] < FAR_ZOOM);
+  // A graph that fits only as a strip is shown from its beginning instead.
+  const begin = (instance: ReactFlowInstance) => {
+    void instance.fitView(FIT).then(() => {
+      if (instance.getZoom() >= FAR_ZOOM) return;
+      const first = graph.nodes.find((node) => node.type === "start") ?? graph.nodes[0];
+      if (first) void instance.fitView({ nodes: [{ id: first.id }], maxZoom: BEGIN_ZOOM, padding: 0.12 });
+    });
+  };
   return (
-    <div className="canvas">
+    <div className={isFar ? "canvas far" : "canvas"}>
       <ReactFlow
         nodes={nodes}
         edges={edges}
@@ -94,8 +106,7 @@ function Drawing({ graph, placed }: { graph: Graph; placed: PlacedGraph }) {
         onlyRenderVisibleElements={nodes.length > 120}
         minZoom={0.05}
         maxZoom={1.5}
-        fitView
-        fitViewOptions={{ padding: 0.12, maxZoom: 1 }}
+        onInit={begin}
         proOptions={{ hideAttribution: true }}
         aria-label={t("graph.label")}
       >
