@@ -15,7 +15,7 @@ import "@xyflow/react/dist/base.css";
 import { useMemo } from "react";
 import { t } from "../../../lib/i18n";
 import { Button, Skeleton } from "../../../ui";
-import type { Graph } from "../model/graphModel";
+import type { Graph, GraphEdge } from "../model/graphModel";
 import "./canvas.css";
 import { CanvasContext, type CanvasOptions } from "./canvasContext";
 import { BoxNode, StepNode } from "./nodes";
@@ -28,6 +28,7 @@ const FIT = { padding: 0.12, maxZoom: 1 };
 /** Below it texts cannot be read: nodes are drawn as areas of their colour. */
 const FAR_ZOOM = 0.35;
 const BEGIN_ZOOM = 0.8;
+const TOP_SPACE = 40;
 
 export function GraphCanvas({ graph, ...options }: { graph: Graph } & CanvasOptions) {
   const placed = useLayout(graph);
@@ -48,10 +49,20 @@ function elements(graph: Graph, placed: PlacedGraph): { nodes: Node[]; edges: Ed
     const node = graph.nodes.find((one) => one.id === id);
     return node ? 1 + depth(node.parent) : 0;
   };
+  const parentOf = new Map(graph.nodes.map((node) => [node.id, node.parent]));
+  /** The left side of the box around a node, on the whole drawing. */
+  const leftOf = (id: string): number => {
+    const parent = parentOf.get(id) ?? null;
+    return parent === null ? 0 : (layout.nodes[parent]?.x ?? 0) + leftOf(parent);
+  };
+  const laneOf = (edge: GraphEdge): number | null => {
+    const lane = layout.lanes[edge.id];
+    return lane === undefined ? null : lane + leftOf(edge.source);
+  };
   const nodes = [...graph.nodes]
     .sort((a, b) => depth(a.parent) - depth(b.parent))
     .map<Node>((node) => {
-      const at = layout[node.id] ?? { x: 0, y: 0, width: 0, height: 0 };
+      const at = layout.nodes[node.id] ?? { x: 0, y: 0, width: 0, height: 0 };
       const isBox = node.isContainer && !isStored;
       return {
         id: node.id,
@@ -72,7 +83,7 @@ function elements(graph: Graph, placed: PlacedGraph): { nodes: Node[]; edges: Ed
       source: edge.source,
       target: edge.target,
       type: "step",
-      data: { edge },
+      data: { edge, lane: laneOf(edge) },
       focusable: false,
       selectable: false,
       zIndex: 1,
@@ -83,13 +94,16 @@ function elements(graph: Graph, placed: PlacedGraph): { nodes: Node[]; edges: Ed
 function Drawing({ graph, placed }: { graph: Graph; placed: PlacedGraph }) {
   const { nodes, edges } = useMemo(() => elements(graph, placed), [graph, placed]);
   const flow = useReactFlow();
+  const height = useStore((state) => state.height);
   const isFar = useStore((state) => state.transform[2] < FAR_ZOOM);
   // A graph that fits only as a strip is shown from its beginning instead.
   const begin = (instance: ReactFlowInstance) => {
     void instance.fitView(FIT).then(() => {
       if (instance.getZoom() >= FAR_ZOOM) return;
       const first = graph.nodes.find((node) => node.type === "start") ?? graph.nodes[0];
-      if (first) void instance.fitView({ nodes: [{ id: first.id }], maxZoom: BEGIN_ZOOM, padding: 0.12 });
+      const at = first && placed.layout.nodes[first.id];
+      if (at)
+        void instance.setCenter(at.x + at.width / 2, at.y + height / 2 / BEGIN_ZOOM - TOP_SPACE, { zoom: BEGIN_ZOOM });
     });
   };
   return (

@@ -17,10 +17,14 @@ export interface Placed {
   height: number;
 }
 
-export type Layout = Record<string, Placed>;
+export interface Layout {
+  nodes: Record<string, Placed>;
+  /** For an edge that passes other ranks: the place, from the left, at which it passes them; relative to its box. */
+  lanes: Record<string, number>;
+}
 
 export function placeGraph(graph: Graph): Layout {
-  const placed: Layout = {};
+  const placed: Layout = { nodes: {}, lanes: {} };
   place(graph, null, placed);
   return placed;
 }
@@ -33,7 +37,7 @@ interface Size {
 /** Places the nodes of one body, or of the whole graph, from (0, 0). Returns their extent. */
 function place(graph: Graph, parent: string | null, placed: Layout): Size {
   const nodes = graph.nodes.filter((node) => node.parent === parent);
-  const drawing = new DagreGraph();
+  const drawing = new DagreGraph({ multigraph: true });
   drawing.setGraph({ rankdir: "TB", nodesep: 36, ranksep: 44 });
   drawing.setDefaultEdgeLabel(() => ({}));
   for (const node of nodes) {
@@ -46,7 +50,7 @@ function place(graph: Graph, parent: string | null, placed: Layout): Size {
   const isHere = (id: string) => nodes.some((node) => node.id === id);
   for (const edge of graph.edges) {
     if (!edge.isBody && edge.source !== edge.target && isHere(edge.source) && isHere(edge.target)) {
-      drawing.setEdge(edge.source, edge.target, {});
+      drawing.setEdge(edge.source, edge.target, {}, edge.id);
     }
   }
   dagre(drawing);
@@ -58,8 +62,14 @@ function place(graph: Graph, parent: string | null, placed: Layout): Size {
   for (const { id, at } of boxes) {
     const x = at.x - at.width / 2 - left;
     const y = at.y - at.height / 2 - top;
-    placed[id] = { x: x + dx, y: y + dy, width: at.width, height: at.height };
+    placed.nodes[id] = { x: x + dx, y: y + dy, width: at.width, height: at.height };
     extent = { width: Math.max(extent.width, x + at.width), height: Math.max(extent.height, y + at.height) };
+  }
+  for (const { v, w, name } of drawing.edges()) {
+    const points = drawing.edge(v, w, name)?.points as Array<{ x: number; y: number }> | undefined;
+    const middle = points?.[Math.floor(points.length / 2)];
+    // An edge to the next rank has three points: both ends, and the middle.
+    if (name && points && middle && points.length > 3) placed.lanes[name] = middle.x - left + dx;
   }
   return extent;
 }

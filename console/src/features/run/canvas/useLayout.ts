@@ -6,10 +6,10 @@ import { type Layout, NODE_HEIGHT, NODE_WIDTH } from "./layout";
 
 /** The stored places, if every node has one. They are absolute, so there are no boxes. */
 export function storedLayout(graph: Graph): Layout | null {
-  const layout: Layout = {};
+  const layout: Layout = { nodes: {}, lanes: {} };
   for (const node of graph.nodes) {
     if (node.position === null) return null;
-    layout[node.id] = { ...node.position, width: NODE_WIDTH, height: NODE_HEIGHT };
+    layout.nodes[node.id] = { ...node.position, width: NODE_WIDTH, height: NODE_HEIGHT };
   }
   return graph.nodes.length === 0 ? null : layout;
 }
