@@ -9,11 +9,13 @@ pub mod code {
     pub const CANCELLED: &str = "CANCELLED";
     pub const CHILD_CANCELLED: &str = "CHILD_CANCELLED";
     pub const CHILD_FAILED: &str = "CHILD_FAILED";
+    pub const CONFLICT: &str = "CONFLICT";
     pub const CONTEXT_TOO_LARGE: &str = "CONTEXT_TOO_LARGE";
     pub const CRASH_LOOP: &str = "CRASH_LOOP";
     pub const END_ERROR: &str = "END_ERROR";
     pub const END_NOT_REACHED: &str = "END_NOT_REACHED";
     pub const EXPRESSION_ERROR: &str = "EXPRESSION_ERROR";
+    pub const IDEMPOTENCY_KEY_REUSED: &str = "IDEMPOTENCY_KEY_REUSED";
     pub const INVALID_CONFIG: &str = "INVALID_CONFIG";
     pub const ITEM_FAILED: &str = "ITEM_FAILED";
     pub const JOURNAL_CONFLICT: &str = "JOURNAL_CONFLICT";
@@ -23,6 +25,7 @@ pub mod code {
     pub const PAYLOAD_TOO_DEEP: &str = "PAYLOAD_TOO_DEEP";
     pub const PAYLOAD_TOO_LARGE: &str = "PAYLOAD_TOO_LARGE";
     pub const PAYLOAD_UNREADABLE: &str = "PAYLOAD_UNREADABLE";
+    pub const PERMISSION_DENIED: &str = "PERMISSION_DENIED";
     pub const STEP_TIMEOUT: &str = "STEP_TIMEOUT";
     pub const STORE_REFUSED: &str = "STORE_REFUSED";
     pub const TOO_DEEP: &str = "TOO_DEEP";

@@ -1,5 +1,5 @@
-//! The core, proved: decision texts, conditions, tasks, context, keys, children, validation, schemas, laws, rules, stories
-//! and the codec.
+//! The core, proved: decision texts, conditions, tasks, context, keys, children, validation, schemas, laws, rules, stories,
+//! records and the codec.
 #![expect(clippy::unwrap_used, reason = "a test stops where it is wrong")]
 
 mod children;
@@ -16,6 +16,7 @@ mod machine_definitions;
 mod machines;
 mod messages;
 mod phases;
+mod records;
 mod schema;
 mod story;
 mod support;

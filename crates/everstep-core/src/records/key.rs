@@ -1,0 +1,67 @@
+//! The keys of ops: an op is applied once per key.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use crate::ids::{RunId, StepKey};
+
+/// The idempotency key of an op within its workspace.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OpKey(Arc<str>);
+
+impl OpKey {
+    /// A step of a run. The step key contains the iteration path and not the attempt: a step is activated once per run,
+    /// so all its attempts are one op.
+    pub fn of_step(run: RunId, step: &StepKey) -> Self {
+        Self(format!("r:{run}:{step}").into())
+    }
+
+    /// A key that the author of a workflow has chosen. It replaces the key of the step.
+    pub fn of_author(verb: &str, idempotency_key: &str) -> Self {
+        Self(format!("k:{verb}:{idempotency_key}").into())
+    }
+
+    /// A key that the caller of a request has chosen.
+    pub fn of_caller(caller: &str, idempotency_key: &str) -> Self {
+        Self(format!("h:{caller}:{idempotency_key}").into())
+    }
+
+    /// A request without a key. Its random key makes it safe to resend the op.
+    pub fn of_request(random: u128) -> Self {
+        Self(format!("q:{}", Uuid::from_u128(random).simple()).into())
+    }
+
+    /// The expiry of a record, by the number of the change that wrote the record.
+    pub fn of_expiry(namespace: &str, change: u64) -> Self {
+        Self(format!("e:{change}:{namespace}").into())
+    }
+
+    /// A key as a database stores it.
+    pub fn from_stored(text: &str) -> Self {
+        Self(text.into())
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether the author or the caller has chosen the key, so that another input under it is a mistake.
+    pub fn is_chosen(&self) -> bool {
+        self.0.starts_with("k:") || self.0.starts_with("h:")
+    }
+}
+
+impl Borrow<str> for OpKey {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for OpKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
