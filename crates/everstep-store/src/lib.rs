@@ -14,6 +14,7 @@ mod pack;
 mod ports;
 pub mod postgres;
 mod preconditions;
+mod records;
 mod resources;
 mod retention;
 mod rows;
@@ -28,8 +29,12 @@ pub use item::{
     CommitOutcome, Gate, InboxId, InboxInput, Item, MachinePlace, NewEntry, NewRun, Projection, SentInput, SideWrites,
     Wait, WaitChange,
 };
-pub use ports::{AccessStore, ResourceStore, RunStore, Stores, WorkflowStore};
+pub use ports::{AccessStore, RecordStore, ResourceStore, RunStore, Stores, WorkflowStore};
 pub use preconditions::{ActivationOutcome, Precondition, RegistrationOutcome, SaveOutcome};
+pub use records::{
+    AppliedBatch, ChangePage, ChangeQuery, ChangeRow, ChangeValue, ExpiredRecord, NamespaceFilter, NamespacePage,
+    NamespaceQuery, NamespaceRow, OpOutcome, RecordKey,
+};
 pub use resources::{ResourceKind, ResourceRow};
 pub use rows::{
     Counts, InboxRow, NodeRow, RunGlance, RunPage, RunRow, RunSummary, Snapshot, StoredEntry, StoredRun, Tick,

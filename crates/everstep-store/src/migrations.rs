@@ -29,6 +29,7 @@ pub(crate) const POSTGRES: &[Migration] = migrations! {
     2 "keys_and_settings",
     3 "access_and_resources",
     4 "machines",
+    5 "records",
 };
 
 /// The migrations of SQLite, in their order.
@@ -39,6 +40,7 @@ pub(crate) const SQLITE: &[Migration] = migrations! {
     3 "access_and_resources",
     4 "graves",
     5 "machines",
+    6 "records",
 };
 
 /// The table of applied migrations, for both databases.

@@ -28,3 +28,8 @@ pub(crate) fn checked_integer(number: u32) -> Result<i32> {
 pub(crate) fn micros(span: Duration) -> i64 {
     i64::try_from(span.as_micros()).unwrap_or(i64::MAX)
 }
+
+/// A stored size.
+pub(crate) fn size(stored: i64) -> usize {
+    usize::try_from(stored).unwrap_or_default()
+}

@@ -14,3 +14,5 @@ pub(crate) const AUDIT_ROWS_PER_RUN_MAX: usize = 20;
 pub(crate) const AUDIT_RETENTION: Duration = Duration::from_secs(365 * 86_400);
 /// The retention of inbox rows of ended or missing runs.
 pub(crate) const INBOX_RETENTION: Duration = Duration::from_secs(3_600);
+/// The time for which a change of a run that exists is kept, beyond the time for which all changes are kept.
+pub(crate) const CHANGE_POSTPONEMENT: Duration = Duration::from_secs(86_400);

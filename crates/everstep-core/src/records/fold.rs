@@ -6,6 +6,7 @@ use super::op::{Op, OpAction, Verb};
 use super::picture::{KnownOp, NamespacePicture, Picture};
 use super::{link_writes, transact, write};
 use crate::payload::Payload;
+use crate::retry::mix;
 use crate::time::Timestamp;
 
 /// Applies an op that was checked. Returns its output; after a failure the picture is as it was before.
@@ -38,7 +39,7 @@ pub(super) struct Draft<'a> {
     pub(super) op: &'a Op,
     pub(super) now: Timestamp,
     /// The number of ids that the op has made.
-    ids: u128,
+    ids: u64,
     /// The number of links that the op has deleted.
     pub(super) deleted_links: usize,
 }
@@ -63,9 +64,10 @@ impl Draft<'_> {
         self.namespace.push_change(Change { number, verb, effect, at, author, op: None });
     }
 
-    /// A random number for a new record or link.
+    /// A random number for a new record or link, from that of the op.
     pub(super) fn next_random(&mut self) -> u128 {
         self.ids += 1;
-        self.op.random.wrapping_add(self.ids)
+        let (high, low) = ((self.op.random >> 64) as u64, self.op.random as u64);
+        u128::from(mix(high ^ mix(low ^ self.ids))) << 64 | u128::from(mix(low ^ mix(high ^ self.ids)))
     }
 }

@@ -3,7 +3,7 @@
 //! A port is a trait with the verbs of one subsystem. Both databases implement every port, and [`Stores`] holds one
 //! handle per port, so that a consumer receives only the verbs that it needs.
 //!
-//! To add a port for a new subsystem (records, topics, queues, schedules, files):
+//! To add a port for a new subsystem (topics, queues, schedules, files):
 //!
 //! 1. Write the trait in a file of this folder, and its row types in a file beside [`crate::error`].
 //! 2. Implement it in `sqlite/` and in `postgres/`, each in a separate file or folder with the port's name, with one
@@ -14,12 +14,14 @@
 //! A new verb belongs to [`RunStore`] only if one transaction must write rows of a run and rows of the subsystem.
 
 mod access;
+mod record;
 mod resource;
 mod run;
 mod stores;
 mod workflow;
 
 pub use access::AccessStore;
+pub use record::RecordStore;
 pub use resource::ResourceStore;
 pub use run::RunStore;
 pub use stores::Stores;

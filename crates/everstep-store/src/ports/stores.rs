@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{AccessStore, ResourceStore, RunStore, WorkflowStore};
+use super::{AccessStore, RecordStore, ResourceStore, RunStore, WorkflowStore};
 
 /// An open database: one handle per port. Cloning it is cheap; the database is closed with the last handle.
 #[derive(Clone)]
@@ -15,16 +15,21 @@ pub struct Stores {
     pub access: Arc<dyn AccessStore>,
     /// For the vault and the data sources.
     pub resources: Arc<dyn ResourceStore>,
+    /// For the record writer, and the reads of records and links.
+    pub records: Arc<dyn RecordStore>,
 }
 
 impl Stores {
     /// The ports of a database that implements all of them.
-    pub fn new<S: RunStore + WorkflowStore + AccessStore + ResourceStore + 'static>(store: Arc<S>) -> Self {
+    pub fn new<S: RunStore + WorkflowStore + AccessStore + ResourceStore + RecordStore + 'static>(
+        store: Arc<S>,
+    ) -> Self {
         Self {
             runs: Arc::<S>::clone(&store),
             workflows: Arc::<S>::clone(&store),
             access: Arc::<S>::clone(&store),
-            resources: store,
+            resources: Arc::<S>::clone(&store),
+            records: store,
         }
     }
 }

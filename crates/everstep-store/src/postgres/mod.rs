@@ -3,19 +3,21 @@
 //! [`PostgresStore`] implements the ports. Nearly every verb is one statement on a connection of a pool; `commit` and
 //! `tick` always are. The statements are in `queries/postgres`, the schema in `migrations/postgres`.
 //!
-//! * `runs`, `workflows` (with `register`), `access`, `resources`: one file or folder per port.
+//! * `runs`, `workflows` (with `register`), `access`, `resources`, `records`: one file or folder per port.
 //! * `store`, `url`, `tls`: opening a database, and connecting to its server.
 //! * `connections`, `connection`: the pool; time limits; prepared statements, or unnamed ones behind a pooler.
 //! * `server`, `schema`, `partitions`: the checks and tables that opening a database needs, and their maintenance.
-//! * `queries`, `columns`, `errors`: statements, columns of rows, error codes.
+//! * `queries`, `arrays`, `columns`, `errors`: statements, their array parameters, columns of rows, error codes.
 
 mod access;
+mod arrays;
 mod columns;
 mod connection;
 mod connections;
 mod errors;
 mod partitions;
 mod queries;
+mod records;
 mod register;
 mod resources;
 mod runs;

@@ -30,7 +30,8 @@ const READER_PRAGMAS: &str = "
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 const CACHED_STATEMENTS_MAX: usize = 128;
 
-/// One connection to one database, with the verbs of [`crate::RunStore`] and [`crate::WorkflowStore`] as methods.
+/// One connection to one database, with the verbs of [`crate::RunStore`], [`crate::WorkflowStore`] and
+/// [`crate::RecordStore`] as methods.
 ///
 /// It starts no threads, and its only clock is the one by which leases are measured.
 pub struct Database {

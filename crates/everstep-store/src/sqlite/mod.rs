@@ -4,7 +4,7 @@
 //! [`Database`] is one connection; it has the verbs of runs and workflows as synchronous methods, which the simulator
 //! calls on its own thread. The statements are in `queries/sqlite`, the schema in `migrations/sqlite`.
 //!
-//! * `runs`, `workflows` (with `register`), `access`, `resources`: one file or folder per port.
+//! * `runs`, `workflows` (with `register`), `access`, `resources`, `records`: one file or folder per port.
 //! * `store`, `threads`, `folder`, `database`, `schema`: opening, threads, the lock of the data folder, connections,
 //!   migrations.
 //! * `queries`, `columns`, `errors`: statements, columns of rows, error codes.
@@ -15,6 +15,7 @@ mod database;
 mod errors;
 mod folder;
 mod queries;
+mod records;
 mod register;
 mod resources;
 mod runs;

@@ -74,6 +74,8 @@ mod tests {
         lines.map(Result::unwrap).collect::<Vec<_>>().join("\n")
     }
 
+    const RECORD: &str = "sqlite_autoindex_records_1 (workspace=? AND namespace=? AND key=?)";
+
     #[test]
     fn hot_queries_use_their_index() {
         let database = Database::in_memory().unwrap();
@@ -156,10 +158,55 @@ mod tests {
             (query!("fork_run/2_run"), "sqlite_autoindex_runs_1 (id=?)"),
             (query!("fork_run/3_entries"), "journal_by_seq (run_id=? AND seq<?)"),
             (query!("delete_test_run"), "sqlite_autoindex_runs_1 (id=?)"),
+            (query!("records/apply/1_namespace"), "PRIMARY KEY (workspace=? AND name=?)"),
+            (query!("records/apply/1_known"), "store_changes_by_op (workspace=? AND op_key=?)"),
+            (query!("records/apply/1_record"), RECORD),
+            (
+                query!("records/apply/1_link"),
+                "sqlite_autoindex_links_2 (workspace=? AND namespace=? AND left_type=? AND left_id=? AND right_type=? AND right_id=? AND relation=?)",
+            ),
+            (
+                query!("records/apply/1_links_between"),
+                "sqlite_autoindex_links_2 (workspace=? AND namespace=? AND left_type=? AND left_id=? AND right_type=? AND right_id=?)",
+            ),
+            (
+                query!("records/apply/1_links_from"),
+                "sqlite_autoindex_links_2 (workspace=? AND namespace=? AND left_type=? AND left_id=?)",
+            ),
+            (
+                query!("records/apply/1_links_to"),
+                "links_reversed (workspace=? AND namespace=? AND right_type=? AND right_id=?)",
+            ),
+            (query!("records/apply/1_link_by_id"), "sqlite_autoindex_links_1 (workspace=? AND id=?)"),
+            (query!("records/apply/3_record_delete"), RECORD),
+            (query!("records/apply/4_link_delete"), "sqlite_autoindex_links_1 (workspace=? AND id=?)"),
+            (query!("records/get"), RECORD),
+            (query!("records/list"), "sqlite_autoindex_records_1 (workspace=? AND namespace=? AND key>?)"),
+            (
+                query!("records/links/1_forward"),
+                "sqlite_autoindex_links_2 (workspace=? AND namespace=? AND left_type=? AND left_id=? AND (right_type,right_id,relation)>(?,?,?))",
+            ),
+            (
+                query!("records/links/2_reverse"),
+                "links_reversed (workspace=? AND namespace=? AND right_type=? AND right_id=? AND (relation,left_type,left_id)>(?,?,?))",
+            ),
+            (
+                query!("records/links/3_all"),
+                "sqlite_autoindex_links_2 (workspace=? AND namespace=? AND (left_type,left_id,right_type,right_id,relation)>(?,?,?,?,?))",
+            ),
+            (query!("records/links/4_by_id"), "sqlite_autoindex_links_1 (workspace=? AND id=?)"),
+            (query!("records/namespaces/1_list"), "PRIMARY KEY (workspace=? AND name>?)"),
+            (query!("records/namespaces/2_one"), "PRIMARY KEY (workspace=? AND name=?)"),
+            (query!("records/changes"), "PRIMARY KEY (workspace=? AND namespace=? AND change>?)"),
+            (query!("records/expired"), "records_expiring (expires_at<?)"),
+            (query!("records/sweep_changes/1_due"), "store_changes_expiring (expires_at<?)"),
+            (query!("records/sweep_changes/1_due"), "sqlite_autoindex_runs_1 (id=?)"),
+            (query!("records/sweep_changes/2_delete"), "PRIMARY KEY (workspace=? AND namespace=? AND change=?)"),
+            (query!("records/sweep_changes/3_postpone"), "PRIMARY KEY (workspace=? AND namespace=? AND change=?)"),
         ] {
             let plan = plan(&database, sql);
             assert!(plan.contains(index), "{sql}\nis planned as\n{plan}\nwithout\n{index}");
-            for table in ["runs", "journal"] {
+            for table in ["runs", "journal", "records", "links", "store_changes", "store_namespaces"] {
                 assert!(!plan.lines().any(|line| line.ends_with(&format!("SCAN {table}"))), "{sql}\nscans\n{plan}");
             }
             assert!(!plan.contains("TEMP B-TREE"), "{sql}\nsorts\n{plan}");

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use everstep_store::{AccessStore, ResourceStore, RunStore, Stores, WorkflowStore};
+use everstep_store::{AccessStore, RecordStore, ResourceStore, RunStore, Stores, WorkflowStore};
 
 use super::fixtures::Tables;
 
@@ -49,6 +49,12 @@ impl From<&FreshStore> for Arc<dyn AccessStore> {
 impl From<&FreshStore> for Arc<dyn ResourceStore> {
     fn from(fresh: &FreshStore) -> Self {
         Arc::clone(&fresh.stores.resources)
+    }
+}
+
+impl From<&FreshStore> for Arc<dyn RecordStore> {
+    fn from(fresh: &FreshStore) -> Self {
+        Arc::clone(&fresh.stores.records)
     }
 }
 

@@ -256,6 +256,49 @@ macro_rules! contract_tests {
                     parallel_puts_leave_one_resource,
                 }
             }
+            records {
+                ops {
+                    an_op_key_is_applied_once,
+                    an_op_key_of_another_input_is_refused,
+                    a_failed_op_leaves_nothing_and_may_be_tried_again,
+                    the_output_is_stored_with_the_write,
+                    a_failure_affects_no_other_op,
+                    a_later_op_of_a_batch_sees_the_earlier,
+                    a_transaction_is_whole_or_not_at_all,
+                    an_expired_record_is_absent_for_every_op,
+                    a_record_that_was_set_again_is_not_swept,
+                    another_workspace_sees_nothing,
+                    values_come_back_as_they_were_written,
+                    a_deleted_run_leaves_its_records,
+                }
+                races {
+                    fifty_parallel_creations_have_one_winner,
+                    parallel_increments_are_all_counted,
+                    the_same_ops_at_the_same_time_are_applied_once,
+                    one_key_in_two_namespaces_is_applied_in_one,
+                    contents_are_the_fold_of_their_changes,
+                }
+                pages {
+                    records_are_listed_by_key_in_pages,
+                    records_are_found_by_what_their_values_hold,
+                    a_page_reads_ten_thousand_records,
+                    a_page_ends_at_half_a_mebibyte,
+                    emptied_namespaces_are_not_listed_and_keep_their_numbers,
+                }
+                links {
+                    a_link_keeps_its_id_and_replaces_its_attributes,
+                    links_are_looked_up_from_both_sides_in_pages,
+                    a_page_of_links_ends_at_half_a_mebibyte,
+                    links_are_deleted_by_their_sides,
+                    one_op_deletes_at_most_ten_thousand_links,
+                }
+                changes {
+                    changes_are_numbered_without_a_gap,
+                    changes_are_filtered_and_read_in_pages,
+                    a_long_value_is_not_in_the_history,
+                    changes_are_kept_for_a_time_and_while_their_run_exists,
+                }
+            }
             stores {
                 texts {
                     texts_with_a_nul_are_not_stored,
@@ -292,7 +335,7 @@ mod tests {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/contract");
         let list = fs::read_to_string(folder.join("list.rs")).unwrap();
         let mut promises = 0;
-        for port in ["runs", "workflows", "access", "resources", "stores"] {
+        for port in ["runs", "workflows", "access", "resources", "records", "stores"] {
             for file in fs::read_dir(folder.join(port)).unwrap() {
                 let source = fs::read_to_string(file.unwrap().path()).unwrap();
                 for line in source.lines() {

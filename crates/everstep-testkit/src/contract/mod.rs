@@ -3,7 +3,7 @@
 //! A backend writes `contract_tests!(fresh)`, where `fresh` is an async function that returns a [`FreshStore`], and
 //! gets one test per promise. Each test runs on a separate store.
 //!
-//! `runs`, `workflows`, `access` and `resources` contain the promises of one port each; `stores` contains those that
+//! `runs`, `workflows`, `access`, `resources` and `records` contain the promises of one port each; `stores` contains those that
 //! all ports share. A promise is a function; the type of its parameter shows which part of the store it receives.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
@@ -12,6 +12,7 @@ pub mod access;
 pub mod fixtures;
 mod fresh;
 mod list;
+pub mod records;
 pub mod resources;
 pub mod runs;
 pub mod stores;

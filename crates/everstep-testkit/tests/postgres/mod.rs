@@ -8,6 +8,7 @@ mod partitions;
 mod plans;
 mod pooled;
 mod races;
+mod records;
 mod server;
 mod tls;
 mod upgrade;

@@ -3,14 +3,17 @@
 use everstep_core::actor::Actor;
 use everstep_core::ids::{NodeId, RunId, WorkspaceId};
 use everstep_core::payload::Payload;
+use everstep_core::records::{LinkQuery, RecordQuery};
 use everstep_core::status::Status;
 use everstep_store::postgres::{Options, PostgresStore};
 use everstep_store::{
-    AccessStore, AuditFilter, AuditRow, Item, NewWorkflow, Precondition, Projection, RegistrationOutcome, ResourceKind,
-    ResourceRow, ResourceStore, RunFilter, RunStore, SideWrites, Snapshot, TickRequest, WaitChange, WorkflowStore,
+    AccessStore, AuditFilter, AuditRow, ChangeQuery, Item, NamespaceQuery, NewWorkflow, Precondition, Projection,
+    RecordKey, RecordStore, RegistrationOutcome, ResourceKind, ResourceRow, ResourceStore, RunFilter, RunStore,
+    SideWrites, Snapshot, TickRequest, WaitChange, WorkflowStore,
 };
 use everstep_testkit::contract::{fixtures::*, run};
 use everstep_testkit::postgres::{Cluster, Durability};
+use serde_json::json;
 use uuid::Uuid;
 
 /// Other runs: most of them sleep, some are owned by others, some have ended.
@@ -50,6 +53,21 @@ const OTHERS: &str = "
     select workspace, id, 9e15, 'other', 'other', 'other', '' from runs where workflow = 'other';
     insert into resources (workspace, kind, name, body, created_at, updated_at)
     select workspace, 'secret', id::text, '', 0, 0 from runs where workflow = 'other';
+    insert into store_namespaces (workspace, name, changes, keys, links, bytes, updated_at)
+    select '00000000-0000-0000-0000-000000000001', 'other ' || n, 1, 1, 1, 1, 0 from generate_series(1, 20000) as n;
+    insert into records (workspace, namespace, key, id, revision, change, bytes, value_type, expires_at, created_at,
+        updated_at, codec, value)
+    select '00000000-0000-0000-0000-000000000001', 'other ' || n % 3, n::text, gen_random_uuid(), 1, n, 1, 'json',
+        case when n % 2 = 0 then 9e15 end, 0, 0, 0, '1'
+    from generate_series(1, 20000) as n;
+    insert into links (workspace, id, namespace, left_type, left_id, right_type, right_id, relation, change, created_at,
+        updated_at, attributes)
+    select '00000000-0000-0000-0000-000000000001', gen_random_uuid(), 'n', 'other', n::text, 'other', '1', 'related', n,
+        0, 0, '{}'
+    from generate_series(1, 20000) as n;
+    insert into store_changes (workspace, namespace, change, at, expires_at, action, subject, actor, op_key, output)
+    select '00000000-0000-0000-0000-000000000001', 'n', 1000000 + n, 0, 9e15, 'store.set', 'k', 'key:1', 'q:' || n, '1'
+    from generate_series(1, 20000) as n;
 ";
 
 /// Every verb once or more.
@@ -86,6 +104,7 @@ async fn do_everything(store: &PostgresStore) -> RunId {
     do_machines(store, node).await;
     do_lists(store, run).await;
     store.journal(run, 0, 10).await.unwrap();
+    do_records(store).await;
     store.sweep(at(0), 10).await.unwrap();
     let fork = new_run();
     assert_eq!(store.fork_run(HERE, run, 2, fork, at(0), SideWrites::with_audit(audit_row(0))).await.unwrap(), Some(3));
@@ -176,6 +195,41 @@ async fn do_lists(store: &PostgresStore, run: RunId) {
     store.workspaces().await.unwrap();
 }
 
+/// Every verb of records and links.
+async fn do_records(store: &PostgresStore) {
+    let ops: Vec<_> = (0..40).map(|number| keyed(set(&format!("k{number}"), number), &new_run().to_string())).collect();
+    apply_ops(store, 0, &ops).await;
+    let transact = json!({
+        "namespace": "n",
+        "checks": [{"key": "k1", "equals": 1}],
+        "writes": [
+            {"increment": {"key": "k2"}}, {"delete": {"key": "k3"}}, {"upsert": {"from": task("1"), "to": task("2")}},
+            {"unlink": {"from": task("1")}}, {"unlink": {"to": task("3")}},
+            {"unlink": {"from": task("1"), "to": task("2"), "relation": "related"}}
+        ]
+    });
+    let ttl = json!({"namespace": "n", "key": "brief", "value": 1, "ttl_seconds": 1});
+    let ops = [record_op("store.transact", &transact), link("1", "4"), record_op("store.set", &ttl)];
+    apply_ops(store, 0, &ops).await;
+    let keys: Vec<_> = (0..40)
+        .map(|number| RecordKey { workspace: HERE, namespace: "n".to_owned(), key: format!("k{number}") })
+        .collect();
+    store.get(&keys).await.unwrap();
+    let query = RecordQuery { limit: 5, ..RecordQuery::new("n") };
+    store.list(HERE, &query, at(0)).await.unwrap();
+    store.list(HERE, &RecordQuery { prefix: Some("k3".to_owned()), values: false, ..query }, at(0)).await.unwrap();
+    let either = lookup(json!({"namespace": "n", "from": task("1"), "direction": "either"}));
+    let page = store.links(HERE, &either).await.unwrap();
+    store.links(HERE, &all_links(json!({"namespace": "n", "limit": 1}))).await.unwrap();
+    store.links(HERE, &LinkQuery::by_id("n", page.matches[0].link.id)).await.unwrap();
+    store.namespaces(HERE, &NamespaceQuery { limit: 5, ..NamespaceQuery::default() }).await.unwrap();
+    store.namespaces(HERE, &NamespaceQuery::by_name("n")).await.unwrap();
+    let query = ChangeQuery { namespace: "n".to_owned(), limit: 5, ..ChangeQuery::default() };
+    store.changes(HERE, &query).await.unwrap();
+    assert!(!store.expired(at(2), 10).await.unwrap().is_empty());
+    assert_eq!(store.sweep_changes(at(KEPT_UNTIL), 5).await.unwrap(), 5);
+}
+
 /// Registers versions: new ones, known ones, and one whose number a graph had.
 async fn register(store: &PostgresStore, workflow: &NewWorkflow) {
     let code = |name: &str| NewWorkflow { name: name.to_owned(), style: "code".to_owned(), ..workflow.clone() };
@@ -195,7 +249,8 @@ fn no_verb_reads_a_whole_table() {
         );
         cluster.stop();
         cluster.start_again();
-        for pooled in [false, true] {
+        // The statistics of a young table are missing or wrong; the plans must not depend on them.
+        for (pooled, has_statistics) in [(false, true), (true, true), (false, false), (true, false)] {
             let database = cluster.database();
             let options = Options { pooled, ..Options::default() };
             let store = PostgresStore::open(&database.url(), &options).await.unwrap();
@@ -208,15 +263,37 @@ fn no_verb_reads_a_whole_table() {
             let first = RunId::from_uuid("01990000-0000-7000-8000-ffffffffffff".parse().unwrap());
             apply(&store, node, &start(first, None)).await;
             database.sql(OTHERS);
-            database.sql("analyze");
+            if has_statistics {
+                database.sql("analyze");
+            }
             let log = cluster.folder().join("log");
             let before = std::fs::read_to_string(&log).unwrap().len();
             do_everything(&store).await;
             let log = std::fs::read_to_string(&log).unwrap();
             let mut scans = Vec::new();
-            for line in log[before..].lines().filter(|line| line.contains("actual ")) {
-                let table = ["runs", "journal", "inbox", "waits", "workflows", "audit", "resources"];
-                let is_whole = table.iter().any(|table| line.contains(&format!("Seq Scan on {table}")));
+            for line in log[before..].lines() {
+                // Rows that an index returned for a part of the conditions only.
+                let removed = line.split_once("Rows Removed by ").and_then(|(_, rest)| rest.split(": ").nth(1));
+                if removed.is_some_and(|rows| rows.trim().parse::<u64>().unwrap() > 2_500) {
+                    scans.push(line.trim().to_owned());
+                }
+                if !line.contains("actual ") {
+                    continue;
+                }
+                let tables = [
+                    "runs",
+                    "journal",
+                    "inbox",
+                    "waits",
+                    "workflows",
+                    "audit",
+                    "resources",
+                    "records",
+                    "links",
+                    "store_changes",
+                    "store_namespaces",
+                ];
+                let is_whole = tables.iter().any(|table| line.contains(&format!("Seq Scan on {table}")));
                 // An index may also be read completely.
                 let (_, actual) = line.split_once("actual ").unwrap_or_default();
                 let rows = actual.split("rows=").nth(1).and_then(|rest| rest.split(' ').next()).unwrap_or("0");
@@ -226,7 +303,7 @@ fn no_verb_reads_a_whole_table() {
                     scans.push(line.trim().to_owned());
                 }
             }
-            assert_eq!(scans, Vec::<String>::new(), "pooled: {pooled}");
+            assert_eq!(scans, Vec::<String>::new(), "pooled: {pooled}, statistics: {has_statistics}");
         }
     });
 }

@@ -46,6 +46,13 @@ promises! {
     runs::reads::maintenance_changes_nothing_that_is_read,
     workflows::versions::parallel_saves_get_versions_of_their_own,
     runs::sweep::a_swept_run_leaves_nothing_behind,
+    records::ops::a_transaction_is_whole_or_not_at_all,
+    records::ops::values_come_back_as_they_were_written,
+    records::races::fifty_parallel_creations_have_one_winner,
+    records::races::contents_are_the_fold_of_their_changes,
+    records::links::links_are_looked_up_from_both_sides_in_pages,
+    records::pages::a_page_ends_at_half_a_mebibyte,
+    records::changes::changes_are_kept_for_a_time_and_while_their_run_exists,
 }
 
 #[test]

@@ -10,25 +10,7 @@ use crate::error::Result;
 use crate::item::{InboxId, InboxInput, Item, NewRun, Projection, Wait};
 use crate::numbers;
 use crate::pack::Packed;
-use crate::postgres::queries::{Param, param};
-
-/// A group of columns: its fields, and their names in the statement.
-macro_rules! arrays {
-    ($(#[$doc:meta])* $group:ident { $($field:ident: $name:literal, $kind:ty;)* }) => {
-        $(#[$doc])*
-        #[derive(Debug, Default)]
-        pub(super) struct $group<'a> {
-            $($field: Vec<$kind>,)*
-            lifetime: std::marker::PhantomData<&'a ()>,
-        }
-
-        impl $group<'_> {
-            pub(super) fn params(&self) -> impl Iterator<Item = Param<'_>> {
-                [$(param($name, &self.$field),)*].into_iter()
-            }
-        }
-    };
-}
+use crate::postgres::arrays::arrays;
 
 arrays! {
     /// The rows of new runs.

@@ -5,10 +5,11 @@ use std::fmt::Debug;
 use everstep_core::actor::Actor;
 use everstep_core::journal::Kind;
 use everstep_core::payload::Payload;
+use everstep_core::records::{Op, OpAction, OpKey, RecordQuery, SetRequest, UnlinkRequest};
 use everstep_core::status::Status;
 use everstep_store::{
-    AuditFilter, AuditRow, Counts, Deletion, Error, Gate, Item, KeyRow, NewRun, NewWorkflow, ResourceKind, ResourceRow,
-    Result, RunFilter, Stores, TickRequest, WaitChange, WorkspaceRow,
+    AuditFilter, AuditRow, Counts, Deletion, Error, Gate, Item, KeyRow, NamespaceQuery, NewRun, NewWorkflow,
+    ResourceKind, ResourceRow, Result, RunFilter, Stores, TickRequest, WaitChange, WorkspaceRow,
 };
 use serde_json::json;
 
@@ -65,11 +66,22 @@ pub async fn texts_with_a_nul_are_not_stored(stores: Stores) {
     let unnamed = NewWorkflow { name: nul(), ..workflow("orders", "one") };
     is_refused(&put_workflow(&*stores.workflows, unnamed, true).await);
     is_refused(&stores.runs.add_counts(HERE, vec![Counts { workflow: nul(), status: Status::Failed, n: 1 }]).await);
+    let unlink = UnlinkRequest { relation: Some(nul()), from: Some(task("1")), ..UnlinkRequest::default() };
+    for op in [
+        Op { namespace: nul(), ..set("k", 1) },
+        Op { key: OpKey::from_stored(NUL), ..set("k", 1) },
+        Op { action: OpAction::Set(SetRequest::new(NUL, json!(1))), ..set("k", 1) },
+        Op { action: OpAction::Unlink(unlink), ..set("k", 1) },
+        of_step(set("k", 1), new_run(), NUL),
+    ] {
+        is_refused(&stores.records.apply(&[set("k", 1), op], at(0), at(1)).await);
+    }
 
     assert_eq!(stores.access.find_key(&[1; 32]).await.unwrap(), None);
     assert_eq!(stores.access.list_audit(HERE, AuditFilter::default(), None, 10).await.unwrap(), []);
     assert_eq!(stores.access.workspaces().await.unwrap().len(), 1);
     assert_eq!(stores.workflows.list_workflows(HERE, None, 10).await.unwrap(), []);
+    assert_eq!(value(&*stores.records, "k").await, None);
 }
 
 pub async fn items_with_a_nul_are_not_stored(stores: Stores) {
@@ -111,6 +123,13 @@ pub async fn nothing_is_found_by_a_text_with_a_nul(stores: Stores) {
     assert_eq!(stores.workflows.delete_workflow(HERE, NUL).await.unwrap(), Deletion::NotFound);
     assert_eq!(stores.resources.resource(HERE, ResourceKind::Query, NUL).await.unwrap(), None);
     assert!(!stores.resources.delete_resource(HERE, ResourceKind::Query, NUL).await.unwrap());
+    applied_op(&*stores.records, &set("a", 1)).await;
+    assert_eq!(listed(&*stores.records, &RecordQuery::new(NUL)).await, (vec![], None));
+    let prefixed = RecordQuery { prefix: Some(NUL.to_owned()), ..RecordQuery::new("n") };
+    assert_eq!(listed(&*stores.records, &prefixed).await, (vec![], None));
+    let query = NamespaceQuery::by_name(NUL);
+    assert_eq!(stores.records.namespaces(HERE, &query).await.unwrap().namespaces, []);
+    assert_eq!(all_changes(&*stores.records, HERE, NUL).await, []);
     for filter in [
         AuditFilter { actor: Some(Actor::person(NUL)), ..AuditFilter::default() },
         AuditFilter { action: Some(NUL.to_owned()), ..AuditFilter::default() },

@@ -1,0 +1,8 @@
+-- At most :limit namespaces of a workspace after a name, by name, including emptied ones.
+-- Served by the primary key of store_namespaces (workspace, name).
+select name, changes, keys, links, bytes, updated_at
+from store_namespaces
+where workspace = :workspace
+    and name > :after
+order by name
+limit :limit

@@ -1,0 +1,13 @@
+-- A link by its sides and its relation, without its attributes.
+-- Served by links_have_one_edge (workspace, namespace, left_type, left_id, right_type, right_id, relation).
+select
+    id, left_type, left_id, right_type, right_id, relation, change, created_at, updated_at, run_id, step,
+    length(attributes), null
+from links
+where workspace = :workspace
+    and namespace = :namespace
+    and left_type = :left_type
+    and left_id = :left_id
+    and right_type = :right_type
+    and right_id = :right_id
+    and relation = :relation

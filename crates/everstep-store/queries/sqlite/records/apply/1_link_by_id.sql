@@ -1,0 +1,9 @@
+-- A link that is to be deleted, without its attributes.
+-- Served by the primary key of links (workspace, id).
+select
+    id, left_type, left_id, right_type, right_id, relation, change, created_at, updated_at, run_id, step,
+    length(attributes), null
+from links
+where workspace = :workspace
+    and id = :id
+    and namespace = :namespace

@@ -1,0 +1,12 @@
+-- At most :limit links from an identifier that are to be deleted, without their attributes.
+-- Served by links_have_one_edge (workspace, namespace, left_type, left_id, …).
+select
+    id, left_type, left_id, right_type, right_id, relation, change, created_at, updated_at, run_id, step,
+    length(attributes), null
+from links
+where workspace = :workspace
+    and namespace = :namespace
+    and left_type = :left_type
+    and left_id = :left_id
+    and (:relation is null or relation = :relation)
+limit :limit
