@@ -21,7 +21,7 @@ use everstep_expressions::Expressions;
 use serde_json::{Value, json};
 
 use super::codec::entries;
-use super::support::{Game, code, compile, compile_machine, definition};
+use super::support::{Game, code, compile, compile_machine, definition, timed};
 
 fn workflow(definition: &Value) -> Workflow {
     let style = Style::Machine(compile_machine(definition).unwrap());
@@ -387,4 +387,24 @@ fn a_story_follows_the_states_of_a_machine() {
     assert_eq!(kinds, [("after".to_owned(), StepStatus::Completed), ("workflow".to_owned(), StepStatus::Cancelled)]);
     let place = story.run.machine.unwrap();
     assert_eq!((place.state.as_str(), place.version_no, place.by), ("done", 4, Actor::person("ann")));
+}
+
+#[test]
+fn a_long_history_does_not_slow_down_a_transition() {
+    let Game { workflow, mut state, evaluate, now, .. } = started(&review(), json!({"order": {"total": 5}}));
+    let hundred = |from: u32, state: &mut State| {
+        let work = || {
+            for n in from..from + 100 {
+                let input = Input::Transition(Box::new(request("APPROVE")));
+                let cx = Cx { now, evaluate: &evaluate };
+                decide(&workflow, state, input, Some(&format!("key-{n}")), cx);
+            }
+        };
+        timed(work).1
+    };
+    let times: Vec<_> = (0..2_100).step_by(100).map(|n| hundred(n, &mut state)).collect();
+    let (early, late) = (times[..3].iter().min().unwrap(), times[15..].iter().min().unwrap());
+    assert_eq!(state.machine().unwrap().version_no(), 2_101);
+    // The keys of a thousand requests are compared, which takes some microseconds in a build that is not optimized.
+    assert!(*late < *early * 3, "{times:?}");
 }
