@@ -3,10 +3,52 @@
 /** The control for every run. */
 export type Action = "cancel" | "pause" | "resume" | "retry";
 
+/** The parts that a request must have. */
+export type ActionNeeds = {
+  comment: boolean;
+  /** Paths that `data` must contain. */
+  data: string[];
+  /** Whether the request must carry the digest of the shown values. */
+  shown: boolean;
+};
+
+/** Why a request would be refused. */
+export type ActionReason = {
+  /** A stable code for programs. */
+  code: string;
+  message: string;
+};
+
+/** The present state of a run of a state machine, and what the caller can do in it. */
+export type Actions = {
+  state: string;
+  title: string | null;
+  versionNo: number;
+  /** When the state was entered. */
+  since: string;
+  /** When the next timer of the state is due. */
+  due: string | null;
+  /** The persons to whom the state is assigned. */
+  assigned: string[];
+  votes: Votes[];
+  shown: ShownFields;
+  /** The actions of the state, in the order of the definition; none after the end of the run. */
+  actions: AvailableAction[];
+};
+
 /** `POST /v1/workflows/{name}/activate`. */
 export type Activate = {
   version: number;
 };
+
+/** A person or a component that acted. The kind comes from the credential, not from the id. */
+export type Actor = {
+  kind: ActorKind;
+  /** A person's id at the identity provider, the id of a key, a worker or a run, or a part of the server: `@timer`. */
+  id: string;
+};
+
+export type ActorKind = "person" | "key" | "worker" | "run" | "system";
 
 /** The process is running. */
 export type Alive = {
@@ -26,6 +68,34 @@ export type Argument = {
 };
 
 export type ArgumentType = "string" | "number" | "integer" | "boolean" | "any" | "json";
+
+/** `POST /v1/runs/{id}/assign`. */
+export type AssignRequest = {
+  /** The persons to whom the present state is assigned from now on. */
+  who?: string[] | null;
+  /** In place of `who`: replaces a voter of the present state who has not voted. */
+  voter?: VoterChange | null;
+  /** Why, for the history. */
+  reason?: string | null;
+};
+
+export type AssignedData = {
+  /** The persons to whom the state is assigned from now on. */
+  who?: string[] | null;
+  /** The voter that was replaced: `{from, to}`. */
+  voter?: unknown;
+  by: string;
+  reason?: string | null;
+};
+
+/** An accepted assignment. */
+export type Assignment = {
+  success: boolean;
+  state: string;
+  versionNo: number;
+  /** The id of the entry in the history. */
+  historyId: string;
+};
 
 /** One attempt of a step. */
 export type Attempt = {
@@ -49,13 +119,28 @@ export type AuditEntries = {
 export type AuditEntry = {
   id: string;
   at: string;
-  /** The actor: `key:` and the id of an API key, or `command line`. */
+  /** The actor: `key:` and the id of an API key; `person:`, the issuer, `/` and the id of a person; or `command line`. */
   actor: string;
   /** The method and the route, such as `POST /v1/runs/{id}/cancel`. */
   action: string;
   /** The target of the action: the path of the request. */
   target: string;
   details: Record<string, unknown>;
+};
+
+/** An action of the present state. */
+export type AvailableAction = {
+  action: string;
+  title: string | null;
+  /** The states that it may lead to. */
+  to: string[];
+  /** Whether the caller can perform it now, with the data that it needs. */
+  open: boolean;
+  needs: ActionNeeds;
+  /** The votes, if it has a quorum. */
+  quorum: Votes | null;
+  /** Why the caller cannot perform it now. */
+  reasons: ActionReason[];
 };
 
 /** `POST /v1/runs/bulk`. */
@@ -84,7 +169,7 @@ export type Cancel = {
 export type ChangedOptions = {
   /** Whether javascript nodes may use `fetch`. */
   fetch?: boolean | null;
-  /** The permissions for which roles of people stand. The map replaces that of the workspace; roles that it does not name have the meaning that the role map of the server gives them. */
+  /** The role map: from roles of people to permissions. It replaces the whole map of the workspace; for roles that it does not contain, the role map of the server applies. */
   roles?: Record<string, string> | null;
 };
 
@@ -113,6 +198,16 @@ export type Context = {
   scopes: Scope[];
 };
 
+/** A value of the context that changed. */
+export type ContextChange = {
+  /** Such as `order.total`. */
+  path: string;
+  /** Missing for a value that is new. */
+  before?: unknown;
+  /** Missing for a value that was removed. */
+  after?: unknown;
+};
+
 export type ContextSetData = {
   values: unknown;
 };
@@ -120,6 +215,15 @@ export type ContextSetData = {
 /** `POST /v1/runs/{id}/pause`, `resume` and `retry`. */
 export type Control = {
   expectedVersion?: number | null;
+};
+
+/** `POST /workflow-engine/definitions`. */
+export type CreateDefinitionRequest = {
+  /** The name of the workflow; the field `workflow` of the DSL by default. Also accepted as `workflow_code`. */
+  workflowCode?: string | null;
+  dsl: Definition;
+  /** Whether new runs use this version from now on; the active version stays by default. Also accepted as `is_active`. */
+  isActive?: boolean;
 };
 
 /** A new API key: with a role, or with permissions of its own. */
@@ -142,7 +246,7 @@ export type CreateWorkspaceRequest = {
 };
 
 /** The data of an entry, by its event. */
-export type Data = RunStartedData | Dispatched | StepCompletedData | StepFailedData | TimerSetData | ContextSetData | RunPausedData | RunCompletedData | RunFailedData | RunCancelledData | TurnStartedData | TurnLostData | WaitOpenedData | Resolved | SignalBufferedData | Record<string, unknown> | UnreadableData;
+export type Data = RunStartedData | Dispatched | StepCompletedData | StepFailedData | TimerSetData | ContextSetData | RunPausedData | RunCompletedData | RunFailedData | RunCancelledData | TurnStartedData | TurnLostData | WaitOpenedData | Resolved | SignalBufferedData | TransitionAppliedData | VoteCastData | AssignedData | Record<string, unknown> | UnreadableData;
 
 /** A data source under its name. `source` is its definition. */
 export type DataSource = {
@@ -167,35 +271,65 @@ export type Database = {
   error: string | null;
 };
 
-/** A graph: nodes, and edges between them. `POST /v1/workflows/validate` reports all problems of one. */
-export type Definition = {
-  /** For editors: `GET /v1/schemas/graph`. */
-  $schema?: string | null;
-  /** For people. */
-  name?: string | null;
-  /** Its purpose. */
-  description?: string | null;
-  /** The JSON Schema (2020-12) that the input of every new run fits, at most 64 KiB. */
-  inputSchema?: Record<string, unknown> | null;
-  /** A start, an end, and the nodes between them. */
-  nodes: Array<{
-    /** 1 to 100 letters, digits, `_` or `-`; unique. */
-    id?: string;
-    /** One of the kinds of the catalogue. */
-    type?: string;
-    /** The config of the kind. */
-    config?: Record<string, unknown>;
-  }>;
-  /** The order of the nodes. */
-  edges?: Array<{
-    /** The id of a node. */
-    source?: string;
-    /** The id of a node. */
-    target?: string;
-    /** The handle of the source node. */
-    sourceHandle?: string | null;
-  }> | null;
-  options?: Record<string, unknown> | null;
+/** A graph, with `nodes` and `edges`, or a state machine, with `states`. `POST /v1/workflows/validate` reports all problems of one. */
+export type Definition = unknown;
+
+/** `PATCH /workflow-engine/definitions/{id}`. */
+export type DefinitionChange = {
+  /** A changed definition is saved as a new version. */
+  dsl?: Definition | null;
+  /** True: new runs use the version from now on. False: no version is active, and a start must name one. Also accepted as `is_active`. */
+  isActive?: boolean | null;
+};
+
+/** The dry run of a definition. */
+export type DefinitionDryRun = {
+  state: string;
+  /** The persons to whom the state would be assigned. */
+  assigned: string[];
+  votes: Votes[];
+  /** When the next timer of the state would be due, if it were entered now. */
+  due: string | null;
+  shown: ShownFields | null;
+  /** The actions of the state for the caller. */
+  actions: AvailableAction[];
+  /** The result of the action, if the request names one. */
+  result: DryRun | null;
+};
+
+/** One problem of a definition. */
+export type DefinitionError = {
+  /** The place in the definition, as a JSON pointer. */
+  path: string;
+  message: string;
+  /** A word for programs, where the problem has one of its own. */
+  code?: string | null;
+  /** The remedy. */
+  hint?: string | null;
+};
+
+/** A page of state machines, by name. */
+export type DefinitionPage = {
+  definitions: DefinitionSummary[];
+  /** The cursor of the next page; null on the last one. */
+  nextCursor: string | null;
+};
+
+/** A state machine in lists. */
+export type DefinitionSummary = {
+  /** `name@version` of the active version; of the newest one if none is active. */
+  id: string;
+  workflowCode: string;
+  version: number;
+  isActive: boolean;
+  latestVersion: number;
+  updatedAt: string;
+};
+
+/** The problems of a definition. */
+export type DefinitionValidation = {
+  valid: boolean;
+  errors: DefinitionError[];
 };
 
 /** The work that a dispatched step starts. */
@@ -234,6 +368,45 @@ export type DispatchedWait = {
   event: string;
   match: unknown;
   due: string | null;
+};
+
+/** The result that a request would have. Nothing was written. */
+export type DryRun = {
+  /** Whether the request would be accepted. */
+  success: boolean;
+  /** Every reason for which it would be refused. */
+  reasons: ActionReason[];
+  /** Whether the run would move. A vote that does not reach its quorum moves nothing. */
+  applied: boolean;
+  state: string | null;
+  /** The state after the request, and after the actions that follow from it. */
+  nextState: string | null;
+  versionNo: number;
+  isCompleted: boolean;
+  /** Values that the definition would set in the context. */
+  set: unknown;
+  /** The persons to whom the next state would be assigned. */
+  assigned: string[];
+  /** The votes that actions of the next state would need. */
+  voters: Record<string, NeededVotes>;
+  /** The timers of the next state. */
+  timers: DueTimer[];
+  /** The side effects, with their templates resolved. */
+  events: unknown[];
+  /** The run that the next state would start. */
+  run: StateRun | null;
+  output: unknown;
+};
+
+/** A timer of a state. */
+export type DueTimer = {
+  /** The position in `after`. */
+  n: number;
+  due: string;
+  /** The state that it leads to. */
+  to: string | null;
+  /** The action that it performs. */
+  action: string | null;
 };
 
 /** An empty body. */
@@ -279,6 +452,42 @@ export type Error = {
   stack?: string | null;
 };
 
+/** `POST /v1/workflows/evaluate`. */
+export type EvaluateDefinitionRequest = {
+  /** A definition that is not saved. */
+  definition?: Definition | null;
+  /** In place of `definition`: the name of a saved state machine. Also accepted as `workflowCode` and `workflow_code`. */
+  workflow?: string | null;
+  /** A version of the saved state machine; the active one by default. */
+  version?: number | null;
+  /** The state in which the run would be. Also accepted as `currentState` and `current_state`. */
+  state: string;
+  /** The context that the run would have. */
+  context?: Record<string, unknown> | null;
+  /** The action to evaluate; without it, only the actions of the state are shown. */
+  action?: string | null;
+  comment?: string | null;
+  /** Values that would be merged into the context. */
+  data?: Record<string, unknown> | null;
+  /** Another person, for admins; the caller by default. */
+  as?: ImaginedPerson | null;
+};
+
+/** `POST /v1/runs/{id}/evaluate`. */
+export type EvaluateRunRequest = {
+  /** An action of the present state. */
+  action: string;
+  /** The versionNo that the caller has seen. */
+  version?: number | null;
+  comment?: string | null;
+  /** Values that would be merged into the context. */
+  data?: Record<string, unknown> | null;
+  shown?: string | null;
+  withdraw?: boolean;
+  /** Another person, for admins; the caller by default. */
+  as?: ImaginedPerson | null;
+};
+
 /** A valid config, and its purpose. */
 export type Example = {
   title: string;
@@ -308,7 +517,7 @@ export type FailedStep = {
 
 /** One problem of a definition. */
 export type Fault = {
-  /** A word for programs, where it has one of its own: `UNKNOWN_VARIABLE`, `SYNTAX_ERROR`, `UNKNOWN_SECRET`. */
+  /** A code for programs, if the kind of problem has one: `UNKNOWN_VARIABLE`, `SYNTAX_ERROR`, `UNKNOWN_SECRET`. */
   code?: string | null;
   /** The node that the problem concerns, if it concerns one. */
   node?: string | null;
@@ -330,6 +539,8 @@ export type Field = {
 export type Filter = {
   workflow?: string | null;
   version?: number | null;
+  /** The state of a machine. Unless `status` names other statuses, only runs that have not ended. */
+  state?: string | null;
   /** One status, or several. */
   status?: "pending" | "running" | "waiting" | "paused" | "completed" | "failed" | "cancelled" | Array<"pending" | "running" | "waiting" | "paused" | "completed" | "failed" | "cancelled"> | null;
   since?: string | null;
@@ -385,6 +596,44 @@ export type HeldTurn = {
   turn: number;
 };
 
+/** A page of a history, oldest first. */
+export type History = {
+  entries: HistoryEntry[];
+  /** The cursor of the next page; null on the last one. */
+  nextCursor: string | null;
+};
+
+/** A transition, a vote, an assignment or a timer. */
+export type HistoryEntry = {
+  id: string;
+  /** The entry of the journal. */
+  seq: number;
+  at: string;
+  kind: HistoryKind;
+  /** The action; `@start` for the start of the run, the name of a timer. */
+  action: string | null;
+  from: string | null;
+  to: string | null;
+  versionNo: number;
+  by: Actor;
+  onBehalfOf: Actor | null;
+  /** The comment of a request, or the reason of an assignment. */
+  comment: string | null;
+  files: string[];
+  /** The voters that reached the quorum. */
+  votes: Actor[];
+  /** Whether a vote was withdrawn. */
+  isWithdrawn: boolean;
+  /** The digest of the values that the person was shown. */
+  shown: string | null;
+  /** `{who}`: the persons to whom the state was assigned; or `{voter: {from, to}}`: the voter that was replaced. */
+  assignment: unknown;
+  /** The values of the context that changed. */
+  changes: ContextChange[];
+};
+
+export type HistoryKind = "transition" | "vote" | "assignment" | "timer";
+
 /** The credentials for a service. */
 export type HttpAuth = HttpAuthBearer | HttpAuthBasic;
 
@@ -414,6 +663,42 @@ export type HttpRequest = {
   rows?: string | null;
 };
 
+/** A person, for a dry run. */
+export type ImaginedPerson = {
+  /** The person's id at the identity provider. */
+  user: string;
+  /** The roles of the person's token. */
+  roles?: string[];
+};
+
+/** A run of a state machine. */
+export type Instance = {
+  id: string;
+  workflowCode: string;
+  workflowVersion: number;
+  status: InstanceStatus;
+  state: string;
+  versionNo: number;
+  /** The names of the actions that the caller can perform now. */
+  availableActions: string[];
+  /** All actions of the state, with the reasons why the caller cannot perform them. */
+  actions: AvailableAction[];
+  /** The persons to whom the state is assigned. */
+  assigned: string[];
+  context: unknown;
+  /** The person or program that started it. */
+  startedBy: Actor | null;
+  /** When the state was entered. */
+  since: string;
+  /** When the next timer of the state is due. */
+  due: string | null;
+  createdAt: string;
+  endedAt: string | null;
+};
+
+/** The status of an instance. A run that has failed is terminated. */
+export type InstanceStatus = "ACTIVE" | "COMPLETED" | "CANCELLED" | "TERMINATED";
+
 /** An API key. The key itself is shown only when it is created. */
 export type Key = {
   id: string;
@@ -430,12 +715,12 @@ export type Key = {
 
 /** A new API key with permissions of its own. */
 export type KeyWithPermissions = {
-  /** What the key is for, so that people know it later. */
+  /** The purpose of the key, for people. */
   name: string;
   permissions: Permission[];
-  /** It works no more from then on. */
+  /** The key is rejected after this time. */
   expiresAt?: string | null;
-  /** Requests per second, on each node; 0 for any number. */
+  /** Requests per second, on each node; 0 for no limit. */
   rateLimit?: number | null;
 };
 
@@ -523,6 +808,36 @@ export type Logs = {
   nextCursor: string | null;
 };
 
+/** The place of a run in its state machine. */
+export type Machine = {
+  state: string;
+  /** The number of transitions, the start included. A transition that names another one is refused. */
+  versionNo: number;
+  enteredAt: string;
+  /** When the next timer of the state is due. */
+  due: string | null;
+  /** The persons to whom the state is assigned. */
+  assigned: string[];
+  /** The votes of each action that needs several. */
+  votes: Votes[];
+};
+
+/** One version of a state machine. */
+export type MachineDefinition = {
+  /** `name@version`. */
+  id: string;
+  workflowCode: string;
+  version: number;
+  /** Whether new runs use it. */
+  isActive: boolean;
+  /** The version that new runs use; null if none is active. */
+  activeVersion: number | null;
+  dsl: Definition;
+  /** SHA-256 of the definition. */
+  digest: string;
+  createdAt: string;
+};
+
 /** A created key. */
 export type MadeKey = {
   key: Key;
@@ -541,11 +856,11 @@ export type MadeWorkspace = {
 /** The caller. */
 export type Me = {
   workspace: MyWorkspace;
-  /** Null if a person asks. */
+  /** Null if the caller is a person. */
   key: MyKey | null;
-  /** Null if the holder of a key asks. */
+  /** Null if the caller is the holder of a key. */
   person: MyPerson | null;
-  /** All that the key or the person may do. */
+  /** All permissions of the key or the person. */
   permissions: Permission[];
 };
 
@@ -560,18 +875,24 @@ export type MyKey = {
 /** A person, as the identity provider describes them. */
 export type MyPerson = {
   issuer: string;
-  /** Unique at the issuer. */
+  /** Unique among the people of the issuer. */
   id: string;
   name: string | null;
   email: string | null;
   roles: string[];
-  /** When the token ends. */
+  /** When the token expires. */
   expiresAt: string | null;
 };
 
 export type MyWorkspace = {
   id: string;
   name: string | null;
+};
+
+/** The votes that an action needs. */
+export type NeededVotes = {
+  of: string[] | null;
+  need: number;
 };
 
 /** One server. */
@@ -673,7 +994,7 @@ export type Portable = {
   kind: "workflow";
   name: string;
   /** How it is written. */
-  style?: "graph" | null;
+  style?: "graph" | "machine" | null;
   /** The version in the exporting server; the importing server assigns a new number. */
   version?: number | null;
   definition: Definition;
@@ -719,7 +1040,7 @@ export type QueryAnswer = {
   truncated: boolean;
 };
 
-/** The parameters of a trial of a query. */
+/** The parameters of running a saved query. */
 export type QueryRun = {
   /** The arguments, by name. */
   args?: Record<string, unknown> | null;
@@ -789,13 +1110,15 @@ export type Run = {
   origin: string | null;
   /** Test runs are neither listed nor counted. */
   isTest: boolean;
-  /** What it waits for, in one sentence: the run \"sleeps at step nap until …\". Null after its end. */
+  /** The time, signal, child run or worker that it waits for, as a sentence without its subject, such as `sleeps at step nap until …`. Null after its end. */
   waitingFor: string | null;
+  /** The place of a run of a state machine; null for other runs. */
+  machine: Machine | null;
   /** The worker that holds the run, if it is code and the node of this response owns it. */
   worker: string | null;
   /** The steps in progress, at most 100. */
   open: Open[];
-  /** Steps that the function had not awaited when it ended: they still ran, or had failed. Perhaps an `await` is missing. */
+  /** Steps that the function had not awaited when it ended: they were still running, or had failed. An `await` may be missing. */
   unawaited: string[];
   tags: unknown;
   idempotencyKey: string | null;
@@ -842,6 +1165,10 @@ export type RunSummary = {
   workflow: string;
   workflowVersion: number;
   status: "pending" | "running" | "waiting" | "paused" | "completed" | "failed" | "cancelled";
+  /** The state of a run of a machine; null for other runs. */
+  state: string | null;
+  /** The number of transitions of a run of a machine, its start included; null for other runs. */
+  versionNo: number | null;
   error: Error | null;
   parent: string | null;
   /** The run that it was forked from. */
@@ -921,6 +1248,13 @@ export type ServedWorkflow = {
 export type SetSecretRequest = {
   /** The secret itself; at most 64 KiB. */
   value: string;
+};
+
+/** The values that a person who decides is shown. */
+export type ShownFields = {
+  /** The SHA-256 of the values. A transition that carries it is refused if they have changed. */
+  digest: string;
+  fields: unknown;
 };
 
 export type SignalBufferedData = {
@@ -1029,6 +1363,13 @@ export type StartedOne = {
   error?: Problem | null;
 };
 
+/** A run that a state starts. */
+export type StateRun = {
+  workflow: string;
+  version: number | null;
+  input: unknown;
+};
+
 /** The status of a run after an entry. */
 export type StatusEvent = {
   status: "pending" | "running" | "waiting" | "paused" | "completed" | "failed" | "cancelled";
@@ -1129,6 +1470,58 @@ export type TimerSetData = {
   why: string;
 };
 
+/** An accepted transition or vote. */
+export type Transition = {
+  success: boolean;
+  /** Whether the run has moved. False for a vote that is counted and does not reach the quorum. */
+  applied: boolean;
+  previousState: string;
+  nextState: string;
+  /** The id of the entry in the history. */
+  historyId: string;
+  isCompleted: boolean;
+  versionNo: number;
+  /** The votes of the action, if it has a quorum. */
+  votes?: Votes | null;
+};
+
+export type TransitionAppliedData = {
+  /** An action, or a name of the server: `@start`, `@after` or `@run`. */
+  action: string;
+  from?: string | null;
+  to: string;
+  versionNo: number;
+  /** The actor: a person's id, `key:…`, `run:…`, or a part of the server such as `@timer`. */
+  by: string;
+  onBehalfOf?: string | null;
+  comment?: string | null;
+  /** The data of the request, which was merged into the context. */
+  data?: unknown;
+  /** Values that the definition has set in the context. */
+  set?: unknown;
+  assigned?: string[];
+  /** The votes that actions of the entered state need: `{of, need}` by action. */
+  voters?: unknown;
+  /** The votes that reached the quorum. */
+  votes?: string[];
+  shown?: string | null;
+};
+
+/** `POST /v1/runs/{id}/transitions`. */
+export type TransitionRequest = {
+  /** An action of the present state. */
+  action: string;
+  /** The versionNo that the caller has seen; also accepted as `versionNo` and `version_no`. Without it, the versionNo at the arrival of the request. */
+  version?: number | null;
+  comment?: string | null;
+  /** Values that are merged into the context, at most 256 KiB. */
+  data?: Record<string, unknown> | null;
+  /** The digest of the values that the caller was shown, from `GET /v1/runs/{id}/actions`. */
+  shown?: string | null;
+  /** Withdraws the caller's vote for the action. */
+  withdraw?: boolean;
+};
+
 export type TurnLostData = {
   turn: number;
 };
@@ -1148,7 +1541,7 @@ export type Validation = {
   valid: boolean;
   /** All problems. */
   problems: Fault[];
-  /** What to correct before a run is started, such as a secret that does not exist. A definition with warnings is valid. */
+  /** Problems to correct before a run is started, such as a secret that does not exist. A definition with warnings is valid. */
   warnings: Fault[];
 };
 
@@ -1191,13 +1584,15 @@ export type Viewed = {
   origin: string | null;
   /** Test runs are neither listed nor counted. */
   isTest: boolean;
-  /** What it waits for, in one sentence: the run \"sleeps at step nap until …\". Null after its end. */
+  /** The time, signal, child run or worker that it waits for, as a sentence without its subject, such as `sleeps at step nap until …`. Null after its end. */
   waitingFor: string | null;
+  /** The place of a run of a state machine; null for other runs. */
+  machine: Machine | null;
   /** The worker that holds the run, if it is code and the node of this response owns it. */
   worker: string | null;
   /** The steps in progress, at most 100. */
   open: Open[];
-  /** Steps that the function had not awaited when it ended: they still ran, or had failed. Perhaps an `await` is missing. */
+  /** Steps that the function had not awaited when it ended: they were still running, or had failed. An `await` may be missing. */
   unawaited: string[];
   tags: unknown;
   idempotencyKey: string | null;
@@ -1210,6 +1605,33 @@ export type Viewed = {
   endedAt: string | null;
   /** The requested fields of the output by their paths; only when the run has completed. */
   data?: Record<string, unknown> | null;
+};
+
+export type VoteCastData = {
+  action: string;
+  versionNo: number;
+  by: string;
+  onBehalfOf?: string | null;
+  comment?: string | null;
+  shown?: string | null;
+  isWithdrawn: boolean;
+};
+
+/** A voter, and the person who votes in their place. */
+export type VoterChange = {
+  from: string;
+  to: string;
+};
+
+/** The votes for an action of a state. */
+export type Votes = {
+  action: string;
+  count: number;
+  need: number;
+  /** The voters, if the definition names them. */
+  of?: string[] | null;
+  /** The voters whose votes count now. */
+  by: Actor[];
 };
 
 export type WaitOpenedData = {
@@ -1288,7 +1710,7 @@ export type WorkerLostTurn = {
   turn: number;
   /** Of `revoked`: the run is `parked` (it waits), `paused`, or has `moved` to another turn or node. Of `cancels`: the run was `cancelled`, has `failed` at the server, or has `ended` otherwise. */
   reason: "parked" | "paused" | "moved" | "cancelled" | "failed" | "ended";
-  /** More about it, for people: who or what has paused, cancelled or failed the run. */
+  /** The cause, for people: the actor or the error that paused, cancelled or failed the run. */
   detail?: string | null;
 };
 
@@ -1402,7 +1824,7 @@ export type WorkerSession = {
   maxMessageBytes: number;
   /** Reports in a request or a frame. */
   maxReports: number;
-  /** What this server accepts beyond the first version of the protocol: `unawaited` is the field of `returned` and `threw`. */
+  /** Extensions of the first protocol version that this server accepts: `unawaited` is the field of `returned` and `threw`. */
   features: string[];
 };
 
@@ -1433,19 +1855,19 @@ export type Workflow = {
   version: number;
   /** The version that new runs use; null if none is active. */
   activeVersion: number | null;
-  /** How it is written: `graph`, or `code`, whose function is in a worker. */
+  /** How it is written: `graph`, `machine`, or `code`, whose function is in a worker. */
   style: string;
   description: string | null;
   /** In canonical form: older names of fields are replaced. Null for code. */
   definition: Definition | null;
-  /** The JSON Schema that the input of every new run fits; null if there is none. */
+  /** The JSON Schema that the input of every new run fits; null if there is none. A state machine has a context schema in its definition instead. */
   inputSchema: Record<string, unknown> | null;
   /** SHA-256 of the definition. */
   digest: string;
   /** The number of days for which runs are kept after their end, unless their start sets it. */
   retentionDays: number;
   createdAt: string;
-  /** What to correct before a run is started, such as a secret that does not exist. Only in answers to a save. */
+  /** Problems to correct before a run is started, such as a secret that does not exist. Only in responses to a save. */
   warnings?: Fault[];
 };
 
@@ -1477,7 +1899,7 @@ export type Workspace = {
 export type WorkspaceOptions = {
   /** Whether javascript nodes may use `fetch`. */
   fetch: boolean;
-  /** The permissions for which roles of people stand, beside the role map of the server. */
+  /** The role map of the workspace: from roles of people to permissions. It has precedence over that of the server. */
   roles: Record<string, string>;
 };
 
@@ -1535,7 +1957,7 @@ export interface Routes {
   /** Show the schema of a workflow file */
   "GET /v1/schemas/{style}": { answer: Record<string, unknown>; };
   /** List the runs of a workflow */
-  "GET /v1/workflows/{name}/runs": { query: { status?: Array<"pending" | "running" | "waiting" | "paused" | "completed" | "failed" | "cancelled">; version?: number; parent?: string; since?: string; until?: string; input?: Record<string, unknown>; tag?: Record<string, unknown>; cursor?: string; limit?: number }; answer: Runs; };
+  "GET /v1/workflows/{name}/runs": { query: { status?: Array<"pending" | "running" | "waiting" | "paused" | "completed" | "failed" | "cancelled">; version?: number; state?: string; parent?: string; since?: string; until?: string; input?: Record<string, unknown>; tag?: Record<string, unknown>; cursor?: string; limit?: number }; answer: Runs; };
   /** Start a run */
   "POST /v1/workflows/{name}/runs": { query: { waitSeconds?: number }; body: OfWorkflow; answer: Started; };
   /** Get a run of a workflow */
@@ -1553,7 +1975,7 @@ export interface Routes {
   /** Start a run of a definition (alias) */
   "POST /api/v1/workflow-runs": { query: { waitSeconds?: number }; body: OfDefinition; answer: Started; };
   /** List runs */
-  "GET /v1/runs": { query: { workflow?: string; status?: Array<"pending" | "running" | "waiting" | "paused" | "completed" | "failed" | "cancelled">; version?: number; parent?: string; since?: string; until?: string; input?: Record<string, unknown>; tag?: Record<string, unknown>; cursor?: string; limit?: number }; answer: Runs; };
+  "GET /v1/runs": { query: { workflow?: string; status?: Array<"pending" | "running" | "waiting" | "paused" | "completed" | "failed" | "cancelled">; version?: number; state?: string; parent?: string; since?: string; until?: string; input?: Record<string, unknown>; tag?: Record<string, unknown>; cursor?: string; limit?: number }; answer: Runs; };
   /** Get a run */
   "GET /v1/runs/{id}": { query: { waitSeconds?: number }; answer: Run; };
   /** List the steps of a run */
@@ -1584,6 +2006,38 @@ export interface Routes {
   "POST /v1/test-runs": { body: TestRun; answer: Started; };
   /** Delete a test run */
   "DELETE /v1/test-runs/{id}": { answer: undefined; };
+  /** Perform an action */
+  "POST /v1/runs/{id}/transitions": { body: TransitionRequest; answer: Transition; };
+  /** List the actions of a run */
+  "GET /v1/runs/{id}/actions": { answer: Actions; };
+  /** List the history of a run */
+  "GET /v1/runs/{id}/history": { query: { cursor?: string; limit?: number }; answer: History; };
+  /** Assign a state */
+  "POST /v1/runs/{id}/assign": { body: AssignRequest; answer: Assignment; };
+  /** Evaluate an action */
+  "POST /v1/runs/{id}/evaluate": { body: EvaluateRunRequest; answer: DryRun; };
+  /** Evaluate a definition */
+  "POST /v1/workflows/evaluate": { body: EvaluateDefinitionRequest; answer: DefinitionDryRun; };
+  /** Perform an action in an instance (alias) */
+  "POST /workflow-engine/instances/{id}/transition": { body: TransitionRequest; answer: Transition; };
+  /** Get an instance (alias) */
+  "GET /workflow-engine/instances/{id}": { answer: Instance; };
+  /** List the actions of an instance (alias) */
+  "GET /workflow-engine/instances/{id}/actions": { answer: Actions; };
+  /** List the history of an instance (alias) */
+  "GET /workflow-engine/instances/{id}/history": { query: { cursor?: string; limit?: number }; answer: History; };
+  /** List definitions (alias) */
+  "GET /workflow-engine/definitions": { query: { cursor?: string; limit?: number }; answer: DefinitionPage; };
+  /** Create a definition (alias) */
+  "POST /workflow-engine/definitions": { body: CreateDefinitionRequest; answer: MachineDefinition; };
+  /** Validate a state machine (alias) */
+  "POST /workflow-engine/definitions/validate": { body: unknown; answer: DefinitionValidation; };
+  /** Get a definition (alias) */
+  "GET /workflow-engine/definitions/{id}": { answer: MachineDefinition; };
+  /** Change a definition (alias) */
+  "PATCH /workflow-engine/definitions/{id}": { body: DefinitionChange; answer: MachineDefinition; };
+  /** Evaluate a definition (alias) */
+  "POST /workflow-engine/evaluate": { body: EvaluateDefinitionRequest; answer: DefinitionDryRun; };
   /** Open a worker session */
   "POST /v1/worker/sessions": { body: WorkerHello; answer: WorkerSession; };
   /** Close a worker session */
