@@ -1,6 +1,7 @@
 //! Definitions of state machines: how they are read, their problems, their schema and their page.
 
 mod messages;
+mod page;
 
 mod random;
 mod reading;

@@ -78,6 +78,7 @@ pub fn definition_schema() -> Value {
             "person": person(),
             "expression": expression(),
             "stateName": name("^[A-Za-z0-9_-]{1,64}$", "The name of a state."),
+            "eventId": name("^[A-Za-z0-9_-]{1,64}$", "The id of a side effect."),
             "actionName": name("^[A-Za-z][A-Za-z0-9_-]{0,63}$", "The name of an action."),
             "fieldName": {
                 "type": "string",
@@ -375,7 +376,7 @@ fn event() -> Value {
     json!({
         "type": "object",
         "properties": {
-            "id": named("stateName", "The id of the side effect, used once in its list. Default: its position."),
+            "id": named("eventId", "The id of the side effect, used once in its list. Default: its position."),
             "type": {
                 "enum": ["assign", "auto_action"],
                 "description": "`assign` replaces the persons to whom the entered state is assigned; `auto_action` performs \

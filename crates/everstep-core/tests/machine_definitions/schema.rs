@@ -115,7 +115,7 @@ fn the_schema_and_the_reader_judge_random_definitions_alike() {
     let schema = Schema::built_in(&definition_schema());
     let mut random = Random::new(17);
     let mut verdicts = [0, 0, 0];
-    for round in 0..often(3_000) {
+    for round in 0..often(1_200) {
         let faults = if round % 3 == 0 { 0 } else { 20 };
         let states = 2 + random.below(4);
         let definition = Maker { random: &mut random, faults, states }.definition();
@@ -130,7 +130,7 @@ fn the_schema_and_the_reader_judge_random_definitions_alike() {
             assert_eq!(compile_machine(&stored).unwrap().definition().to_string(), stored.to_string());
         }
     }
-    assert!(verdicts.iter().all(|count| *count > 100), "{verdicts:?}");
+    assert!(verdicts.iter().all(|count| *count > 50), "{verdicts:?}");
 }
 
 fn document() -> PathBuf {
