@@ -1,7 +1,11 @@
-//! The history of a run of a state machine.
+//! The history of a run of a state machine, and the states that it was in.
 
 use everstep_core::ids::RunId;
+use everstep_core::journal::Kind;
 use everstep_core::machine::{History, HistoryRow};
+use everstep_core::run::State;
+use everstep_core::workflow::Workflow;
+use everstep_store::RunRow;
 
 use super::runs::Runs;
 use crate::error::Error;
@@ -37,6 +41,29 @@ impl Runs {
                 }
                 bytes += size;
                 rows.push(row);
+            }
+        }
+    }
+
+    /// Whether a run was in a state that fits, before one of its transitions. The journal is read from its beginning.
+    pub async fn was_in_state(
+        &self,
+        row: &RunRow,
+        mut fits: impl FnMut(&Workflow, &State) -> bool,
+    ) -> Result<bool, Error> {
+        let workflow = self.engine.library().of_run(row).await?;
+        let mut state = State::new(row.id, &workflow);
+        loop {
+            let batch = self.read_batch(row.id, state.seq, READ_BATCH_ENTRIES).await?;
+            if batch.is_empty() {
+                return Ok(false);
+            }
+            for journal in batch {
+                if journal.kind == Kind::TransitionApplied && state.seq > 0 && fits(&workflow, &state) {
+                    return Ok(true);
+                }
+                let entry = journal.entry.map_err(|error| Error::Busy(error.to_string()))?;
+                state.apply(&workflow, &entry).map_err(|error| Error::Busy(error.to_string()))?;
             }
         }
     }

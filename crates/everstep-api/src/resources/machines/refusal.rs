@@ -10,26 +10,9 @@ use super::wire::Actor;
 use crate::http::problem::Problem;
 use crate::http::time::Time;
 
-/// The extent of what a caller learns about the run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Disclosure {
-    /// The caller may read the run.
-    Run,
-    /// The caller may not read the run: they learn who may act, and nothing of the run.
-    Requirements,
-}
-
 /// The problem document of a refusal. It contains the present state, and the actor and the time of the last transition.
-pub(super) fn refuse(
-    code: Cow<'static, str>,
-    message: String,
-    details: Option<Box<RefusalDetails>>,
-    disclosure: Disclosure,
-) -> Problem {
+pub(super) fn refuse(code: Cow<'static, str>, message: String, details: Option<Box<RefusalDetails>>) -> Problem {
     let details = details.map(|details| *details).unwrap_or_default();
-    if disclosure == Disclosure::Requirements {
-        return forbid(details.required);
-    }
     let RefusalDetails { state, version_no, last_by, last_at, errors, required, explanation } = details;
     let (status, hint) = (status(&code), hint(&code));
     let mut problem = Problem::new(status, code, message);
@@ -53,7 +36,7 @@ pub(super) fn refuse(
     problem
 }
 
-/// The refusal of a caller who may not read the run.
+/// The refusal of a caller who may not read the run: they learn who may act, and nothing of the run.
 pub(super) fn forbid(required: Vec<String>) -> Problem {
     let detail = "you may not perform this action in this run";
     let problem = Problem::new(StatusCode::FORBIDDEN, code::PERMISSION_DENIED, detail);

@@ -7,9 +7,11 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use everstep_core::ids::{RunId, WorkspaceId};
+use everstep_core::limits;
 use everstep_core::machine::{self, Act, Applied, RefusalDetails};
 use everstep_core::payload::Payload;
-use everstep_core::run::{Input, Reply};
+use everstep_core::run::{Input, Reply, State as RunState};
+use everstep_core::workflow::Workflow;
 use everstep_engine::{Error, RunInput};
 use everstep_store::RunGlance;
 use futures_util::future;
@@ -18,7 +20,7 @@ use serde_json::{Value, json};
 use super::attempt::AttemptFacts;
 use super::digest::digest;
 use super::reader::{self, Reader};
-use super::refusal::{self, Disclosure};
+use super::refusal;
 use super::wire::{Transition, TransitionRequest};
 use crate::audit::AuditDraft;
 use crate::http::body::Body;
@@ -97,7 +99,7 @@ pub(super) async fn send(
     input: RunInput,
 ) -> Result<Applied, Problem> {
     let (run, began, arrived_at) = (input.run, Instant::now(), app.engine.world().clock.now());
-    let action = if let Input::Transition(act) = &input.input { Some(act.action.clone()) } else { None };
+    let asked = Asked::from_input(&input.input);
     let reply = within_deadline(app.engine.route(input)).await?;
     audit.record(reply.is_recorded());
     let (code, message, details) = match reply {
@@ -121,35 +123,63 @@ pub(super) async fn send(
         attempt.set_states(state, None);
     }
     if reader.sees_all() {
-        return Err(refusal::refuse(code, message, details, Disclosure::Run));
+        return Err(refusal::refuse(code, message, details));
     }
-    Err(refuse_to_actor(app, audit, reader, run, action, (code, message, details)).await?)
+    Err(refuse_to_actor(app, audit, reader, run, asked, (code, message, details)).await?)
 }
 
 /// The code, the message and the details of a refusal.
 type Refused = (Cow<'static, str>, String, Option<Box<RefusalDetails>>);
 
+/// The parts of a request that its refusal depends on.
+#[derive(Default)]
+struct Asked {
+    action: Option<String>,
+    version: Option<u32>,
+}
+
+impl Asked {
+    fn from_input(input: &Input) -> Self {
+        match input {
+            Input::Transition(act) => Self { action: Some(act.action.clone()), version: act.version },
+            _ => Self::default(),
+        }
+    }
+}
+
 /// The refusal of a caller without `workflow:view`. If they may not read the run, they learn the roles that may perform
 /// the action, and nothing of the run.
+///
+/// A caller who was authorized in the state that the request is for receives the whole refusal, although the run has
+/// left that state: if fifty persons may approve and one of them does, the refusals of the others name that person.
 async fn refuse_to_actor(
     app: &AppState,
     audit: &AuditDraft,
     reader: &Reader,
     run: RunId,
-    action: Option<String>,
+    asked: Asked,
     (code, message, details): Refused,
 ) -> Result<Problem, Problem> {
     let loaded = reader::load_any(app, audit.caller(), run).await?;
-    if loaded.state.machine().is_none() {
+    let Some(present) = loaded.state.machine().map(machine::Progress::version_no) else {
         return Err(Error::RunNotFound(run).into());
-    }
-    if reader.may_read(app, &loaded.workflow, &loaded.state) {
-        return Ok(refusal::refuse(code, message, details, Disclosure::Run));
+    };
+    // Without a version, the request was for a state that the run has just left.
+    let first = asked.version.unwrap_or_else(|| present.saturating_sub(1 + limits::AUTO_TRANSITIONS));
+    let last = asked.version.unwrap_or(present);
+    let could_read = |workflow: &Workflow, state: &RunState| {
+        let version = state.machine().map(machine::Progress::version_no);
+        version.is_some_and(|version| (first..=last).contains(&version)) && reader.may_read(app, workflow, state)
+    };
+    if reader.may_read(app, &loaded.workflow, &loaded.state)
+        || app.engine.runs().was_in_state(&loaded.row, could_read).await?
+    {
+        return Ok(refusal::refuse(code, message, details));
     }
     let required = details.map(|details| details.required).filter(|required| !required.is_empty());
     let of_action = || {
         let situation = machine::situation(&loaded.workflow, &loaded.state)?;
-        let choice = situation.choices.into_iter().find(|choice| Some(&choice.action) == action.as_ref())?;
+        let choice = situation.choices.into_iter().find(|choice| Some(&choice.action) == asked.action.as_ref())?;
         Some(choice.by)
     };
     Ok(refusal::forbid(required.or_else(of_action).unwrap_or_default()))
