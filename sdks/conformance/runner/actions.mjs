@@ -1,8 +1,10 @@
 // Plays the actions of a scenario, one after the other.
 
 import { countEntries, line } from './check.mjs';
+import { Client } from './client.mjs';
 import { mismatch } from './match.mjs';
 import { verbOf } from './scenario.mjs';
+import { tokenOf } from './token.mjs';
 import { pause, until } from './until.mjs';
 
 const ENDED = ['completed', 'failed', 'cancelled'];
@@ -98,6 +100,21 @@ const ACTIONS = {
     await Promise.all(runs.map(tell));
   },
 
+  define: (execution, { define, definition }) => execution.client.expect([200, 201], 'PUT', `/v1/workflows/${define}`, definition),
+
+  async act(execution, { act: action, run, isChild = false, by, status = 200, expect, ...request }) {
+    const person = new Client(execution.client.port, tokenOf(by, execution.scenario.settings));
+    try {
+      for (const { id } of execution.runsOf(run)) {
+        const target = isChild ? await childOf(execution, id) : id;
+        const answer = await person.expect([status], 'POST', `/v1/runs/${target}/transitions`, { action, ...request });
+        if (expect) compare(expect, answer, 'the answer');
+      }
+    } finally {
+      person.close();
+    }
+  },
+
   async cancel(execution, { cancel, expect }) {
     for (const { id, workflow } of execution.runsOf(cancel)) {
       const answer = await execution.client.expect([200], 'DELETE', `/v1/workflows/${workflow}/runs/${id}`);
@@ -116,6 +133,16 @@ const ACTIONS = {
 
   check: (execution, { check, ...expected }) => execution.check(check, expected),
 };
+
+/** The run that a run has started. */
+async function childOf(execution, id) {
+  let child;
+  await until(`a child of ${id}`, async () => {
+    child = (await execution.client.get(`/v1/runs?parent=${id}`)).runs[0]?.id;
+    return child !== undefined;
+  });
+  return child;
+}
 
 /** Milliseconds until some time after an entry of a run. */
 async function timeTo(execution, { id }, { entry, ms }) {

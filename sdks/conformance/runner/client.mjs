@@ -15,7 +15,8 @@ export class Client {
   ask(method, path, body) {
     const text = body === undefined ? '' : JSON.stringify(body);
     const headers = { 'content-length': Buffer.byteLength(text) };
-    if (this.key) headers['x-api-key'] = this.key;
+    // An API key, or the token of a person.
+    if (this.key) headers.authorization = `Bearer ${this.key}`;
     if (text) headers['content-type'] = 'application/json';
     const options = { host: '127.0.0.1', port: this.port(), method, path, headers, agent: this.#agent };
     return new Promise((resolve, reject) => {

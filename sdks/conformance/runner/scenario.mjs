@@ -26,6 +26,8 @@ const VERBS = {
   open: [],
   await: ['run', 'times'],
   signal: ['run', 'payload', 'spreadMs', 'around', 'buffer', 'expect'],
+  define: ['definition'],
+  act: ['run', 'isChild', 'by', 'version', 'comment', 'data', 'status', 'expect'],
   cancel: ['expect'],
   pause: ['expect'],
   resume: ['expect'],

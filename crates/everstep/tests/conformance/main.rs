@@ -59,6 +59,7 @@ scenarios! {
         a_function_that_disagrees_with_its_journal_pauses_the_run,
         a_function_that_ends_aborts_what_runs_still,
         a_function_that_forgets_a_step_says_so,
+        a_function_waits_for_the_decision_of_a_person,
         a_long_journal_is_replayed_whole,
         a_long_sleep_leaves_memory_and_wakes,
         a_name_that_is_used_twice_pauses_the_run,
