@@ -130,9 +130,12 @@ impl Game {
         let has_others = self.fleet.is_some() || !self.machines.is_empty();
         let workflows = if has_others { self.executor.with_random(|random| random.below(2)) as u64 } else { workflows };
         for index in 0..workflows {
-            let definition = self.executor.with_random(|random| graphs::make(random, is_shared));
+            let callees: Vec<_> = [graphs::CHILD.to_owned()].into_iter().chain(self.machines.keys().cloned()).collect();
+            let definition = self.executor.with_random(|random| graphs::make(random, is_shared, &callees));
             let name = format!("w{index}");
-            let definitions: Arc<[_]> = [(graphs::CHILD.to_owned(), child.clone()), (name.clone(), definition)].into();
+            let called = self.machines.iter().map(|(name, machine)| (name.clone(), machine.clone()));
+            let definitions = [(graphs::CHILD.to_owned(), child.clone()), (name.clone(), definition)];
+            let definitions: Arc<[_]> = called.chain(definitions).collect();
             let runs = self.executor.with_random(|random| random.between(1, runs_max));
             for n in 0..runs {
                 self.planned += 1;

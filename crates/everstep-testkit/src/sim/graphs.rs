@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::machines;
 use super::random::SeededRng;
 
 /// An edge without a target: a node and its handle.
@@ -13,7 +14,8 @@ struct Maker<'a> {
     edges: Vec<Value>,
     budget: usize,
     is_brief: bool,
-    is_child: bool,
+    /// The workflows that it may call; none for one that others call.
+    callees: &'a [String],
 }
 
 /// The name of the workflow that others call.
@@ -21,14 +23,14 @@ pub(super) const CHILD: &str = "child";
 
 /// A definition with up to about twenty nodes: tasks, pure nodes, delays, waits, child runs, branches, joins, loops and
 /// scopes. In a brief one nothing lasts longer than a few seconds.
-pub(super) fn make(random: &mut SeededRng, is_brief: bool) -> Value {
+pub(super) fn make(random: &mut SeededRng, is_brief: bool, callees: &[String]) -> Value {
     let budget = random.between(3, if is_brief { 12 } else { 20 }) as usize;
-    build(Maker { random, nodes: Vec::new(), edges: Vec::new(), budget, is_brief, is_child: false })
+    build(Maker { random, nodes: Vec::new(), edges: Vec::new(), budget, is_brief, callees })
 }
 
 /// A small definition that others call. It calls no others.
 pub(super) fn make_child(random: &mut SeededRng, is_brief: bool) -> Value {
-    build(Maker { random, nodes: Vec::new(), edges: Vec::new(), budget: 3, is_brief, is_child: true })
+    build(Maker { random, nodes: Vec::new(), edges: Vec::new(), budget: 3, is_brief, callees: &[] })
 }
 
 fn build(mut maker: Maker<'_>) -> Value {
@@ -69,7 +71,7 @@ impl Maker<'_> {
         let choice = if self.budget == 0 || depth > 3 { self.random.below(40) } else { self.random.below(108) };
         match choice {
             0..40 => self.task(),
-            100..108 if !self.is_child => self.call(),
+            100..108 if !self.callees.is_empty() => self.call(),
             40..46 => {
                 let id = self.node("make", "transform", json!({"value": {"at": "{{meta.workflow}}"}}));
                 (id.clone(), vec![(id, "success")])
@@ -124,8 +126,14 @@ impl Maker<'_> {
 
     fn call(&mut self) -> (String, Vec<Exit>) {
         let waits = self.random.chance(80);
-        let input = json!({"n": "{{ctx.input.n}}", "items": [1, 2]});
-        let id = self.node("call", "workflow", json!({"workflow": CHILD, "wait": waits, "input": input}));
+        let callee = match self.callees {
+            [only] => only,
+            several => self.random.pick(several),
+        };
+        let mut input = machines::context();
+        input["n"] = "{{ctx.input.n}}".into();
+        input["items"] = json!([1, 2]);
+        let id = self.node("call", "workflow", json!({"workflow": callee, "wait": waits, "input": input}));
         let attempts = self.random.between(1, 3);
         self.last()["retry"] = json!({"maxAttempts": attempts, "baseMs": 100, "jitter": 0.5});
         if waits && self.random.chance(30) {

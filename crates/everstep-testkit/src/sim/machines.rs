@@ -29,9 +29,9 @@ pub(super) fn rights_of(person: &str) -> Rights {
     Rights { granted, known: [ROLE.to_owned()].into(), can_manage: true, ..Rights::default() }
 }
 
-/// A definition with two to five states: guards, requirements, votes, timers, choices and runs that states start. In a
-/// brief one no timer lasts longer than a few seconds. Every state leads toward the end, so every run ends if the
-/// persons want it.
+/// A definition with two to five states: guards, requirements, votes, timers, choices, actions that follow at once, and
+/// runs that states start. In a brief one no timer lasts longer than a few seconds. Every state leads toward the end, so
+/// every run ends if the persons want it.
 pub(super) fn make(random: &mut SeededRng, is_brief: bool) -> Value {
     let count = random.between(1, 4) as usize;
     let name = |index: usize| if index == count { "done".to_owned() } else { format!("s{index}") };
@@ -74,6 +74,9 @@ fn add_actions(random: &mut SeededRng, state: &mut Value, next: &str, earlier: &
     let mut go = json!({"to": next});
     let mut back = json!({"to": earlier});
     let voters = json!(["{{ctx.voters}}"]);
+    if random.chance(8) {
+        state["entry"] = json!([{"type": "auto_action", "target": GO}]);
+    }
     match random.below(9) {
         0 => go["require"] = json!({"role": [ROLE]}),
         1 => go["require"] = json!({"user": ["p3", "{{ctx.boss}}"]}),
