@@ -7,9 +7,9 @@
 //! * `new_key` is a key to be created.
 //! * `role` names the usual sets of permissions.
 //! * `role_maps` resolves the roles that state machines require, by the map of a workspace.
-//! * `keys` finds the holder of a key, and remembers it for a few seconds.
-//! * `ticket` is what a browser shows in place of a key.
-//! * `rate` counts how many requests a key sends.
+//! * `keys` finds the holder of a key, and caches it for a few seconds.
+//! * `ticket` is a short-lived credential for clients that cannot send headers.
+//! * `rate` limits the requests of a key.
 //! * `guard` checks the caller before a route runs.
 
 mod api_key;

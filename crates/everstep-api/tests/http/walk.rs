@@ -158,7 +158,7 @@ fn headers<'a>(route: &Route, credential: (&'a str, &'a str)) -> Vec<(&'a str, &
     [credential].into_iter().chain(key).collect()
 }
 
-/// What a caller of another workspace finds for our names.
+/// The resource that a caller of another workspace finds under our names.
 #[derive(Debug, PartialEq)]
 enum Found {
     /// Nothing with that name.

@@ -28,7 +28,7 @@ pub enum FaultKind {
     Keyword,
 }
 
-/// Who wrote the schema.
+/// The origin of a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dialect {
     User,

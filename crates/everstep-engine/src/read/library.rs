@@ -125,7 +125,7 @@ impl Library {
         }
     }
 
-    /// Compiles a definition as it would be saved, or returns everything that is wrong with it.
+    /// Compiles a definition as it would be saved, or returns all its problems.
     pub fn validate(&self, definition: &Value) -> Result<Style, Vec<Problem>> {
         definition::compile(definition, &*self.world.handlers, &*self.world.evaluate)
     }

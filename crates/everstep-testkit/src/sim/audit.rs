@@ -154,7 +154,7 @@ pub(super) fn number_of(comment: Option<&str>) -> Option<u64> {
     comment.and_then(|comment| comment.parse().ok())
 }
 
-/// What was asked for by the entries of a run, and how often.
+/// The actions that the entries of a run record, and how often.
 fn asked_in(run: RunId, journal: &[Entry]) -> BTreeMap<Asked, usize> {
     let mut asked: BTreeMap<_, _> =
         signals_in(journal).into_iter().map(|(number, times)| (Asked::Signal(run, number), times)).collect();

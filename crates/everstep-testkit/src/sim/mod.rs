@@ -5,10 +5,12 @@
 //! on one database are also suspended, lose the connection to it or to each other, and have different clocks. The store
 //! is the real SQL on an in-memory database. The same seed replays exactly.
 //!
-//! * `game` plays a seed on the `executor`; `client` and `inbox_signals` are the world outside, `storm` is what breaks.
-//! * `server` runs the engine; `store` is its database, behind a `wire`; `peers` carries what servers tell each other.
-//! * `fleet` has the workers that run code workflows: `worker` is one of them, `carrier` and `socket` the ways to a server and back,
-//!   `scripts` are the functions that they run, and `turns` says what must hold of them.
+//! * `game` plays a seed on the `executor`; `client` and `inbox_signals` are the world outside, `storm` causes the
+//!   faults.
+//! * `server` runs the engine; `store` is its database, behind a `wire`; `peers` carries the messages between servers.
+//! * `fleet` has the workers that run code workflows: `worker` is one of them, `carrier` and `socket` are its
+//!   connections to a server, `scripts` are the functions that workers run, and `turns` has the conditions on their
+//!   runs.
 //! * `machines` are state machines, `people` act on them, and `transitions` says what must hold of their journals.
 //! * `audit` has the requests with a row of the audit, and compares the rows with the journals.
 //! * `watch` and `judge` have the conditions on all runs, during a simulation and at its end; they compare them with

@@ -1,9 +1,9 @@
 //! Maps the roles and permissions of an identity provider to permissions of this server.
 //!
-//! 1. A role of a token maps to one permission, by the map of the workspace, or else of the server. A role that the
-//!    map does not have grants nothing.
-//! 2. A permission is one of this server, or a word of another system. A word of another system may stand for a
-//!    permission of this server, by the second map.
+//! 1. A role maps to one permission, by the map of the workspace, or else by that of the server. A role that is in
+//!    neither map grants nothing.
+//! 2. A permission in a token, or of a role, is one of this server or one of another system. The second map maps those
+//!    of other systems to permissions of this server.
 //! 3. The same map resolves the roles that an action of a state machine requires: a caller has a role if they have the
 //!    permission that it maps to. So a role in the token and its permission in the token are equivalent.
 //! 4. A role that maps to `__assigned__` means the persons to whom a state is assigned, as do roles that the map does

@@ -119,7 +119,7 @@ impl Run {
         self
     }
 
-    /// The run with the facts of its state: the row may follow a second later.
+    /// Replaces fields by those of a snapshot, which is newer: the row may be a second older.
     ///
     /// `for_worker` is set if the run of a code workflow waits for a worker.
     pub(crate) fn with_snapshot(mut self, snapshot: RunSnapshot, for_worker: Option<ForWorker>) -> Self {
