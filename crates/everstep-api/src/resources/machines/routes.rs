@@ -25,6 +25,9 @@ pub(super) const REFUSALS_409: &str = "`CONCURRENCY_ERROR`: the run has another 
 pub(super) const REFUSALS_422: &str = "`UNKNOWN_ACTION`: the state machine has no such action. `CONDITION_FAILED`: the \
      condition does not hold; `explanation` contains its parts. `VALIDATION_ERROR`: `errors` has one entry per field.";
 
+/// Why a dry run of a saved definition is refused.
+pub(super) const WORKFLOW_NOT_FOUND: &str = "`NOT_FOUND`: no such workflow, or no such version of it, exists.";
+
 /// A state machine for examples.
 pub(super) fn example_machine() -> Value {
     json!({
@@ -129,7 +132,8 @@ pub(crate) fn add(table: Table) -> Table {
                 .example(json!({
                     "definition": example_machine(), "state": "review", "context": {"amount": 20}, "action": "APPROVE",
                 }))
-                .answers::<DefinitionDryRun>(200),
+                .answers::<DefinitionDryRun>(200)
+                .refuses(404, WORKFLOW_NOT_FOUND),
             evaluate::of_definition,
         )
         .with(aliases::add)

@@ -4,7 +4,7 @@ use axum::http::Method;
 use serde_json::{Value, json};
 
 use super::super::evaluate;
-use super::super::routes::{REFUSALS_403, REFUSALS_409, REFUSALS_422, example_machine};
+use super::super::routes::{REFUSALS_403, REFUSALS_409, REFUSALS_422, WORKFLOW_NOT_FOUND, example_machine};
 use super::super::wire::{
     Actions, DefinitionDryRun, EvaluateDefinitionRequest, History, Transition, TransitionRequest,
 };
@@ -169,7 +169,8 @@ fn of_definitions(table: Table) -> Table {
                 .example(json!({
                     "definition": example_machine(), "current_state": "review", "context": {"amount": 20}, "action": "APPROVE",
                 }))
-                .answers::<DefinitionDryRun>(200),
+                .answers::<DefinitionDryRun>(200)
+                .refuses(404, WORKFLOW_NOT_FOUND),
             evaluate::of_definition,
         )
 }

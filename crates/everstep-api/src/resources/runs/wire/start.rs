@@ -24,9 +24,8 @@ pub(crate) struct OfWorkflow {
     /// A workflow has one run per idempotency key, however often it is started. It has 1 to 255 characters.
     #[schemars(length(min = 1, max = 255))]
     pub(crate) idempotency_key: Option<String>,
-    /// The number of days for which the run is kept after its end: at least 1, and at most the limit of the server.
+    /// The number of days for which the run is kept after its end: at most the limit of the server; 0 means 1.
     #[serde(default, deserialize_with = "whole::optional")]
-    #[schemars(range(min = 1))]
     pub(crate) retention_days: Option<u32>,
     /// Tags for finding the run.
     #[serde(default)]
