@@ -22,7 +22,7 @@ const ISSUER: &str = "https://issuer.example";
 
 /// A clock that a test moves forward.
 #[derive(Default)]
-struct Machine {
+pub(crate) struct Machine {
     clock: SystemClock,
     ahead_seconds: AtomicU64,
 }
@@ -32,7 +32,7 @@ impl Machine {
         Duration::from_secs(self.ahead_seconds.load(Ordering::SeqCst))
     }
 
-    fn advance(&self, seconds: u64) {
+    pub(crate) fn advance(&self, seconds: u64) {
         self.ahead_seconds.fetch_add(seconds, Ordering::SeqCst);
     }
 }
@@ -68,6 +68,14 @@ pub(crate) async fn start() -> Server {
     let identity = Some(options(ISSUER, KeySource::from_secret(SECRET.to_owned())));
     let keyring = Some(Keyring::new(SealKey::generate(), Vec::new()));
     Server::launch(Setup { identity, keyring, ..Setup::default() }).await
+}
+
+/// The same, with a clock that the test moves.
+pub(crate) async fn start_on_clock() -> (Server, Arc<Machine>) {
+    let identity = Some(options(ISSUER, KeySource::from_secret(SECRET.to_owned())));
+    let machine: Arc<Machine> = Arc::default();
+    let clock = NodeClock::new(Arc::clone(&machine) as _);
+    (Server::launch(Setup { identity, clock, ..Setup::default() }).await, machine)
 }
 
 /// A server that accepts tokens of an issuer with these keys, and its clock.

@@ -4,6 +4,7 @@ mod aliases;
 mod attempts;
 mod evaluate;
 mod people;
+mod timers;
 mod transitions;
 
 use axum::http::Method;
