@@ -947,7 +947,7 @@ export type OfWorkflow = {
   version?: number | null;
   /** A workflow has one run per idempotency key, however often it is started. It has 1 to 255 characters. */
   idempotencyKey?: string | null;
-  /** The number of days for which the run is kept after its end: at least 1, and at most the limit of the server. */
+  /** The number of days for which the run is kept after its end: at most the limit of the server; 0 means 1. */
   retentionDays?: number | null;
   /** Tags for finding the run. */
   tags?: Record<string, string>;
