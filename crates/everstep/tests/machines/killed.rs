@@ -78,7 +78,7 @@ fn a_killed_owner_s_approval_is_known_or_not_written() {
                 answered += 1;
                 assert_eq!(written.len(), 1, "{run}: an approval was answered, and is not written once");
                 assert_eq!(written[0]["data"]["by"], json!(person), "{run}");
-                // It is answered as before, whoever owns the run by now.
+                // The repeated request is answered as before, also if another node owns the run by now.
                 let mut again = Person::new(person, &servers[index % 2]);
                 let repeated = settle(&mut again, run, &request, &format!("k{index}"));
                 assert_eq!(&repeated.1, body, "{run}");
