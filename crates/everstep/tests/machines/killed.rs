@@ -34,7 +34,7 @@ fn a_killed_owner_s_approval_is_known_or_not_written() {
     let admin = servers.read().unwrap()[0].client();
     admin.publish("held", &levels(&["review"], Some("25s")));
     admin.publish("parked", &levels(&["review"], None));
-    let workflow = |n: usize| if n % 2 == 0 { "held" } else { "parked" };
+    let workflow = |n: usize| if n.is_multiple_of(2) { "held" } else { "parked" };
     let runs: Vec<_> = (0..TRANSITIONS).map(|n| admin.start(workflow(n), &json!({}))).collect();
     let (next, fates) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
     let request = json!({"action": "APPROVE", "version": 1});

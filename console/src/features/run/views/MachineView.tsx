@@ -14,7 +14,7 @@ import { useControl } from "../actions/useControl";
 export function MachineView({ run, workflow }: { run: Run; workflow: Workflow }) {
   const [comment, setComment] = useState("");
   const states = stateNames(workflow.definition);
-  const present = (run as Run & { state?: string | null }).state ?? null;
+  const present = run.machine?.state ?? null;
   const actions = useQuery({
     queryKey: ["actions", run.id, run.version],
     queryFn: ({ signal }) => call("GET /v1/runs/{id}/actions", { path: { id: run.id }, signal }),
@@ -62,11 +62,11 @@ export function MachineView({ run, workflow }: { run: Run; workflow: Workflow })
               {actions.data.actions.map((action) => (
                 <Button
                   key={action.action}
-                  reason={action.allowed === false ? (action.reason ?? t("machine.closed")) : null}
+                  reason={action.open ? null : (action.reasons[0]?.message ?? t("machine.closed"))}
                   isPending={control.isPending}
                   onPress={() => control.mutate(action.action)}
                 >
-                  {action.label ?? action.action}
+                  {action.title ?? action.action}
                 </Button>
               ))}
             </div>
