@@ -40,7 +40,7 @@ fn of_instances(table: Table) -> Table {
                 )
                 .must_be_keyed()
                 .takes::<TransitionRequest>()
-                .example(json!({"action": "APPROVE", "version_no": 2, "comment": "checked"}))
+                .example(json!({"action": "APPROVE", "version": 2, "comment": "checked"}))
                 .answers::<Transition>(200)
                 .refuses(403, REFUSALS_403)
                 .refuses(409, REFUSALS_409)
@@ -113,7 +113,7 @@ fn of_definitions(table: Table) -> Table {
                 )
                 .must_be_keyed()
                 .takes::<CreateDefinitionRequest>()
-                .example(with_dsl(json!({"workflow_code": "expense", "is_active": true})))
+                .example(with_dsl(json!({"workflowCode": "expense", "isActive": true})))
                 .answers::<MachineDefinition>(201)
                 .with_header("Location", "The path of the definition.")
                 .answers::<MachineDefinition>(200)
@@ -153,7 +153,7 @@ fn of_definitions(table: Table) -> Table {
                 )
                 .must_be_keyed()
                 .takes::<DefinitionChange>()
-                .example(json!({"is_active": false}))
+                .example(json!({"isActive": false}))
                 .answers::<MachineDefinition>(200)
                 .refuses(409, "`WORKFLOW_STYLE_CONFLICT`: the name belongs to a workflow of another style."),
             definitions::change,
@@ -167,7 +167,7 @@ fn of_definitions(table: Table) -> Table {
                 .changes_nothing()
                 .takes::<EvaluateDefinitionRequest>()
                 .example(json!({
-                    "definition": example_machine(), "current_state": "review", "context": {"amount": 20}, "action": "APPROVE",
+                    "definition": example_machine(), "state": "review", "context": {"amount": 20}, "action": "APPROVE",
                 }))
                 .answers::<DefinitionDryRun>(200)
                 .refuses(404, WORKFLOW_NOT_FOUND),

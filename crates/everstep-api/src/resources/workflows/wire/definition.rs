@@ -58,6 +58,8 @@ impl JsonSchema for Definition {
                         "type": "object",
                         "properties": {
                             "name": {"type": "string", "description": "1 to 64 letters, digits, `_` or `-`; unique."},
+                            "initial": {"type": ["boolean", "null"], "description": "Whether runs begin in this state."},
+                            "terminal": {"type": ["boolean", "null"], "description": "Whether runs end in this state."},
                             "on": {"type": ["object", "null"], "description": "The actions of the state, by name."},
                         },
                     },
