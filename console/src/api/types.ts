@@ -272,7 +272,46 @@ export type Database = {
 };
 
 /** A graph, with `nodes` and `edges`, or a state machine, with `states`. `POST /v1/workflows/validate` reports all problems of one. */
-export type Definition = unknown;
+export type Definition = {
+  /** For editors: `GET /v1/schemas/{style}`. */
+  $schema?: string | null;
+  /** For people. */
+  name?: string | null;
+  /** Its purpose. */
+  description?: string | null;
+  /** Of a graph: the JSON Schema (2020-12) that the input of every new run fits, at most 64 KiB. */
+  inputSchema?: Record<string, unknown> | null;
+  /** Of a graph: a start, an end, and the nodes between them. */
+  nodes?: Array<{
+    /** 1 to 100 letters, digits, `_` or `-`; unique. */
+    id?: string;
+    /** One of the kinds of the catalogue. */
+    type?: string;
+    /** The config of the kind. */
+    config?: Record<string, unknown>;
+  }> | null;
+  /** Of a graph: the order of the nodes. */
+  edges?: Array<{
+    /** The id of a node. */
+    source?: string;
+    /** The id of a node. */
+    target?: string;
+    /** The handle of the source node. */
+    sourceHandle?: string | null;
+  }> | null;
+  /** Of a state machine: its states, of which one is initial. */
+  states?: Array<{
+    /** 1 to 64 letters, digits, `_` or `-`; unique. */
+    name?: string;
+    /** Whether runs begin in this state. */
+    initial?: boolean | null;
+    /** Whether runs end in this state. */
+    terminal?: boolean | null;
+    /** The actions of the state, by name. */
+    on?: Record<string, unknown> | null;
+  }> | null;
+  options?: Record<string, unknown> | null;
+};
 
 /** `PATCH /workflow-engine/definitions/{id}`. */
 export type DefinitionChange = {

@@ -66,7 +66,6 @@ impl JsonSchema for Definition {
                 },
                 "options": {"type": ["object", "null"]},
             },
-            "anyOf": [{"required": ["nodes"]}, {"required": ["states"]}],
         })
     }
 }
