@@ -41,6 +41,13 @@ fn build(definition: &Value, kinds: &dyn Kinds, evaluate: &dyn Evaluate, care: C
             Some(_) | None => false,
         },
     };
+    // Generated clients send null for the fields of the other style.
+    let others: &[&str] = if is_machine { &["nodes", "edges", "inputSchema"] } else { &["states"] };
+    let mut own = std::borrow::Cow::Borrowed(definition);
+    for field in others.iter().filter(|field| definition.get(**field).is_some_and(Value::is_null)) {
+        own.to_mut().as_object_mut().map(|fields| fields.remove(*field));
+    }
+    let definition = &*own;
     match (is_machine, care) {
         (true, Care::Saving) => machine::compile(definition, evaluate).map(Style::Machine),
         (true, Care::Loading) => machine::load(definition, evaluate).map(Style::Machine),
