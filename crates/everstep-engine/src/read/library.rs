@@ -253,17 +253,23 @@ impl Library {
         allow_unserved: bool,
     ) -> Result<Arc<Version>, Error> {
         let missing = || Error::WorkflowNotFound { name: name.to_owned(), version };
-        if let Some(row) = self.read(workspace, name, version).await?.filter(|row| !row.digest.is_empty()) {
-            return self.version_from_row(workspace, row);
-        }
+        let found = match self.read(workspace, name, version).await? {
+            Some(row) if !row.digest.is_empty() => return self.version_from_row(workspace, row),
+            found => found,
+        };
         // No such version exists, or only a start has named it.
         if version.is_some_and(|version| !(1..=VERSION_MAX).contains(&version)) {
             return Err(missing());
         }
-        let (active, retention_days) = match self.world.workflows.workflow(workspace, name, None).await? {
+        let active = match version {
+            Some(_) => self.active.find(workspace, name).await?,
+            None => found,
+        };
+        let (active, retention_days) = match active {
             Some(active) if read_style(&active)? == StyleName::Code => {
-                let is_known = !active.digest.is_empty() || self.is_registered(workspace, name).await?;
-                if !is_known && !allow_unserved {
+                let is_admitted =
+                    allow_unserved || !active.digest.is_empty() || self.is_registered(workspace, name).await?;
+                if !is_admitted {
                     return Err(missing());
                 }
                 (active.version, active.retention_days)

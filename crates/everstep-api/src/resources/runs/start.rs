@@ -104,7 +104,7 @@ pub(crate) async fn batch(
         if let Entry::Vacant(place) = versions.entry((start.version, start.allow_unserved)) {
             let Start { workspace, version, allow_unserved, .. } = *start;
             let alike = Start { workspace, version, allow_unserved, ..Start::new(&*name, json!({})) };
-            place.insert(find(&app, alike).await);
+            place.insert(find(&app, &alike).await);
         }
     }
     let starts = starts.into_iter().map(|start| async {
@@ -132,10 +132,10 @@ pub(crate) async fn batch(
 }
 
 /// The version that starts use.
-async fn find(app: &AppState, start: Start) -> Result<Arc<Version>, Problem> {
-    settle(app, &start).await?;
-    match app.engine.library().find_to_start(&start).await {
-        Err(engine::Error::WorkflowNotFound { .. }) => Err(missing(app, &start).await),
+async fn find(app: &AppState, start: &Start) -> Result<Arc<Version>, Problem> {
+    settle(app, start).await?;
+    match app.engine.library().find_to_start(start).await {
+        Err(engine::Error::WorkflowNotFound { .. }) => Err(missing(app, start).await),
         found => Ok(found?),
     }
 }
@@ -280,13 +280,20 @@ async fn find_admitted(app: &AppState, caller: &Caller, start: &Start) -> Result
     start.check()?;
     let is_manager = caller.may(Permission::Manage);
     // A caller who may only act learns nothing about other workflows, and creates none.
-    let start = Start { allow_unserved: start.allow_unserved && is_manager, ..start.clone() };
-    let version = match find(app, start.clone()).await {
+    let found = match is_manager {
+        true => find(app, start).await,
+        false => find(app, &Start { allow_unserved: false, ..start.clone() }).await,
+    };
+    let version = match found {
         Err(problem) if !is_manager && problem.is_not_found() => {
             return Err(lacks_permission(caller, Permission::Manage));
         }
         found => found?,
     };
+    if version.workflow.style.machine().is_none() {
+        check_manager(caller)?;
+        return Ok(version);
+    }
     let reader = Reader::from_caller(app, caller).await?;
     admit(app, caller, &reader, &version, &start.input)?;
     Ok(version)
@@ -297,12 +304,7 @@ async fn find_admitted(app: &AppState, caller: &Caller, start: &Start) -> Result
 /// A state machine with `start.require` decides itself, for every caller; any other workflow is started by callers who
 /// may manage runs.
 fn admit(app: &AppState, caller: &Caller, reader: &Reader, version: &Version, input: &Payload) -> Result<(), Problem> {
-    let Some(machine) = version.workflow.style.machine() else {
-        return match caller.may(Permission::Manage) {
-            true => Ok(()),
-            false => Err(lacks_permission(caller, Permission::Manage)),
-        };
-    };
+    let Some(machine) = version.workflow.style.machine() else { return check_manager(caller) };
     if machine::may_start(machine, &reader.actor, &reader.rights, input, machines::cx(app)) {
         return Ok(());
     }
@@ -313,6 +315,10 @@ fn admit(app: &AppState, caller: &Caller, reader: &Reader, version: &Version, in
     let detail =
         format!("you may not start {:?}: you have no role and no name that it requires", version.workflow.name);
     Err(Problem::new(StatusCode::FORBIDDEN, "PERMISSION_DENIED", detail).with("required", required))
+}
+
+fn check_manager(caller: &Caller) -> Result<(), Problem> {
+    if caller.may(Permission::Manage) { Ok(()) } else { Err(lacks_permission(caller, Permission::Manage)) }
 }
 
 /// Refuses to show a run that another caller has started under the same idempotency key, if this one may not read it.
