@@ -78,8 +78,7 @@ lint-deploy: ## Check the files of deploy/ with the linters that are installed.
 
 # The engine's own suites run on SQLite, and once more on PostgreSQL.
 unit: databases clients
-	$(CARGO) test $(WORKSPACE)
-	TEST_STORE=postgres $(CARGO) test $(WORKSPACE) --test engine --test shapes --test children --test forks --test lanes --test code --test names --test stranded --test formats
+	CARGO=$(CARGO) node scripts/suites.mjs $(WORKSPACE)
 
 # The SDK alone; the scenarios of sdks/conformance, which `unit` plays, test it with servers.
 sdk: clients

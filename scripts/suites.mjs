@@ -1,0 +1,71 @@
+// Builds all test programs, and runs two of them at a time: most of them wait for processes, leases and disks, so that
+// one at a time leaves a core idle. `cargo test` runs one at a time.
+//
+// Usage: node scripts/suites.mjs [arguments of `cargo test`]
+//
+// The suites that take longest begin first. Those of POSTGRES run a second time, on PostgreSQL. The output of a suite is
+// printed when it has ended, and a list of the failed ones at the end.
+
+import { spawn } from "node:child_process";
+import { dirname } from "node:path";
+
+const LANES = Number(process.env.SUITES ?? 2);
+const CARGO = process.env.CARGO ?? "cargo";
+const LONGEST = ["simulation", "contract_postgres", "conformance", "faults", "machines", "suite", "cluster"];
+const POSTGRES = ["engine", "shapes", "children", "forks", "lanes", "code", "names", "stranded", "formats"];
+
+/** Runs a program to its end. Its output is returned, not printed, unless `stdio` says otherwise. */
+function run(program, args, options = {}) {
+  return new Promise((resolve, reject) => {
+    const child = spawn(program, args, { stdio: ["ignore", "pipe", "pipe"], ...options });
+    const chunks = [];
+    child.stdout?.on("data", (chunk) => chunks.push(chunk));
+    child.stderr?.on("data", (chunk) => chunks.push(chunk));
+    child.on("error", reject);
+    child.on("close", (code, signal) => resolve({ ok: code === 0, signal, output: Buffer.concat(chunks).toString() }));
+  });
+}
+
+const args = process.argv.slice(2);
+const built = await run(CARGO, ["test", ...args, "--no-run", "--message-format=json-render-diagnostics"], {
+  stdio: ["ignore", "pipe", "inherit"],
+});
+if (!built.ok) process.exit(1);
+
+const programs = built.output
+  .split("\n")
+  .filter((line) => line.startsWith("{"))
+  .map((line) => JSON.parse(line))
+  .filter((message) => message.reason === "compiler-artifact" && message.profile.test && message.executable)
+  .map(({ target, executable, manifest_path: manifest }) => {
+    const name = target.kind.includes("test") ? target.name : `${target.name} (unit tests)`;
+    return { name, executable, folder: dirname(manifest), env: {} };
+  });
+const again = programs.filter(({ name }) => POSTGRES.includes(name)).map((suite) => {
+  return { ...suite, name: `${suite.name} on PostgreSQL`, env: { TEST_STORE: "postgres" } };
+});
+const rank = ({ name }) => (LONGEST.includes(name) ? LONGEST.indexOf(name) : LONGEST.length);
+const queue = [...programs, ...again].sort((a, b) => rank(a) - rank(b));
+console.log(`${queue.length} suites, ${LANES} at a time`);
+
+const failed = [];
+async function lane() {
+  for (let suite = queue.shift(); suite; suite = queue.shift()) {
+    const since = Date.now();
+    const env = { ...process.env, CARGO_MANIFEST_DIR: suite.folder, ...suite.env };
+    const { ok, signal, output } = await run(suite.executable, [], { cwd: suite.folder, env });
+    const seconds = ((Date.now() - since) / 1000).toFixed(1);
+    console.log(`\n== ${suite.name}: ${ok ? "passed" : signal ? `ended by ${signal}` : "FAILED"} in ${seconds} s`);
+    // The list of passed tests is of no interest.
+    console.log(ok ? (output.match(/^test result.*$/m)?.[0] ?? "") : output);
+    if (!ok) failed.push(suite.name);
+  }
+}
+await Promise.all(Array.from({ length: LANES }, lane));
+
+const documented = await run(CARGO, ["test", ...args, "--doc", "--quiet"], { stdio: "inherit" });
+if (!documented.ok) failed.push("examples in doc comments");
+if (failed.length > 0) {
+  console.error(`\nfailed: ${failed.join(", ")}`);
+  process.exit(1);
+}
