@@ -5,6 +5,7 @@
 
 import type { Replay } from "./replay.js";
 import type { Transport } from "./transport.js";
+import { UnansweredReports } from "./unanswered-reports.js";
 import { encodeReport, type Report, type ReportedError } from "./wire.js";
 
 /** A report that is not answered yet. */
@@ -42,7 +43,7 @@ export class Outbox {
   sentAt = 0;
   private transport: Transport | undefined;
   private n = 0;
-  private readonly unanswered = new Map<number, PendingReport>();
+  private readonly unanswered = new UnansweredReports();
   private queue: PendingReport[] = [];
   private readonly postponed: { pending: PendingReport; due: number }[] = [];
   /** Runs that may be blocked. */
@@ -62,7 +63,7 @@ export class Outbox {
   ) {}
 
   get isEmpty(): boolean {
-    return this.unanswered.size === 0;
+    return this.unanswered.isEmpty;
   }
 
   /** A transport is open. */
@@ -75,7 +76,7 @@ export class Outbox {
   close(): void {
     this.transport = undefined;
     this.inFlight = 0;
-    this.queue = [...this.unanswered.values()];
+    this.queue = this.unanswered.list();
     this.postponed.length = 0;
   }
 
@@ -85,14 +86,14 @@ export class Outbox {
       this.maxCharacters = Math.floor(this.batchSize.characters / 2);
       return true;
     }
-    const alone = [...this.unanswered.values()].find((pending) => pending.batch === this.batch);
+    const alone = this.unanswered.list().find((pending) => pending.batch === this.batch);
     if (alone === undefined) return true;
     // The report is small: its size is not the reason.
     if (alone.text.length <= ENVELOPE_BYTES_MAX) return false;
     const report = shorten(alone.report, `a proxy or the server refuses the report, which has ${Buffer.byteLength(alone.text)} bytes; ${TOO_LARGE_REMEDY}`);
     if (report === undefined) return false;
-    this.unanswered.set(alone.n, { ...alone, report, text: this.encode(alone.n, alone.run, alone.turn, report) });
-    this.queue = [...this.unanswered.values()];
+    this.unanswered.replace({ ...alone, report, text: this.encode(alone.n, alone.run, alone.turn, report) });
+    this.queue = this.unanswered.list();
     return true;
   }
 
@@ -113,9 +114,8 @@ export class Outbox {
 
   /** Removes a report that was answered. Undefined if it was answered before. */
   answer(n: number): PendingReport | undefined {
-    const pending = this.unanswered.get(n);
+    const pending = this.unanswered.remove(n);
     if (pending === undefined) return undefined;
-    this.unanswered.delete(n);
     if (pending.replay !== undefined && pending.report.kind !== "blocked") pending.replay.unanswered -= 1;
     this.settle(pending);
     return pending;
@@ -123,7 +123,10 @@ export class Outbox {
 
   /** Whether a step has completed here and the server has not answered the report. */
   hasCompleted(replay: Replay, step: string): boolean {
-    return [...this.unanswered.values()].some(({ replay: of, report }) => of === replay && report.kind === "completed" && report.step === step);
+    for (const { replay: of, report } of this.unanswered.newestFirst()) {
+      if (of === replay && report.kind === "completed" && report.step === step) return true;
+    }
+    return false;
   }
 
   /** The server could not process a report now: it is sent again later. */
@@ -139,7 +142,7 @@ export class Outbox {
     if (this.inFlight > 0 && now - this.batchAt > BATCH_WAIT_MAX_MS) this.batchAnswered();
     for (let next = this.postponed[0]; next !== undefined && next.due <= now; next = this.postponed[0]) {
       this.postponed.shift();
-      if (this.unanswered.has(next.pending.n)) this.queue.push(next.pending);
+      if (this.unanswered.get(next.pending.n) !== undefined) this.queue.push(next.pending);
       this.flushSoon();
     }
   }
@@ -161,7 +164,7 @@ export class Outbox {
       text = this.encode(n, run, turn, report);
     }
     const pending: PendingReport = { n, text, report, run, turn, replay, batch: 0 };
-    this.unanswered.set(n, pending);
+    this.unanswered.add(pending);
     return pending;
   }
 

@@ -295,13 +295,18 @@ class ServingWorker implements Worker, RunsOwner, TransportListener {
   }
 
   received(message: NumberedMessage): void {
-    if (message.m > this.seen) this.early.set(message.m, message);
+    if (message.m === this.seen + 1) this.process(message);
+    else if (message.m > this.seen) this.early.set(message.m, message);
     for (let next = this.early.get(this.seen + 1); next !== undefined; next = this.early.get(this.seen + 1)) {
       this.early.delete(next.m);
-      this.seen = next.m;
-      this.runs.process(next);
+      this.process(next);
     }
     if (this.isStopping) this.checkDrained();
+  }
+
+  private process(message: NumberedMessage): void {
+    this.seen = message.m;
+    this.runs.process(message);
   }
 
   confirmed(sentAt: number): void {

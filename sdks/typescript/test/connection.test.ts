@@ -5,7 +5,9 @@ import { test } from "node:test";
 import { inspect } from "node:util";
 import { serve, workflow } from "../src/runtime.js";
 import { patient, sum } from "./workflows.js";
+import type { TransportListener } from "../src/transport.js";
 import { FakeServer } from "./fake-server.js";
+import { withWorker } from "./with-worker.js";
 
 test("an answer of a proxy ends neither the worker nor the session", async () => {
   const server = new FakeServer();
@@ -268,3 +270,26 @@ test("a worker pings after a third of its lease, and gives up a connection that 
   await worker.stop();
   await server.close();
 });
+
+const startedRuns: string[] = [];
+
+withWorker(
+  "messages that arrive out of order or twice are processed once and in order",
+  () => [
+    workflow({
+      name: "endless",
+      run: (ctx) => {
+        startedRuns.push(ctx.run.id);
+        return new Promise<null>(() => {});
+      },
+    }),
+  ],
+  async (_, worker) => {
+    startedRuns.length = 0;
+    const listener = worker as unknown as TransportListener;
+    const turnOf = (run: string) => ({ run, turn: 1, workflow: "endless", version: 1, startedAt: "2026-05-01T12:00:00Z", seq: 1 });
+    for (const m of [2, 4, 1, 2, 1, 3, 4, 5]) listener.received({ m, turns: [turnOf(`run-${m}`)] });
+    assert.deepEqual(startedRuns, ["run-1", "run-2", "run-3", "run-4", "run-5"]);
+    assert.equal(listener.seen, 5);
+  },
+);
