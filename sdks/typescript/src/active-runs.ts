@@ -149,14 +149,15 @@ export class ActiveRuns implements Host {
     if (report.kind === "threw") this.log(runFailed(pending.run, replay, report));
     if (report.kind === "diverged") this.log(runPaused(pending.run, replay, report));
     if (replay === undefined) return;
-    if (report.kind === "failed") this.log(attemptFailed(replay, report));
-    if ("unawaited" in report) this.log(unawaited(replay, report));
     switch (report.kind) {
       case "completed":
         // In a new session, results before this one may be missing: the turn that confirms the run has all of them in order.
         if (this.unconfirmed.has(replay)) return;
         return replay.acknowledge(report, seq);
       case "failed":
+        this.log(attemptFailed(replay, report));
+        replay.acknowledge(report, seq);
+        return this.outbox.considerBlocked(replay);
       case "sleep":
       case "wait":
       case "call":
@@ -164,6 +165,7 @@ export class ActiveRuns implements Host {
         return this.outbox.considerBlocked(replay);
       case "returned":
       case "threw":
+        if (report.unawaited !== undefined) this.log(unawaited(replay, report));
         replay.end();
         return this.drop(replay);
       case "diverged":

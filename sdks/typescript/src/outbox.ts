@@ -169,7 +169,8 @@ export class Outbox {
   }
 
   private encode(n: number, run: string, turn: number, report: Report): string {
-    const isKnown = !("unawaited" in report) || this.features.includes("unawaited");
+    const isEnd = report.kind === "returned" || report.kind === "threw";
+    const isKnown = !isEnd || report.unawaited === undefined || this.features.includes("unawaited");
     return encodeReport(n, run, turn, isKnown ? report : withoutUnawaited(report));
   }
 

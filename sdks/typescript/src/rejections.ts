@@ -43,14 +43,17 @@ function patchEmit(): void {
 function isIntercepted([name, value, promise]: unknown[]): boolean {
   if (name === "rejectionHandled") {
     const replay = early.get(value as object);
-    replay?.rejected.delete(value as object);
+    replay?.rejected?.delete(value as object);
     return replay !== undefined;
   }
   const source = name === "unhandledRejection" ? sourceOf(value) : undefined;
   if (source === undefined) return false;
   const { replay, step } = source;
   early.set(promise as object, replay);
-  if (step !== undefined) replay.rejected.set(promise as object, step);
+  if (step !== undefined) {
+    replay.rejected ??= new Map();
+    replay.rejected.set(promise as object, step);
+  }
   // The line belongs to the run, because the step has ended.
   const fields = step === undefined ? undefined : { step };
   replay.host.writeLog("warn", `a promise was rejected before the function awaits it: ${messageOf(value)}`, fields, replay, undefined);

@@ -95,7 +95,7 @@ export class Replay {
   /** Steps that have failed in this turn. */
   private readonly failures: Pick<Step, "name" | "promise">[] = [];
   /** Promises of the function that failed steps have rejected and that nothing awaits yet, with the names of the steps. */
-  readonly rejected = new Map<object, string>();
+  rejected: Map<object, string> | undefined;
   private controller: AbortController | undefined;
   /** The reason with which the signal is aborted. */
   private reason: string | undefined;
@@ -401,15 +401,18 @@ export class Replay {
   /** The function has ended: reports it, with the steps that it did not await. */
   private ended(report: Report & { kind: "returned" | "threw" }): void {
     this.isOver = true;
-    const send = () => {
-      if (this.reason !== undefined) return;
+    // Node.js reports rejections, and that they were handled, after all microtasks.
+    if (this.failures.length > 0) setImmediate(() => this.reportEnd(report));
+    else this.reportEnd(report);
+  }
+
+  private reportEnd(report: Report & { kind: "returned" | "threw" }): void {
+    if (this.reason !== undefined) return;
+    if (this.waiting > 0 || this.failures.length > 0 || this.rejected !== undefined) {
       const unawaited = this.unawaited(report.kind);
       if (unawaited.length > 0) report.unawaited = unawaited;
-      this.host.report(this, report);
-    };
-    // Node.js reports rejections, and that they were handled, after all microtasks.
-    if (this.failures.length > 0) setImmediate(send);
-    else send();
+    }
+    this.host.report(this, report);
   }
 
   /**
@@ -433,7 +436,7 @@ export class Replay {
       if (!isAwaited || isForgottenHelper) names.add(name);
     }
     for (const step of this.failures) if (!step.promise.isAwaited) names.add(step.name);
-    for (const name of this.rejected.values()) names.add(name);
+    for (const name of this.rejected?.values() ?? []) names.add(name);
     return [...names].slice(0, UNAWAITED_MAX);
   }
 
