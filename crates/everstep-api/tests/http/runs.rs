@@ -89,6 +89,26 @@ async fn a_start_with_a_known_key_finds_its_run() {
 }
 
 #[tokio::test]
+async fn a_start_is_repeated_without_the_permission_to_view_runs() {
+    let server = Server::start().await;
+    server.publish("one", &chain(&[wait_for_go()])).await;
+    let machine = json!({"states": [
+        {"name": "open", "initial": true, "on": {"CLOSE": {"to": "closed", "require": {"user": "ann"}}}},
+        {"name": "closed", "terminal": true},
+    ]});
+    server.publish("two", &machine).await;
+    let keys = [server.key_with(&[Permission::Manage]).await, server.key_with(&[Permission::Manage]).await];
+    for name in ["one", "two"] {
+        let start = json!({"definitionId": name, "idempotencyKey": name});
+        let first = server.ask_as(&keys[0], Method::POST, "/v1/workflow-runs", &start).await.is(201);
+        for key in &keys {
+            let again = server.ask_as(key, Method::POST, "/v1/workflow-runs", &start).await.is(200);
+            assert_eq!((&again["created"], &again["run"]["id"]), (&json!(false), &first["run"]["id"]));
+        }
+    }
+}
+
+#[tokio::test]
 async fn fifty_starts_with_one_key_are_one_run() {
     let server = Server::start().await;
     server.publish("once", &chain(&[wait_for_go()])).await;
