@@ -165,6 +165,45 @@ fn requests_are_bounded() {
 }
 
 #[test]
+fn long_lists_of_persons_need_little_time() {
+    /// Far more than a build without optimization needs, and far less than it needs if each name is compared with all
+    /// others.
+    const TIME_MAX: Duration = Duration::from_secs(2);
+    let definition = json!({"states": [
+        {"name": "vote", "initial": true, "assign": ["{{ctx.persons}}"], "onStalemate": "NO", "on": {
+            "YES": {"to": "done", "quorum": {"of": ["{{ctx.persons}}"], "need": "ALL"}},
+            "NO": {"to": "done", "quorum": {"of": ["{{ctx.persons}}"], "need": "ALL"}}}},
+        {"name": "done", "terminal": true},
+    ]});
+    let (workflow, evaluate) = (workflow(&definition), Expressions::default());
+    let cx = Cx { now: Game::BEGIN, evaluate: &evaluate };
+    let start = |persons: Vec<usize>| {
+        let input = Payload::from(json!({ "persons": persons }));
+        let mut state = State::new(RunId::new(Game::BEGIN, 1), &workflow);
+        let (_, took) = timed(|| decide(&workflow, &mut state, Input::Start { input, cause: None }, None, cx));
+        assert!(took < TIME_MAX, "took {took:?}");
+        state
+    };
+    let state = start((0..100_000).collect());
+    assert_eq!(state.status(), Status::Failed);
+    assert!(state.failure().unwrap().message.contains("more than 1000 names"), "{:?}", state.failure());
+    let state = start((0..100_000).map(|n| n % limits::PERSONS).collect());
+    assert_eq!(state.machine().unwrap().assigned().len(), limits::PERSONS);
+
+    // Each vote is compared with the voters, to find a stalemate.
+    let mut state = start((0..500).collect());
+    let vote = |n: usize, action: &str, state: &mut State| {
+        let act = Act { by: Actor::person(n.to_string()), ..request(action) };
+        decide(&workflow, state, Input::Transition(Box::new(act)), None, cx).reply
+    };
+    let (_, took) = timed(|| assert!((0..499).all(|n| vote(n, "YES", &mut state).is_accepted())));
+    assert!(took < TIME_MAX, "took {took:?}");
+    assert_eq!(state.status(), Status::Waiting);
+    assert!(vote(499, "NO", &mut state).is_accepted());
+    assert_eq!(state.machine().unwrap().last_transition().unwrap().by, Actor::system(Actor::STALEMATE));
+}
+
+#[test]
 fn a_condition_that_is_too_costly_does_not_hold() {
     let rule = json!({"all": [{"var": "list"}, {"all": [{"var": "$data.list"}, {"==": [{"var": ""}, 1]}]}]});
     let definition = json!({"states": [

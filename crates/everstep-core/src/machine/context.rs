@@ -1,6 +1,7 @@
 //! The context of a machine, as templates and conditions read it.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
@@ -115,14 +116,15 @@ pub(super) fn at_path<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
     })
 }
 
-/// The names of persons that templates resolve to: each is a name or a list of names.
+/// The names of persons that templates resolve to: each is a name or a list of names. A list of the context may have
+/// millions of items, so the work per item does not grow with the list.
 pub(super) fn persons(
     templates: &[Value],
     lookup: &dyn Lookup,
     cx: Cx<'_>,
     what: &str,
 ) -> Result<Vec<String>, Failure> {
-    let mut names = Vec::new();
+    let (mut names, mut known) = (Vec::new(), BTreeSet::new());
     for template in templates {
         let value = cx.evaluate.resolve(template, lookup)?;
         let items = if let Value::Array(items) = value { items } else { vec![value] };
@@ -135,14 +137,14 @@ pub(super) fn persons(
                     return Err(Failure::fatal(code::EXPRESSION_ERROR, message));
                 }
             };
-            if !names.contains(&name) {
+            if known.insert(name.clone()) {
                 names.push(name);
             }
+            if names.len() > limits::PERSONS {
+                let message = format!("{what}: more than {} names", limits::PERSONS);
+                return Err(Failure::fatal(code::EXPRESSION_ERROR, message));
+            }
         }
-    }
-    if names.len() > limits::PERSONS {
-        let message = format!("{what}: {} names, more than {}", names.len(), limits::PERSONS);
-        return Err(Failure::fatal(code::EXPRESSION_ERROR, message));
     }
     Ok(names)
 }
