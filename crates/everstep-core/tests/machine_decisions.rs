@@ -83,6 +83,7 @@ texts! {
     the_starter_does_not_approve
     timers_that_are_due_again_and_again_are_a_loop
     unknown_and_closed_actions_are_refused
+    the_input_of_a_run_is_not_replaced
     values_that_are_set_leave_the_version
     voters_are_those_of_the_time_of_entering
     voters_of_a_reached_quorum_have_performed_the_action

@@ -13,6 +13,10 @@ use crate::payload::{self, Payload};
 use crate::run::Cx;
 use crate::time::Timestamp;
 
+/// The name in the context that means the input of the run. Requests and definitions do not replace it, because a
+/// requirement may read the name of a person from it.
+pub(super) const INPUT: &str = "input";
+
 /// The values that the templates of a machine read: `ctx` is the context, `payload` the input of the run, and `meta`
 /// also has the state, the versionNo, the action, its actor and the time.
 pub(super) struct MachineContext<'a> {
@@ -50,11 +54,11 @@ impl<'a> MachineContext<'a> {
 impl Lookup for MachineContext<'_> {
     fn variable(&self, name: &str) -> Option<Cow<'_, Value>> {
         let own = self.context.get(name);
-        own.or(if name == "input" { Some(self.input) } else { None }).map(Cow::Borrowed)
+        own.or(if name == INPUT { Some(self.input) } else { None }).map(Cow::Borrowed)
     }
 
     fn names(&self) -> Vec<String> {
-        let mut names = vec!["input".to_owned()];
+        let mut names = vec![INPUT.to_owned()];
         let own = self.context.as_object().into_iter().flat_map(Map::keys);
         names.extend(own.filter(|name| !name.starts_with("__")).cloned());
         names.sort();

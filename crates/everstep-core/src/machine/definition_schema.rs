@@ -83,7 +83,10 @@ pub fn definition_schema() -> Value {
             "fieldName": {
                 "type": "string",
                 "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,99}$",
-                "not": {"pattern": "^__", "description": "the name of a field does not begin with `__`"},
+                "not": {
+                    "pattern": "^(__|input$)",
+                    "description": "the name of a field does not begin with `__`, and is not `input`",
+                },
                 "description": "The name of a field of the context.",
             },
         },

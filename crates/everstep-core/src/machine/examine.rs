@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::authorize::authorize;
 use super::conditions::{Performance, Unmet};
-use super::context::{at_path, merge};
+use super::context::{INPUT, at_path, merge};
 use super::model::{Action, MachineState};
 use super::progress::Place;
 use super::quorum::Votes;
@@ -252,9 +252,12 @@ impl<'a> Request<'a> {
             return Err(Refusal::fault("data", format!("the data has at most {} bytes", limits::PAYLOAD_BYTES)));
         }
         payload::check(data.json()).map_err(|error| Refusal::fault("data", format!("the data {error}")))?;
-        match data.value().is_object() {
-            true => Ok(()),
-            false => Err(Refusal::fault("data", "expected an object, which is merged into the context")),
+        match data.value().as_object() {
+            Some(fields) if fields.contains_key(INPUT) => {
+                Err(Refusal::fault("data.input", "`input` is the input of the run and cannot be set"))
+            }
+            Some(_) => Ok(()),
+            None => Err(Refusal::fault("data", "expected an object, which is merged into the context")),
         }
     }
 

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::conditions::{Performance, Standing, Unmet, Variables};
-use super::context::{MachineContext, check_size, merge, persons};
+use super::context::{INPUT, MachineContext, check_size, merge, persons};
 use super::model::{Action, MachineEnd, MachineState, SideEffect, SideEffectKind};
 use super::run::{MachineRun, start_child, step_of_run};
 use super::{quorum, timers};
@@ -230,13 +230,13 @@ pub(super) fn auto_data(
     cx: Cx<'_>,
 ) -> Result<Option<Payload>, Failure> {
     let Some(template) = payload else { return Ok(None) };
-    match cx.evaluate.resolve(template, lookup)? {
-        data @ Value::Object(_) => Ok(Some(Payload::from(data))),
-        _ => {
-            let message = format!("the payload of the auto_action {action} is not an object");
-            Err(Failure::fatal(code::EXPRESSION_ERROR, message))
-        }
-    }
+    let fault = match cx.evaluate.resolve(template, lookup)? {
+        Value::Object(fields) if fields.contains_key(INPUT) => "sets `input`, which is the input of the run",
+        data @ Value::Object(_) => return Ok(Some(Payload::from(data))),
+        _ => "is not an object",
+    };
+    let message = format!("the payload of the auto_action {action} {fault}");
+    Err(Failure::fatal(code::EXPRESSION_ERROR, message))
 }
 
 /// The event that ends the run in a terminal state.

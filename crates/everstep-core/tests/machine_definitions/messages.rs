@@ -107,6 +107,7 @@ fn structure() -> Vec<Value> {
         with_action(&json!({"to": "closed", "needs": {"comment": 1, "files": 1, "data": ["a..b", 5]}})),
         with_action(&json!({"to": "closed", "set": {"a b": 1, "total": "{{ctx.total +}}", "x": {"$secret": "key"}}})),
         with_action(&json!({"to": "closed", "set": {"a": "{{user.id}}", "b": "{{meta.by}}"}})),
+        with_action(&json!({"to": "closed", "set": {"input": 1}, "needs": {"data": ["input.a", "input", "inputs"]}})),
         json!({
             "workflow": 5, "version": true, "description": [], "start": {}, "options": {"retentionDays": 0},
             "states": [{"name": "open", "initial": true, "terminal": true}], "trigger": {}

@@ -56,7 +56,7 @@ These fields are [templates](expressions.md): persons in `assign`, `of`, `user` 
 
 | name | value |
 |---|---|
-| `ctx` | the context: the input of the run, the data of requests that was merged, and the values that were set; `ctx.input` is the input, unless the context has a field with this name |
+| `ctx` | the context: the input of the run, the data of requests that was merged, and the values that were set; `ctx.input` is the input, unless the input itself has a field with this name; requests and definitions cannot replace it |
 | `payload` | the input of the run |
 | `meta.runId`, `meta.workflow`, `meta.version`, `meta.startedAt`, `meta.startedBy` | the run, and the person or program that started it |
 | `meta.state`, `meta.versionNo` | the state that is left, and its number |

@@ -41,6 +41,8 @@ fn is_beyond_schemas(problem: &Problem) -> bool {
         "two names of one field",
         "a secret is not accepted here",
         "the context schema has no field",
+        // In `needs.data`; the schema knows the names in `set` and `saveAs`.
+        "`input` is the input of the run",
     ];
     let is_of_schema = problem.path.starts_with("/contextSchema/");
     // The arguments of operators are checked by the reader alone.

@@ -210,7 +210,7 @@ impl Reader<'_> {
         let data = fields.list(&["data"]);
         let shown = fields.flag(&["shown"]).unwrap_or_default();
         fields.finish();
-        let data = data.map(|data| self.paths(data, &format!("{path}/data"))).unwrap_or_default();
+        let data = data.map(|data| self.data_paths(data, &format!("{path}/data"))).unwrap_or_default();
         Some(Needs { comment, data, shown })
     }
 }

@@ -8,7 +8,7 @@ use crate::evaluate::Reference;
 use crate::graph::{EXPRESSION_ROOTS, META_FIELDS, UNKNOWN_VARIABLE};
 use crate::limits;
 use crate::logic::{Rule, VARIABLES};
-use crate::machine::context::is_person;
+use crate::machine::context::{INPUT, is_person};
 use crate::machine::model::Requirement;
 use crate::machine::problem_code as code;
 
@@ -21,6 +21,8 @@ pub(super) const STATE_NAME_HINT: &str = "1 to 64 letters, digits, `_` or `-`";
 pub(super) const ACTION_NAME_HINT: &str = "1 to 64 letters, digits, `_` or `-`, beginning with a letter";
 const FIELD_NAME_HINT: &str = "1 to 100 letters, digits and `_`, not beginning with a digit or `__`";
 const WHO_HINT: &str = "such as \"ann\", \"{{ctx.manager}}\" or \"{{ctx.reviewers}}\"";
+
+const INPUT_MESSAGE: &str = "`input` is the input of the run and cannot be set";
 
 /// The fields of `meta` that only machines have.
 const META: &[&str] = &["startedBy", "state", "versionNo", "action", "user", "now"];
@@ -85,7 +87,7 @@ impl Reader<'_> {
                 (format!("`{root}` does not exist here"), hint)
             }
             // The input of the run is always known.
-            Some("input") if is_context => return,
+            Some(INPUT) if is_context => return,
             Some(name) if is_context && !has_fallback => {
                 let Some(unknown) = self.fields.find_unknown(name) else { return };
                 let hint = self.field_hint(name, &unknown.known);
@@ -274,6 +276,17 @@ impl Reader<'_> {
         paths
     }
 
+    /// Reads the paths that the data of a request must contain.
+    pub(super) fn data_paths(&mut self, list: &[Value], path: &str) -> Vec<String> {
+        let paths = self.paths(list, path);
+        for (number, place) in list.iter().enumerate().take(limits::LISTED_NAMES) {
+            if place.as_str().is_some_and(|place| place.split('.').next() == Some(INPUT)) {
+                self.report(Problem::at(format!("{path}/{number}"), INPUT_MESSAGE).hint("name another field"));
+            }
+        }
+        paths
+    }
+
     /// Reads `set`: fields of the context, and templates for their values.
     pub(super) fn assignments(&mut self, object: &Map<String, Value>, path: &str) -> Map<String, Value> {
         self.check_count(object.len(), limits::LISTED_NAMES, path, "fields");
@@ -287,7 +300,9 @@ impl Reader<'_> {
 
     /// Checks the name of a field that the machine writes into its context.
     pub(super) fn check_written_field(&mut self, name: &str, path: &str) {
-        if !is_field_name(name) {
+        if name == INPUT {
+            self.report(Problem::at(path, INPUT_MESSAGE).hint("choose another name"));
+        } else if !is_field_name(name) {
             let message = format!("{name:?} is not a valid name of a field of the context");
             self.report(Problem::at(path, message).hint(FIELD_NAME_HINT));
         } else if let Some(unknown) = self.fields.find_unknown(name).filter(|_| self.care.is_saving()) {
