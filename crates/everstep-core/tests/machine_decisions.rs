@@ -27,6 +27,7 @@ texts! {
     a_machine_that_is_too_deep_starts_no_run
     a_machine_with_nothing_open_waits
     a_name_that_cannot_be_evaluated_admits_no_one
+    a_message_explains_that_no_branch_is_taken
     a_paused_machine_records_the_end_of_its_run
     a_paused_machine_refuses_requests
     a_person_who_performed_a_named_action_does_not_approve
@@ -59,6 +60,7 @@ texts! {
     all_votes_without_a_quorum_are_a_stalemate
     an_action_may_need_a_comment_data_and_what_was_shown
     an_approval_in_time_beats_its_timer
+    an_action_without_a_branch_is_closed
     an_assign_event_names_the_persons_of_the_entered_state
     an_assignment_under_a_key_is_done_once
     an_auto_action_follows_in_the_same_item

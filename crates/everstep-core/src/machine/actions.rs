@@ -99,7 +99,12 @@ fn reasons(run: MachineRun<'_>, action: &Action, by: &Actor, rights: &Rights, cx
         let performance = Performance { action: &action.name, by, rights: Some(rights), comment: None, data: None };
         let variables = run.variables(&performance, cx);
         let context = run.progress.context.value();
-        refusals.extend(variables.check(action, context).err().map(Refusal::from));
+        // A vote is accepted whatever the branches are, unless it is the last one.
+        let has_branch = || match action.quorum {
+            Some(_) => Ok(()),
+            None => variables.choose(action, context).map(drop),
+        };
+        refusals.extend(variables.check(action, context).and_then(|()| has_branch()).err().map(Refusal::from));
     }
     refusals.into_iter().map(Reason::from).collect()
 }

@@ -8,7 +8,7 @@ use super::model::{Action, ActionBranch};
 use super::run::MachineRun;
 use super::{Rights, Tally};
 use crate::actor::Actor;
-use crate::logic::{Rule, RuleInput, Verdict};
+use crate::logic::{Rule, RuleInput, Verdict, code};
 use crate::run::Cx;
 use crate::time::Timestamp;
 
@@ -110,16 +110,24 @@ impl Variables {
 
     /// The first branch of an action whose condition holds.
     pub(super) fn choose<'m>(&self, action: &'m Action, context: &Value) -> Result<&'m ActionBranch, Unmet> {
-        let mut explanation = Vec::new();
+        let mut is_too_costly = false;
         for branch in &action.branches {
-            let Some(rule) = &branch.condition else { return Ok(branch) };
-            if self.judge(rule, context).holds() {
-                return Ok(branch);
+            match branch.condition.as_ref().map_or(Verdict::Holds, |rule| self.judge(rule, context)) {
+                Verdict::Holds => return Ok(branch),
+                Verdict::Fails => {}
+                Verdict::TooCostly => is_too_costly = true,
             }
-            explanation.extend(self.explain(rule, context));
         }
-        let message = format!("the condition of no branch of {} holds", action.name);
-        Err(Unmet { code: crate::logic::code::CONDITION_FAILED, message, explanation })
+        let rules = action.branches.iter().filter_map(|branch| branch.condition.as_ref());
+        let explanation = rules.flat_map(|rule| self.explain(rule, context)).collect();
+        if is_too_costly {
+            let message = format!("no branch of {} is taken: a condition needs too much work or memory", action.name);
+            return Err(Unmet { code: code::CONDITION_TOO_COSTLY, message, explanation });
+        }
+        // The message of an action with a condition of its own explains that condition.
+        let own = action.message.clone().filter(|_| action.condition.is_none());
+        let message = own.unwrap_or_else(|| format!("the condition of no branch of {} holds", action.name));
+        Err(Unmet { code: code::CONDITION_FAILED, message, explanation })
     }
 }
 

@@ -184,7 +184,7 @@ fn action() -> Value {
             "condition": named("condition", "The condition under which the action can be performed."),
             "message": {
                 "type": "string", "maxLength": DESCRIPTION_CHARS,
-                "description": "The message of the refusal if the condition does not hold.",
+                "description": "The message of the refusal if the condition does not hold; without one, if no branch is taken.",
             },
             "to": named(
                 "stateName",

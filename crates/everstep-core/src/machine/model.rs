@@ -63,7 +63,7 @@ pub struct Action {
     pub(crate) quorum: Option<Quorum>,
     pub(crate) needs: Needs,
     pub(crate) condition: Option<Rule>,
-    /// The message of a refusal if the condition does not hold.
+    /// The message of a refusal if the condition does not hold; without one, if no branch is taken.
     pub(crate) message: Option<String>,
     /// At least one. The first whose condition holds is taken; a plain `to` is one branch without a condition.
     pub(crate) branches: Vec<ActionBranch>,
