@@ -13,6 +13,7 @@ texts! {
     a_condition_reads_the_data_of_the_request
     a_condition_that_does_not_hold_is_explained
     a_decision_on_values_that_have_changed_is_refused
+    a_dry_run_shows_the_side_effects_of_its_branch
     a_dry_run_shows_what_would_follow
     a_due_timer_beats_an_approval
     a_failed_run_of_a_state_leads_to_its_error_state
@@ -26,8 +27,8 @@ texts! {
     a_machine_tells_its_parent_of_its_end
     a_machine_that_is_too_deep_starts_no_run
     a_machine_with_nothing_open_waits
-    a_name_that_cannot_be_evaluated_admits_no_one
     a_message_explains_that_no_branch_is_taken
+    a_name_that_cannot_be_evaluated_admits_no_one
     a_paused_machine_records_the_end_of_its_run
     a_paused_machine_refuses_requests
     a_person_who_performed_a_named_action_does_not_approve
@@ -59,8 +60,8 @@ texts! {
     a_voter_who_has_left_is_replaced
     all_votes_without_a_quorum_are_a_stalemate
     an_action_may_need_a_comment_data_and_what_was_shown
-    an_approval_in_time_beats_its_timer
     an_action_without_a_branch_is_closed
+    an_approval_in_time_beats_its_timer
     an_assign_event_names_the_persons_of_the_entered_state
     an_assignment_under_a_key_is_done_once
     an_auto_action_follows_in_the_same_item
@@ -82,10 +83,10 @@ texts! {
     the_end_of_a_run_that_leads_nowhere_pauses_the_machine
     the_first_branch_whose_condition_holds_is_taken
     the_input_must_fit_without_required_fields
+    the_input_of_a_run_is_not_replaced
     the_starter_does_not_approve
     timers_that_are_due_again_and_again_are_a_loop
     unknown_and_closed_actions_are_refused
-    the_input_of_a_run_is_not_replaced
     values_that_are_set_leave_the_version
     voters_are_those_of_the_time_of_entering
     voters_of_a_reached_quorum_have_performed_the_action

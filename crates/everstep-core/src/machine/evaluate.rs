@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::conditions::Performance;
-use super::context::MachineContext;
+use super::context::{MachineContext, merge};
 use super::examine::{Extent, Refusal, Request, check_phase, check_version};
 use super::model::{AfterEffect, SideEffect, SideEffectKind};
 use super::run::MachineRun;
@@ -13,7 +13,7 @@ use super::{Act, Reason};
 use crate::actor::Actor;
 use crate::failure::{Failure, code};
 use crate::ids::StepKey;
-use crate::journal::{Ballot, Entry, Event};
+use crate::journal::{Ballot, Entry, Event, TransitionApplied};
 use crate::payload::Payload;
 use crate::run::{Child, Cx, State};
 use crate::time::Timestamp;
@@ -139,7 +139,7 @@ fn describe(run: MachineRun<'_>, events: &[Event], act: &Act, cx: Cx<'_>) -> Eva
                 evaluation.assigned.clone_from(&applied.assigned);
                 let voters = applied.voters.iter();
                 evaluation.voters = voters.map(|(action, ballot)| (action.clone(), ballot.clone())).collect();
-                evaluation.events = side_effects(run, &applied.action, &applied.to, events, act, cx);
+                evaluation.events = side_effects(run, applied, act, cx);
             }
             Event::TimerSet { step, due, .. } => timers.push((step.clone(), *due)),
             Event::StepDispatched { dispatch: crate::journal::Dispatch::Child(child), .. } => {
@@ -185,27 +185,27 @@ fn describe(run: MachineRun<'_>, events: &[Event], act: &Act, cx: Cx<'_>) -> Eva
 }
 
 /// The side effects of a transition, with their templates resolved on the context after it.
-fn side_effects(run: MachineRun<'_>, action: &str, to: &str, events: &[Event], act: &Act, cx: Cx<'_>) -> Vec<Value> {
+fn side_effects(run: MachineRun<'_>, applied: &TransitionApplied, act: &Act, cx: Cx<'_>) -> Vec<Value> {
     let Some((_, left)) = run.place() else { return Vec::new() };
-    let values = events.iter().filter_map(|event| match event {
-        Event::TransitionApplied(applied) => Some(applied.data.iter().chain(&applied.set)),
-        _ => None,
-    });
-    let context = super::context::merge(&run.progress.context, values.flatten());
-    let performance = Performance {
-        action,
-        by: &act.by,
-        rights: Some(&act.rights),
-        comment: act.comment.as_deref(),
-        data: act.data.as_ref().map(Payload::value),
+    let performance = match applied.by.is_system(Actor::STALEMATE) {
+        true => Performance::of_server(&applied.action, &applied.by, None),
+        false => Performance {
+            action: &applied.action,
+            by: &act.by,
+            rights: Some(&act.rights),
+            comment: act.comment.as_deref(),
+            data: act.data.as_ref().map(Payload::value),
+        },
     };
-    let user = performance.user();
-    let lookup = MachineContext::new(run, context.value(), Some(action), &user, cx);
-    let of_action = left.action(action).into_iter().flat_map(|action| {
-        let branches = action.branches.iter().filter(|branch| run.machine.state(branch.to).name == to).take(1);
-        action.events.iter().chain(branches.flat_map(|branch| &branch.events))
+    let chosen = left.action(&applied.action).and_then(|action| {
+        let context = merge(&run.progress.context, &applied.data);
+        Some((action, run.variables(&performance, cx).choose(action, context.value()).ok()?))
     });
-    let entry = run.machine.find_state(to).into_iter().flat_map(|state| &state.entry);
+    let of_action = chosen.into_iter().flat_map(|(action, branch)| action.events.iter().chain(&branch.events));
+    let entry = run.machine.find_state(&applied.to).into_iter().flat_map(|state| &state.entry);
+    let context = merge(&run.progress.context, applied.data.iter().chain(&applied.set));
+    let user = performance.user();
+    let lookup = MachineContext::new(run, context.value(), Some(&applied.action), &user, cx);
     left.exit.iter().chain(of_action).chain(entry).map(|effect| resolve(effect, &lookup, cx)).collect()
 }
 
