@@ -61,7 +61,7 @@ pub(super) fn authorize(
         };
         if let Some(name) = require.not_by.iter().find(|name| performed(name)) {
             let reason = match name.as_str() {
-                START => "you started this run, and its starter may not".to_owned(),
+                START => "you started this run, and `notBy` excludes the person who started it".to_owned(),
                 name => format!("you performed {name} in this run, and the same person may not do both"),
             };
             return Err(Denial::new(action, &reason));

@@ -200,7 +200,9 @@ impl<'a> Request<'a> {
         let name = &self.action.name;
         let standing = self.place.votes.get(&self.act.by).filter(|voted| *voted == name);
         match (self.is_vote(), self.act.withdraw, standing) {
-            (false, true, _) => Err(Refusal::fault("withdraw", format!("{name} has no votes: it happens at once"))),
+            (false, true, _) => {
+                Err(Refusal::fault("withdraw", format!("{name} needs no votes, so none can be withdrawn")))
+            }
             (true, true, None) => {
                 Err(Refusal::new(code::NOT_VOTED, format!("you have no vote for {name} that could be withdrawn")))
             }
@@ -246,7 +248,7 @@ impl<'a> Request<'a> {
 
     fn check_data(self, data: &Payload) -> Result<(), Refusal> {
         if self.is_vote() || self.act.withdraw {
-            return Err(Refusal::fault("data", "a vote has no data: only the transition that it causes has an effect"));
+            return Err(Refusal::fault("data", "a vote has no data; remove `data`"));
         }
         if data.size() > limits::PAYLOAD_BYTES {
             return Err(Refusal::fault("data", format!("the data has at most {} bytes", limits::PAYLOAD_BYTES)));
@@ -286,7 +288,7 @@ impl<'a> Request<'a> {
         let fields = changed_fields(self.run, &shown);
         let of = if fields.is_empty() { String::new() } else { format!(" of {}", fields.join(", ")) };
         let message = format!("`shown` is not the digest of the present values{of}; read them again");
-        let error = |field: String| FieldFault { field, message: "may not be as it was shown".to_owned() };
+        let error = |field: String| FieldFault { field, message: "may have changed since it was shown".to_owned() };
         let errors = fields.into_iter().map(error).collect();
         Err(Refusal { errors, ..Refusal::new(code::SHOWN_CHANGED, message) })
     }
