@@ -2,7 +2,9 @@
 
 use std::process::ExitCode;
 
+use everstep_core::actor::Actor;
 use everstep_net::Method;
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use crate::client_args::{ActArgs, ActionsArgs, HistoryArgs};
@@ -124,9 +126,18 @@ fn describe_action(action: &Value) -> String {
     text
 }
 
+/// The name of an actor, by its kind: the id of a person may be that of a key, or `@timer`.
+fn describe_actor(actor: &Value) -> String {
+    match Actor::deserialize(actor) {
+        Ok(actor) => text::safe(&actor.name()),
+        // A kind of a later release.
+        Err(_) => format!("{}:{}", said(actor, "kind"), said(actor, "id")),
+    }
+}
+
 fn describe_entry(entry: &Value) -> String {
     let time = text::time(entry["at"].as_str().unwrap_or_default());
-    let by = text::safe(entry["by"]["id"].as_str().unwrap_or_default());
+    let by = describe_actor(&entry["by"]);
     let what = match entry["kind"].as_str() {
         Some("transition") => {
             let from = entry["from"].as_str().map(|from| format!("{} -> ", text::safe(from))).unwrap_or_default();
@@ -204,5 +215,12 @@ mod tests {
         let who = json!({"kind": "assignment", "assignment": {"who": ["a", "b"]}});
         assert_eq!(entry(who), format!("{head}assigns to a, b"));
         assert_eq!(entry(json!({"kind": "timer", "action": "@after[2].0"})), format!("{head}timer @after[2].0"));
+        // A person is not shown as another actor, whatever the id is.
+        let by = |kind: &str, id: &str| {
+            let line = entry(json!({"kind": "vote", "action": "NO", "by": {"kind": kind, "id": id}}));
+            line.split("  ").nth(5).unwrap().to_owned()
+        };
+        assert_eq!([by("system", "@timer"), by("person", "@timer")], ["@timer", "person:@timer"]);
+        assert_eq!([by("key", "7"), by("person", "key:7"), by("robot", "r2")], ["key:7", "person:key:7", "robot:r2"]);
     }
 }
