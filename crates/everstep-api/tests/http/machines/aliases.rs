@@ -146,6 +146,14 @@ async fn a_definition_is_validated_with_all_its_errors() {
     let validate = async |body: &Value| server.post("/workflow-engine/definitions/validate", body).await.is(200);
     assert_eq!(validate(&expense()).await, json!({"valid": true, "errors": []}));
     assert_eq!(validate(&json!({"dsl": expense()})).await["valid"], true);
+    // No field is ignored, whether it is beside the DSL or the DSL is a field of a definition.
+    let mut beside = expense();
+    beside["dsl"] = expense();
+    for (body, path) in [(json!({"dsl": expense(), "a/b": 1}), "/a~1b"), (beside, "/states")] {
+        let found = validate(&body).await;
+        assert_eq!(found["valid"], false, "{found}");
+        assert!(found["errors"].as_array().unwrap().iter().any(|error| error["path"] == path), "{found}");
+    }
     let wrong = json!({"states": [
         {"name": "a", "initial": true, "on": {"GO": {"to": "c", "condition": "amount > 5"}}},
         {"name": "b", "initial": true, "terminal": true},

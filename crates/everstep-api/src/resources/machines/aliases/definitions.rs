@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use everstep_core::definition::Problem as DefinitionProblem;
 use everstep_core::strict::StrictValue;
 use everstep_core::style::StyleName;
 use everstep_engine::{DefinitionOutcome, Error, SaveOptions};
@@ -118,16 +119,25 @@ pub(super) async fn validate(
     body: Body<DEFINITION_BYTES_MAX>,
 ) -> Result<Json<DefinitionValidation>, Problem> {
     let StrictValue(mut document): StrictValue = body.any()?;
-    // The DSL itself, or an object with the DSL.
-    let dsl = match document.get_mut("dsl") {
-        Some(dsl) => dsl.take(),
-        None => document,
+    // The DSL itself, or an object with the DSL alone.
+    let dsl = document.as_object_mut().and_then(|fields| fields.remove("dsl"));
+    let others: Vec<_> = match &dsl {
+        Some(_) => document.as_object().into_iter().flatten().map(|(name, _)| unknown_field(name)).collect(),
+        None => Vec::new(),
     };
-    Ok(Json(match app.engine.library().validate(&dsl) {
-        Ok(style) if style.machine().is_some() => DefinitionValidation::valid(),
-        Ok(_) => DefinitionValidation::other_style(),
-        Err(problems) => DefinitionValidation::from_problems(problems),
+    Ok(Json(match app.engine.library().validate(&dsl.unwrap_or(document)) {
+        Ok(style) if style.machine().is_none() => DefinitionValidation::other_style(),
+        Ok(_) if others.is_empty() => DefinitionValidation::valid(),
+        Ok(_) => DefinitionValidation::from_problems(others),
+        Err(problems) => DefinitionValidation::from_problems(others.into_iter().chain(problems).collect()),
     }))
+}
+
+/// The problem of a field beside the DSL.
+fn unknown_field(name: &str) -> DefinitionProblem {
+    let path = format!("/{}", name.replace('~', "~0").replace('/', "~1"));
+    let hint = "send the DSL itself, or an object whose only field is dsl";
+    DefinitionProblem::at(path, format!("unknown field {name:?}")).hint(hint)
 }
 
 /// The name and the version of an id: `expense`, or `expense@3`.
