@@ -91,12 +91,16 @@ pub(super) fn is_approved_by_its_amount(play: &Play, name: &str) {
     let (run, medium) = submit(100);
     assert_eq!(medium.is(200)["nextState"], "manager");
     assert_eq!(employee.act(&run, &json!({"action": "APPROVE"})).status, 403);
+    let refused = boss.act(&run, &json!({"action": "APPROVE", "data": {"amount": 40_000}})).is(422);
+    assert_eq!(refused["detail"], "an approval does not change the expense", "{refused}");
     boss.act(&run, &json!({"action": "APPROVE"})).is(200);
     assert_eq!(employee.client.wait(&run)["output"]["approvedBy"], boss.name);
 
     let (run, large) = submit(1_000);
     assert_eq!(large.is(200)["nextState"], "controller");
     assert_eq!(eve.act(&run, &json!({"action": "APPROVE"})).status, 422, "an account is missing");
+    let raised = json!({"action": "APPROVE", "data": {"account": "6600", "amount": 40_000}});
+    assert_eq!(eve.act(&run, &raised).is(422)["code"], "CONDITION_FAILED", "an approval does not change the amount");
     eve.act(&run, &json!({"action": "APPROVE", "data": {"account": "6600"}})).is(200);
     assert_eq!(employee.client.wait(&run)["output"]["account"], "6600");
 
