@@ -73,6 +73,8 @@ export interface AvailableAction {
 /** The present state of a run, and what the caller can do in it. */
 export interface Actions {
   state: string;
+  /** The title of the state, if the definition has one. */
+  title: string | null;
   versionNo: number;
   /** When the state was entered. */
   since: string;
