@@ -435,6 +435,8 @@ export type DryRun = {
   /** The run that the next state would start. */
   run: StateRun | null;
   output: unknown;
+  /** Why the run would be paused after the request: an action that follows cannot be evaluated, or has no end. */
+  pause: ActionReason | null;
 };
 
 /** A timer of a state. */

@@ -45,6 +45,28 @@ async fn a_dry_run_shows_the_result_and_writes_nothing() {
 }
 
 #[tokio::test]
+async fn a_dry_run_shows_that_the_run_would_be_paused() {
+    let server = start_server().await;
+    let definition = json!({"states": [
+        {"name": "draft", "initial": true, "on": {"SUBMIT": {"to": "route"}}},
+        {"name": "route", "entry": [{"type": "auto_action", "target": "ROUTE"}], "on": {
+            "ROUTE": {"to": "done", "set": {"total": "{{ctx.price * 2}}"}},
+        }},
+        {"name": "done", "terminal": true},
+    ]});
+    let evaluate = async |context: Value| {
+        let request = json!({"definition": definition, "state": "draft", "context": context, "action": "SUBMIT"});
+        server.post("/v1/workflows/evaluate", &request).await.is(200)["result"].clone()
+    };
+    let would = evaluate(json!({"price": 4})).await;
+    assert_eq!((&would["nextState"], &would["pause"]), (&json!("done"), &Value::Null), "{would}");
+    let would = evaluate(json!({})).await;
+    assert_eq!((&would["success"], &would["nextState"]), (&json!(true), &json!("route")), "{would}");
+    assert_eq!(would["pause"]["code"], "EXPRESSION_ERROR", "{would}");
+    assert!(would["pause"]["message"].as_str().unwrap().contains("ctx.price"), "{would}");
+}
+
+#[tokio::test]
 async fn a_definition_is_evaluated_before_it_is_saved() {
     let server = start_server().await;
     let reader = tokens::token(&server, "rex", &["workflow:read"]);

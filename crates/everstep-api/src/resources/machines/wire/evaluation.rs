@@ -116,6 +116,8 @@ pub(crate) struct DryRun {
     run: Option<StateRun>,
     #[schemars(with = "Json")]
     output: Option<Payload>,
+    /// Why the run would be paused after the request: an action that follows cannot be evaluated, or has no end.
+    pause: Option<ActionReason>,
 }
 
 /// The votes that an action needs.
@@ -164,6 +166,7 @@ impl DryRun {
             events: evaluation.events,
             run: evaluation.run.map(StateRun::from_core),
             output: evaluation.output,
+            pause: evaluation.pause.map(ActionReason::from_core),
         }
     }
 }
