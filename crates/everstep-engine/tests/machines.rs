@@ -414,3 +414,38 @@ async fn the_row_of_a_run_has_its_state_and_version() {
     until("the fork has a place", async || place(fork).await.is_some()).await;
     assert_eq!(place(fork).await, Some(("first".to_owned(), 1)));
 }
+
+/// Two states that lead to each other; only the first one has an assigned person.
+fn endless() -> Value {
+    let odd = json!({"name": "odd", "initial": true, "assign": ["ann"], "on": {"APPROVE": {"to": "even"}}});
+    let even = json!({"name": "even", "on": {"APPROVE": {"to": "odd"}}});
+    json!({"states": [odd, even]})
+}
+
+/// Starts a run and moves it to a version, one request at a time; it is parked after each of them.
+async fn moved_to(engine: &Engine, workflow: &str, version_no: u32) -> RunId {
+    let run = start(engine, workflow).await;
+    for version in 1..version_no {
+        answer(&engine.route(approve(run, "bob", Some(version))).await);
+    }
+    run
+}
+
+/// A request costs the same late in a run as early in it: a load reads few entries.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_machine_that_was_moved_often_is_loaded_from_a_snapshot() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path()).await;
+    publish(&engine, "endless", &endless()).await;
+    let run = moved_to(&engine, "endless", 300).await;
+    // Snapshots are written in separate tasks, after the park.
+    until("the snapshots are written", async || {
+        let stored = engine.world().runs.load_run(run).await.unwrap().unwrap();
+        stored.snapshot.is_some() && stored.entries.len() <= 66
+    })
+    .await;
+    let loaded = engine.runs().load(run).await.unwrap();
+    let (_, folded) = engine.runs().state_at(&loaded.row, loaded.row.seq).await.unwrap();
+    assert_eq!(loaded.state, Some(folded));
+    assert_eq!(answer(&engine.route(approve(run, "bob", None)).await).version_no, 301);
+}

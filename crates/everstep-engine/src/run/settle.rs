@@ -20,8 +20,11 @@ use crate::observe::CommittedItem;
 use crate::shard::Services;
 use crate::start::{ShardReply, StartedRun};
 
-/// A run that wrote this many entries since its last snapshot gets a new one when it parks.
-const SNAPSHOT_AFTER_ENTRIES: u64 = 1_000;
+/// The bounds of the number of entries after which a run that parks gets a new snapshot.
+const SNAPSHOT_AFTER_ENTRIES_MIN: u64 = 64;
+const SNAPSHOT_AFTER_ENTRIES_MAX: u64 = 1_000;
+/// Between the bounds, the number is this part of the journal up to the last snapshot.
+const SNAPSHOT_AFTER_PART: u64 = 16;
 
 impl ActiveRun {
     pub(crate) fn settled(&mut self, verdict: Verdict, services: &mut Services) -> Next {
@@ -132,7 +135,7 @@ impl ActiveRun {
         if planted::is_planted(Bug::ParkIgnoresInbox) {
             self.mailbox.clear();
         }
-        if self.state.seq > self.snapshot_seq + SNAPSHOT_AFTER_ENTRIES {
+        if self.state.seq > self.snapshot_seq + snapshot_after(self.snapshot_seq) {
             self.snapshot_seq = self.state.seq;
             let state = serde_json::to_vec(&self.state).expect("a state is plain data");
             put_snapshot(self.state.run, Snapshot { seq: self.state.seq, format: SNAPSHOT_FORMAT, state }, services);
@@ -211,6 +214,15 @@ impl ActiveRun {
         }
         Next::Drop
     }
+}
+
+/// The number of entries after a snapshot that a load may read, before the run gets a new snapshot.
+///
+/// A run of a machine is loaded for each request, so this number is part of the cost of a request. The state of a graph
+/// or of a function grows with the journal, so a constant number would write its values again for every few entries;
+/// with a part of the journal, all snapshots of a run together are as large as some sixteen of its last state.
+fn snapshot_after(snapshot_seq: u64) -> u64 {
+    (snapshot_seq / SNAPSHOT_AFTER_PART).clamp(SNAPSHOT_AFTER_ENTRIES_MIN, SNAPSHOT_AFTER_ENTRIES_MAX)
 }
 
 /// Writes a snapshot, in a separate task.
