@@ -9,6 +9,7 @@ mod street;
 mod support;
 
 use std::future::poll_fn;
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::pin::Pin;
 use std::task::Poll;
@@ -448,4 +449,33 @@ async fn a_machine_that_was_moved_often_is_loaded_from_a_snapshot() {
     let (_, folded) = engine.runs().state_at(&loaded.row, loaded.row.seq).await.unwrap();
     assert_eq!(loaded.state, Some(folded));
     assert_eq!(answer(&engine.route(approve(run, "bob", None)).await).version_no, 301);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_states_that_a_run_has_left_are_found_at_any_version() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path()).await;
+    publish(&engine, "endless", &endless()).await;
+    let run = moved_to(&engine, "endless", 200).await;
+    until("a snapshot is written", async || {
+        engine.world().runs.load_run(run).await.unwrap().unwrap().snapshot.is_some_and(|snapshot| snapshot.seq > 100)
+    })
+    .await;
+    let runs = engine.runs();
+    let row = runs.row(WORKSPACE, run).await.unwrap();
+    // Whether the state was found, and the versions whose states were examined.
+    let examine = async |versions: RangeInclusive<u32>, wanted: u32| {
+        let mut examined = Vec::new();
+        let was = runs.was_in_state(&row, versions, |_, state| {
+            examined.push(state.machine().unwrap().version_no());
+            examined.last() == Some(&wanted)
+        });
+        (was.await.unwrap(), examined)
+    };
+    // The last state was not left. The others are found before the snapshot and after it.
+    assert_eq!(examine(199..=200, 200).await, (false, vec![199]));
+    assert_eq!(examine(198..=200, 199).await, (true, vec![198, 199]));
+    assert_eq!(examine(3..=5, 4).await, (true, vec![3, 4]));
+    assert_eq!(examine(3..=5, 6).await, (false, vec![3, 4, 5]));
+    assert_eq!(examine(201..=300, 201).await, (false, vec![]));
 }

@@ -1,9 +1,11 @@
 //! The history of a run of a state machine, and the states that it was in.
 
+use std::ops::RangeInclusive;
+
 use everstep_core::ids::RunId;
 use everstep_core::journal::Kind;
-use everstep_core::machine::{History, HistoryRow};
-use everstep_core::run::State;
+use everstep_core::machine::{History, HistoryRow, Progress};
+use everstep_core::run::{SNAPSHOT_FORMAT, State};
 use everstep_core::workflow::Workflow;
 use everstep_store::RunRow;
 
@@ -45,26 +47,47 @@ impl Runs {
         }
     }
 
-    /// Whether a run was in a state that fits, before one of its transitions. The journal is read from its beginning.
+    /// Whether a run was in a state that fits, with one of these versions, before one of its transitions.
+    ///
+    /// Requests are for the newest versions, so the journal is read from the snapshot of the run, or from its beginning
+    /// if these versions are older, and up to the last of these versions.
     pub async fn was_in_state(
         &self,
         row: &RunRow,
+        versions: RangeInclusive<u32>,
         mut fits: impl FnMut(&Workflow, &State) -> bool,
     ) -> Result<bool, Error> {
         let workflow = self.engine.library().of_run(row).await?;
-        let mut state = State::new(row.id, &workflow);
-        loop {
+        let snapshot = self.snapshot_state(row.id, &workflow).await?;
+        let mut state = snapshot
+            .filter(|state| version_no(state) <= *versions.start())
+            .unwrap_or_else(|| State::new(row.id, &workflow));
+        while version_no(&state) <= *versions.end() {
             let batch = self.read_batch(row.id, state.seq, READ_BATCH_ENTRIES).await?;
             if batch.is_empty() {
                 return Ok(false);
             }
             for journal in batch {
-                if journal.kind == Kind::TransitionApplied && state.seq > 0 && fits(&workflow, &state) {
+                let is_left = journal.kind == Kind::TransitionApplied && state.seq > 0;
+                if is_left && versions.contains(&version_no(&state)) && fits(&workflow, &state) {
                     return Ok(true);
                 }
                 let entry = journal.entry.map_err(|error| Error::Busy(error.to_string()))?;
                 state.apply(&workflow, &entry).map_err(|error| Error::Busy(error.to_string()))?;
             }
         }
+        Ok(false)
     }
+
+    /// The state in the snapshot of a run, if this build can read it.
+    async fn snapshot_state(&self, run: RunId, workflow: &Workflow) -> Result<Option<State>, Error> {
+        let stored = self.engine.world().runs.load_run(run).await?;
+        let snapshot = stored.and_then(|stored| stored.snapshot).filter(|found| found.format == SNAPSHOT_FORMAT);
+        Ok(snapshot.and_then(|snapshot| State::from_snapshot(workflow, &snapshot.state).ok()))
+    }
+}
+
+/// The number of transitions so far.
+fn version_no(state: &State) -> u32 {
+    state.machine().map_or(0, Progress::version_no)
 }

@@ -167,12 +167,9 @@ async fn refuse_to_actor(
     // Without a version, the request was for a state that the run has just left.
     let first = asked.version.unwrap_or_else(|| present.saturating_sub(1 + limits::AUTO_TRANSITIONS));
     let last = asked.version.unwrap_or(present);
-    let could_read = |workflow: &Workflow, state: &RunState| {
-        let version = state.machine().map(machine::Progress::version_no);
-        version.is_some_and(|version| (first..=last).contains(&version)) && reader.may_read(app, workflow, state)
-    };
+    let could_read = |workflow: &Workflow, state: &RunState| reader.may_read(app, workflow, state);
     if reader.may_read(app, &loaded.workflow, &loaded.state)
-        || app.engine.runs().was_in_state(&loaded.row, could_read).await?
+        || app.engine.runs().was_in_state(&loaded.row, first..=last, could_read).await?
     {
         return Ok(refusal::refuse(code, message, details));
     }
