@@ -45,8 +45,9 @@ bench: ## Measure this machine, and check the figures against the budgets.
 	$(CARGO) build --release --locked -p everstep -p everstep-lab
 	$(LAB) bench --check bench/budgets.toml
 	$(LAB) bench --store postgres --check bench/budgets.toml
+	$(LAB) bench machine --check bench/budgets.toml
+	$(LAB) bench machine --store postgres --check bench/budgets.toml
 	cd sdks/typescript && npm ci && npm run build
-	$(LAB) bench guards --check bench/budgets.toml
 	$(LAB) bench code --check bench/budgets.toml
 	$(LAB) bench code --store postgres --check bench/budgets.toml
 

@@ -34,8 +34,8 @@ pub(crate) struct Args {
     pub(super) server: Option<String>,
 
     /// Measure only these cases: throughput, latency, starts, growth, sleeping, idle, http, shapes, one shape,
-    /// two-nodes (PostgreSQL), guards (conditions of state machines, which must be named), code (a worker of the
-    /// TypeScript SDK, which must be named), or a part of it such as code-load.
+    /// two-nodes (PostgreSQL). Two further cases must be named: code (a worker of the TypeScript SDK) and machine
+    /// (approvals of state machines, and guards, their conditions); a part such as code-load can be measured alone.
     #[arg(value_name = "CASE", value_delimiter = ',')]
     pub(super) cases: Vec<String>,
 
@@ -123,6 +123,8 @@ pub(super) struct Plan {
     pub(super) in_flight: Vec<usize>,
     /// Runs in flight for a worker's load.
     pub(super) loads: Vec<usize>,
+    /// Whether the figures only show that everything works.
+    pub(super) is_quick: bool,
     pub(super) kit: Kit,
 }
 
@@ -151,6 +153,7 @@ impl Plan {
             length: Duration::from_secs(u64::from(seconds)),
             in_flight: in_flight(if args.quick { QUICK_IN_FLIGHT } else { IN_FLIGHT }),
             loads: in_flight(LOADS),
+            is_quick: args.quick,
             kit: Kit {
                 node: args.node.clone(),
                 program: args.worker.clone(),

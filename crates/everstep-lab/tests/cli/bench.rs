@@ -27,12 +27,35 @@ fn the_benchmark_starts_a_workflow_that_no_worker_has_registered() {
     assert!(rate.unwrap()["value"].as_f64().unwrap() > 0.0, "{figures}");
 }
 
-/// The figures of one case, measured as briefly as possible.
-fn quick(case: &str) -> serde_json::Value {
+/// The parts of case machine, except for the conditions, which need no server. Race fails unless exactly one of its
+/// requests succeeds.
+#[test]
+fn the_benchmark_approves_runs_of_a_state_machine() {
+    let figures = quick("machine-latency,machine-load,machine-race,machine-review,machine-growth");
+    let value = |case: &str, metric: &str| {
+        let mut figures = figures.as_array().unwrap().iter();
+        let figure = figures.find(|figure| figure["case"] == case && figure["metric"] == metric);
+        figure.unwrap_or_else(|| panic!("{case} has no {metric}: {figures:?}"))["value"].as_f64().unwrap()
+    };
+    for (case, metric) in [
+        ("machine-latency", "transitionOfCommit"),
+        ("machine-latency", "pacedP95"),
+        ("machine-load", "transitionsPerSecond"),
+        ("machine-load", "transitionsOfStarts"),
+        ("machine-race", "lastAnswerP95"),
+        ("machine-review", "serverRss"),
+        ("machine-growth", "lateOfEarly"),
+    ] {
+        assert!(value(case, metric) > 0.0, "{figures}");
+    }
+}
+
+/// The figures of some cases, measured as briefly as possible.
+fn quick(cases: &str) -> serde_json::Value {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let folder = Folder::new();
     let mut bench = lab();
-    bench.current_dir(root).args(["bench", case, "--quick", "--json", "--data"]).arg(folder.path());
+    bench.current_dir(root).args(["bench", cases, "--quick", "--json", "--data"]).arg(folder.path());
     let output: CommandOutput = bench.output().unwrap().into();
     output.exits(0).json()
 }

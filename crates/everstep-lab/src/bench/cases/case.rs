@@ -1,7 +1,6 @@
 //! The cases by name.
 
-use super::code::Part;
-use super::{growth, guards, http, idle, latency, shape, sleeping, starts, throughput, two_nodes};
+use super::{code, growth, guards, http, idle, latency, machine, shape, sleeping, starts, throughput, two_nodes};
 use crate::bench::args::{Plan, Site};
 use crate::bench::figure::Figure;
 use crate::bench::process;
@@ -28,7 +27,9 @@ pub(in crate::bench) enum Case {
     HalfNode,
     Shape(Shape),
     /// A part of `code`, which needs more than this program, and so is measured only if it is named.
-    Code(Part),
+    Code(code::Part),
+    /// A part of `machine`, which needs the server, and so is measured only if it is named.
+    Machine(machine::Part),
 }
 
 impl Case {
@@ -52,7 +53,11 @@ impl Case {
     }
 
     fn code() -> impl Iterator<Item = Self> {
-        Part::ALL.into_iter().map(Self::Code)
+        code::Part::ALL.into_iter().map(Self::Code)
+    }
+
+    fn machine() -> impl Iterator<Item = Self> {
+        machine::Part::ALL.into_iter().map(Self::Machine).chain([Self::Guards])
     }
 
     pub(in crate::bench) fn name(self) -> &'static str {
@@ -70,18 +75,21 @@ impl Case {
             Self::HalfNode => two_nodes::HALF,
             Self::Shape(shape) => shape.name,
             Self::Code(part) => part.name(),
+            Self::Machine(part) => part.name(),
         }
     }
 
     pub(in crate::bench) fn find(name: &str) -> anyhow::Result<Self> {
-        let public = || Self::all().chain([Self::Guards]).chain(Self::code());
+        let public = || Self::all().chain(Self::machine()).chain(Self::code());
         let names = || public().map(Self::name).collect::<Vec<_>>().join(", ");
         let found = public().chain([Self::OneNode, Self::HalfNode]).find(|case| case.name() == name);
-        found
-            .ok_or_else(|| anyhow::anyhow!("the case {name:?} does not exist; the cases are shapes, code, {}", names()))
+        found.ok_or_else(|| {
+            anyhow::anyhow!("the case {name:?} does not exist; the cases are shapes, code, machine, {}", names())
+        })
     }
 
-    /// The named cases, or all that need only this program. `shapes` is every shape, `code` is every part of that case.
+    /// The named cases, or all that need only this program. `shapes` is every shape; `code` and `machine`
+    /// are every part of those cases.
     pub(in crate::bench) fn find_all(names: &[String], site: &Site) -> anyhow::Result<Vec<Self>> {
         let is_shared = matches!(site, Site::Postgres(_));
         if names.is_empty() {
@@ -93,6 +101,7 @@ impl Case {
             match name.as_str() {
                 "shapes" => cases.extend(Self::shapes()),
                 "code" => cases.extend(Self::code()),
+                "machine" => cases.extend(Self::machine()),
                 name => cases.push(Self::find(name)?),
             }
         }
@@ -121,6 +130,7 @@ impl Case {
             Self::OneNode | Self::HalfNode => two_nodes::measure_node(self.name(), plan).await,
             Self::Shape(shape) => shape::measure(shape, plan).await,
             Self::Code(part) => part.measure(plan).await,
+            Self::Machine(part) => part.measure(plan).await,
         }
     }
 }

@@ -27,7 +27,8 @@ pub(super) async fn measure(plan: &Plan) -> anyhow::Result<Vec<Figure>> {
     Ok(figures.list())
 }
 
-async fn measure_commit(site: &Site, length: Duration) -> anyhow::Result<f64> {
+/// The median duration of a durable commit of one step, in milliseconds.
+pub(super) async fn measure_commit(site: &Site, length: Duration) -> anyhow::Result<f64> {
     let mut limit = ground::sample(site, move |stores| limit::measure(stores.runs, 1, length)).await?;
     Ok(millis(quantile(&mut limit.commits, 0.5)))
 }

@@ -2,18 +2,26 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
+use serde_json::Value;
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 
 use super::lines;
 use crate::bench::args::Site;
+use crate::bench::connection::{self, Connection};
 use crate::bench::usage::Process;
 
 /// Waits until its standard input ends, then kills the server. The kernel closes that pipe when the benchmark ends,
 /// also when the benchmark is killed.
 const WATCH: &str = "trap '' HUP INT TERM; read -r _; kill -KILL \"$1\" 2>/dev/null";
+
+/// The maximum time until all runs have ended or wait in the database.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
+/// The pause between two questions for the number of active runs.
+const IDLE_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// It is killed with this value, or with this process.
 pub(super) struct Server {
@@ -80,9 +88,26 @@ impl Server {
         Process(self.child.id())
     }
 
-    /// Its output since the greeting: empty, unless something is wrong.
+    /// Waits until no run is active: they have ended, or wait in the database.
+    pub(super) async fn until_idle(&self) -> anyhow::Result<()> {
+        let mut connection = Connection::open(&self.address).await?;
+        let began = Instant::now();
+        loop {
+            let answer = connection.ask(&connection::get(&self.address, "/readyz")).await?;
+            let ready: Value = serde_json::from_str(answer.body)?;
+            let active = ready["activeRuns"].as_u64().with_context(|| format!("no count of active runs: {ready}"))?;
+            if active == 0 {
+                return Ok(());
+            }
+            ensure!(began.elapsed() < IDLE_TIMEOUT, "{active} runs are still active");
+            tokio::time::sleep(IDLE_CHECK_INTERVAL).await;
+        }
+    }
+
+    /// Its output since the greeting, without the log lines of what it does: empty, unless something is wrong.
     pub(super) fn complaints(&mut self) -> String {
-        std::iter::from_fn(|| self.said.try_recv().ok()).collect::<Vec<_>>().join("\n")
+        let lines = std::iter::from_fn(|| self.said.try_recv().ok());
+        lines.filter(|line| !line.contains(" INFO ")).collect::<Vec<_>>().join("\n")
     }
 }
 

@@ -4,10 +4,10 @@ use std::time::Instant;
 
 use anyhow::ensure;
 
-use super::server::Server;
 use super::worker::{Carrier, Worker};
 use crate::bench::args::Plan;
 use crate::bench::cases::case::SAMPLES;
+use crate::bench::cases::server::Server;
 use crate::bench::connection::{self, Answer, Connection};
 use crate::bench::figure::{Figure, Figures, median, millis};
 use crate::bench::ground::Scratch;

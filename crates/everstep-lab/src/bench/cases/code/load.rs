@@ -3,11 +3,12 @@
 use std::time::{Duration, Instant};
 
 use super::alone::CHAIN;
-use super::stage::{Stage, Taken};
+use super::stage::Stage;
 use super::starter::{Starter, Way};
 use super::worker::Carrier;
 use crate::bench::args::Plan;
 use crate::bench::cases::case::SAMPLES;
+use crate::bench::cases::meter::Taken;
 use crate::bench::figure::{Figure, Figures, median};
 use crate::bench::report;
 

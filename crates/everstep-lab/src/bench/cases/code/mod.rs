@@ -4,9 +4,7 @@
 
 mod alone;
 mod cold;
-mod lines;
 mod load;
-mod server;
 mod sleeping;
 mod stage;
 mod starter;
@@ -16,6 +14,7 @@ mod worker;
 use self::worker::Carrier;
 pub(in crate::bench) use self::worker::Kit;
 use crate::bench::args::Plan;
+use crate::bench::cases::server;
 use crate::bench::figure::Figure;
 
 /// A part of the case, which can be measured alone.

@@ -3,14 +3,12 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, ensure};
-use serde_json::Value;
+use anyhow::Context;
 
 use super::stage::Stage;
 use super::starter::{Starter, Way};
 use super::worker::Carrier;
 use crate::bench::args::{Plan, Site};
-use crate::bench::connection;
 use crate::bench::figure::{Figure, Figures};
 use crate::bench::report;
 
@@ -18,7 +16,6 @@ const RUNS: usize = 10_000;
 /// Runs that end at once come first, so that both processes have the memory that any run needs.
 const WARM_UP_RUNS: usize = 2_000;
 const CAPACITY: usize = 1_000;
-const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 /// Memory that was needed only to start them is released by then.
 const SETTLE_DURATION: Duration = Duration::from_secs(3);
 
@@ -49,23 +46,7 @@ async fn start(stage: &Stage, workflow: &str, runs: usize) -> anyhow::Result<()>
     let mut starter = Starter::new(stage, workflow, Way::Each(16)).await?;
     starter.start(runs);
     starter.until(runs as u64).await?;
-    let began = Instant::now();
-    loop {
-        let active = active_runs(stage).await?;
-        if active == 0 {
-            return Ok(());
-        }
-        ensure!(began.elapsed() < IDLE_TIMEOUT, "{active} runs of {workflow} are still active");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-}
-
-/// The number of active runs that the server reports.
-async fn active_runs(stage: &Stage) -> anyhow::Result<u64> {
-    let mut connection = stage.connect().await?;
-    let answer = connection.ask(&connection::get(&stage.server.address, "/readyz")).await?;
-    let ready: Value = serde_json::from_str(answer.body)?;
-    ready["activeRuns"].as_u64().with_context(|| format!("no count of active runs: {ready}"))
+    stage.server.until_idle().await
 }
 
 /// Memory and disk space, in megabytes.

@@ -1,13 +1,11 @@
 //! A fresh database, a server on it and a worker, and the processor time of each.
 
-use std::time::{Duration, Instant};
-
-use super::server::Server;
 use super::worker::{Carrier, Worker};
 use crate::bench::args::Plan;
+use crate::bench::cases::meter::Meter;
+use crate::bench::cases::server::Server;
 use crate::bench::connection::{self, Connection};
 use crate::bench::ground::Scratch;
-use crate::bench::process;
 use crate::bench::usage::Process;
 
 pub(super) struct Stage {
@@ -54,77 +52,6 @@ impl Stage {
     }
 
     pub(super) fn meter(&self) -> anyhow::Result<Meter> {
-        let (server, worker) = (self.server.process(), self.worker.process());
-        let before = Reading::measure(server, worker, self.database)?;
-        Ok(Meter { server, worker, database: self.database, before, began: Instant::now() })
-    }
-}
-
-/// Measures the processor time of every process from a moment on.
-pub(super) struct Meter {
-    server: Process,
-    worker: Process,
-    database: Option<Process>,
-    before: Reading,
-    pub(super) began: Instant,
-}
-
-impl Meter {
-    /// The processor time of every process since then.
-    pub(super) fn read(&self) -> anyhow::Result<Taken> {
-        let after = Reading::measure(self.server, self.worker, self.database)?;
-        let before = &self.before;
-        let time = self.began.elapsed();
-        let cores = std::thread::available_parallelism().map_or(1, usize::from) as f64;
-        let taken = Taken {
-            time,
-            server: after.server.saturating_sub(before.server),
-            worker: after.worker.saturating_sub(before.worker),
-            database: after.database.zip(before.database).map(|(after, before)| after.saturating_sub(before)),
-            client: after.client.saturating_sub(before.client),
-            foreign: 0.0,
-        };
-        let foreign = (after.busy - before.busy - taken.ours().as_secs_f64()) / time.as_secs_f64() / cores;
-        Ok(Taken { foreign: foreign.clamp(0.0, 1.0), ..taken })
-    }
-}
-
-/// The processor time of each process.
-pub(super) struct Taken {
-    pub(super) time: Duration,
-    pub(super) server: Duration,
-    pub(super) worker: Duration,
-    /// Unknown if the database's server was not started for the measurement.
-    pub(super) database: Option<Duration>,
-    /// The client that starts the runs: this process.
-    pub(super) client: Duration,
-    /// The share of the machine that other processes used, from 0 to 1.
-    pub(super) foreign: f64,
-}
-
-impl Taken {
-    /// The sum of the known times.
-    pub(super) fn ours(&self) -> Duration {
-        self.server + self.worker + self.client + self.database.unwrap_or_default()
-    }
-}
-
-struct Reading {
-    server: Duration,
-    worker: Duration,
-    database: Option<Duration>,
-    client: Duration,
-    busy: f64,
-}
-
-impl Reading {
-    fn measure(server: Process, worker: Process, database: Option<Process>) -> anyhow::Result<Self> {
-        Ok(Self {
-            server: server.scheduled_time()?,
-            worker: worker.scheduled_time()?,
-            database: database.map(Process::family_time).transpose()?,
-            client: Process::this().scheduled_time()?,
-            busy: process::busy_seconds()?,
-        })
+        Meter::start(self.server.process(), Some(self.worker.process()), self.database)
     }
 }

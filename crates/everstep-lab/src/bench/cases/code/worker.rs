@@ -10,8 +10,8 @@ use anyhow::Context;
 use serde::Deserialize;
 use tokio::sync::mpsc;
 
-use super::lines;
-use super::server::Server;
+use crate::bench::cases::lines;
+use crate::bench::cases::server::Server;
 use crate::bench::report;
 use crate::bench::usage::Process;
 
