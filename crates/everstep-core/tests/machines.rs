@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use everstep_core::actor::{Actor, ActorKind};
 use everstep_core::ids::RunId;
-use everstep_core::journal::{Cause, Event, FORMAT, Kind, TimerPurpose};
+use everstep_core::journal::{Cause, Entry, Event, FORMAT, Kind, TimerPurpose};
 use everstep_core::limits;
 use everstep_core::machine::{Act, Rights, evaluate, history_id, imagine, may_start, shown};
 use everstep_core::payload::Payload;
@@ -151,16 +151,19 @@ fn requests_are_bounded() {
     assert_eq!(code_of(&act(&mut game, data(deep))), "VALIDATION_ERROR");
     let large = Payload::from(json!({"a": "x".repeat(limits::PAYLOAD_BYTES)}));
     assert_eq!(code_of(&act(&mut game, data(large))), "VALIDATION_ERROR");
-    // Without the checks of a game, which read everything again after each request.
+    // One entry fills most of the context: a request for each part would write all earlier parts again.
     let Game { workflow, mut state, evaluate, now, .. } = game;
+    let part = || Value::from("x".repeat(limits::PAYLOAD_BYTES - 100));
+    let last = limits::CONTEXT_BYTES / limits::PAYLOAD_BYTES - 1;
+    let values = (0..last).map(|n| (format!("f{n}"), part())).collect::<Value>();
+    let entry = Entry::new(state.seq + 1, now, Event::ContextSet { values: Payload::from(values) });
+    state.apply(&workflow, &entry).unwrap();
     let mut large = |n: usize| {
-        let part = Payload::from(json!({ format!("f{n}"): "x".repeat(limits::PAYLOAD_BYTES - 100) }));
-        let cx = Cx { now, evaluate: &evaluate };
-        decide(&workflow, &mut state, Input::Transition(Box::new(data(part))), None, cx).reply
+        let (values, cx) = (Payload::from(json!({ format!("f{n}"): part() })), Cx { now, evaluate: &evaluate });
+        decide(&workflow, &mut state, Input::Transition(Box::new(data(values))), None, cx).reply
     };
-    let parts = limits::CONTEXT_BYTES / limits::PAYLOAD_BYTES;
-    assert!((0..parts).all(|n| large(n).is_accepted()));
-    assert_eq!(code_of(&large(parts)), "CONTEXT_TOO_LARGE");
+    assert!(large(last).is_accepted());
+    assert_eq!(code_of(&large(last + 1)), "CONTEXT_TOO_LARGE");
     assert_eq!(state.status(), Status::Waiting);
 }
 
