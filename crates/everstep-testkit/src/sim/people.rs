@@ -18,6 +18,9 @@ use super::executor::OUTSIDE;
 use super::ledger::{Fate, Ledger};
 use super::machines::{self, BACK, GO, Machines, PERSONS, VOTERS};
 
+/// The forks of a seed.
+const FORKS_MAX: usize = 3;
+
 /// The persons. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct People {
@@ -259,10 +262,9 @@ impl People {
     async fn fork(self, run: RunId) {
         let key = {
             let mut ledger = self.client.judge.store.ledger();
-            if ledger.is_calm || ledger.forks.len() >= 3 {
-                return;
-            }
-            let key = format!("fork-{}", ledger.forks.len());
+            // A refused fork frees its key, so the number of forks may be the number of a key that is in use.
+            let free = (0..FORKS_MAX).map(|n| format!("fork-{n}")).find(|key| !ledger.forks.contains_key(key));
+            let Some(key) = free.filter(|_| !ledger.is_calm) else { return };
             ledger.forks.insert(key.clone(), None);
             key
         };
