@@ -27,6 +27,8 @@ pub struct KeyRow {
     /// When it expires. The store also finds expired keys.
     pub expires_at: Option<Timestamp>,
     pub revoked_at: Option<Timestamp>,
+    /// The key that made the one-time link by which this key was created; none for other keys.
+    pub maker: Option<Uuid>,
 }
 
 impl KeyRow {

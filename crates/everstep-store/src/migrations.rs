@@ -30,6 +30,7 @@ pub(crate) const POSTGRES: &[Migration] = migrations! {
     3 "access_and_resources",
     4 "machines",
     5 "records",
+    6 "sign_ins",
 };
 
 /// The migrations of SQLite, in their order.
@@ -41,6 +42,7 @@ pub(crate) const SQLITE: &[Migration] = migrations! {
     4 "graves",
     5 "machines",
     6 "records",
+    7 "sign_ins",
 };
 
 /// The table of applied migrations, for both databases.

@@ -51,6 +51,7 @@ impl ApiKey {
             created_at: now,
             expires_at: None,
             revoked_at: None,
+            maker: None,
         }
     }
 

@@ -142,6 +142,7 @@ pub trait RunStore: Send + Sync {
     /// * hour-old inbox rows of ended or missing runs;
     /// * fenced nodes a day after their lease, when they own no runs;
     /// * audit rows after 365 days;
+    /// * keys of one-time links a day after they expired;
     /// * versions of deleted workflows after a day, when no run refers to any of them.
     async fn sweep(&self, now: Timestamp, limit: usize) -> Result<usize>;
 

@@ -43,6 +43,7 @@ impl AccessStore for PostgresStore {
                     "created_at": key.created_at.micros(),
                     "expires_at": key.expires_at.map(Timestamp::micros),
                     "revoked_at": key.revoked_at.map(Timestamp::micros),
+                    "maker": key.maker,
                 },
             )
             .await?;
@@ -67,6 +68,7 @@ impl AccessStore for PostgresStore {
                     "created_at": key.created_at.micros(),
                     "expires_at": key.expires_at.map(Timestamp::micros),
                     "revoked_at": key.revoked_at.map(Timestamp::micros),
+                    "maker": key.maker,
                 },
             )
             .await?;
@@ -184,6 +186,7 @@ fn key_from_row(row: &Row) -> Result<KeyRow> {
         created_at: columns::time(row, 7)?,
         expires_at: columns::optional_time(row, 8)?,
         revoked_at: columns::optional_time(row, 9)?,
+        maker: columns::get(row, 10)?,
     })
 }
 

@@ -178,6 +178,7 @@ fn insert_key(database: &Database, statement: &str, key: &KeyRow) -> Result<usiz
         ":created_at": key.created_at.micros(),
         ":expires_at": key.expires_at.map(Timestamp::micros),
         ":revoked_at": key.revoked_at.map(Timestamp::micros),
+        ":maker": key.maker.map(Uuid::into_bytes),
     })?)
 }
 
@@ -195,6 +196,7 @@ fn key_from_row(row: &Row<'_>) -> rusqlite::Result<KeyRow> {
         created_at: columns::time(row, 7)?,
         expires_at: columns::optional_time(row, 8)?,
         revoked_at: columns::optional_time(row, 9)?,
+        maker: columns::optional_uuid(row, 10)?,
     })
 }
 

@@ -56,6 +56,7 @@ fn key(hash: u8) -> KeyRow {
         created_at: Timestamp::from_micros(1),
         expires_at: None,
         revoked_at: None,
+        maker: None,
     }
 }
 

@@ -228,6 +228,7 @@ macro_rules! contract_tests {
                     a_permission_is_one_word,
                     the_first_key_is_added_once,
                     parallel_first_keys_leave_one,
+                    a_key_of_a_link_is_deleted_a_day_after_it_expired,
                     a_key_comes_back_with_all_that_limits_it,
                     keys_are_listed_by_workspace_oldest_first,
                     a_revoked_key_is_not_found_but_listed,

@@ -8,7 +8,7 @@ use crate::postgres::queries::{params, query};
 use crate::postgres::store::PostgresStore;
 use crate::retention::{
     AUDIT_RETENTION, AUDIT_ROWS_PER_RUN_MAX, DELETED_WORKFLOW_RECHECK_INTERVAL, DELETED_WORKFLOWS_PER_SWEEP_MAX,
-    INBOX_RETENTION,
+    INBOX_RETENTION, SIGN_IN_KEY_RETENTION,
 };
 use crate::{access, numbers};
 
@@ -31,6 +31,8 @@ impl PostgresStore {
         self.connections
             .execute(query!("sweep/3_audit"), params! { "before": oldest, "limit": audit_rows_max })
             .await?;
+        let expired_before = now.micros().saturating_sub(numbers::micros(SIGN_IN_KEY_RETENTION));
+        self.connections.execute(query!("sweep/5_keys"), params! { "before": expired_before }).await?;
         let (now, later) = (now.micros(), now.plus(DELETED_WORKFLOW_RECHECK_INTERVAL).micros());
         self.connections
             .execute(

@@ -8,7 +8,7 @@ use rusqlite::{Connection, named_params};
 use crate::error::Result;
 use crate::retention::{
     AUDIT_RETENTION, AUDIT_ROWS_PER_RUN_MAX, DELETED_WORKFLOW_RECHECK_INTERVAL, DELETED_WORKFLOWS_PER_SWEEP_MAX,
-    INBOX_RETENTION,
+    INBOX_RETENTION, SIGN_IN_KEY_RETENTION,
 };
 use crate::sqlite::database::Database;
 use crate::sqlite::queries::query;
@@ -55,6 +55,8 @@ impl Database {
         let oldest = access::first_id(Timestamp::from_micros(before(now, AUDIT_RETENTION)));
         tx.prepare_cached(query!("sweep/5_audit"))?
             .execute(named_params! { ":before": oldest.into_bytes(), ":limit": audit_rows_max })?;
+        tx.prepare_cached(query!("sweep/5_keys"))?
+            .execute(named_params! { ":before": before(now, SIGN_IN_KEY_RETENTION) })?;
         sweep_versions(&tx, now)?;
         tx.commit()?;
         Ok(SweepResult { runs, is_cut: room == 0 })

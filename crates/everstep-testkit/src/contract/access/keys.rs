@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use everstep_store::{AccessStore, Error, KeyRow};
+use everstep_store::{AccessStore, Error, KeyRow, Stores};
 
 use crate::contract::fixtures::*;
 
@@ -19,6 +19,7 @@ fn key(byte: u8) -> KeyRow {
         created_at: at(byte.into()),
         expires_at: None,
         revoked_at: None,
+        maker: None,
     }
 }
 
@@ -82,6 +83,22 @@ pub async fn a_key_comes_back_with_all_that_limits_it(store: Arc<dyn AccessStore
         KeyRow { role: Some("operator".to_owned()), rate_limit: Some(u32::MAX), expires_at: Some(at(60)), ..key(1) };
     store.add_key(&limited).await.unwrap();
     assert_eq!(store.find_key(&[1; 32]).await.unwrap(), Some(limited));
+    let linked = KeyRow { maker: Some(new_run().uuid()), ..key(2) };
+    store.add_key(&linked).await.unwrap();
+    assert_eq!(store.list_keys(linked.workspace).await.unwrap(), [linked]);
+}
+
+pub async fn a_key_of_a_link_is_deleted_a_day_after_it_expired(stores: Stores) {
+    const DAY: i64 = 86_400;
+    let maker = KeyRow { expires_at: Some(at(60)), ..key(1) };
+    let linked = KeyRow { workspace: maker.workspace, maker: Some(maker.id), expires_at: Some(at(60)), ..key(2) };
+    for key in [&maker, &linked] {
+        stores.access.add_key(key).await.unwrap();
+    }
+    stores.runs.sweep(at(60 + DAY), 10).await.unwrap();
+    assert_eq!(stores.access.list_keys(maker.workspace).await.unwrap(), [maker.clone(), linked]);
+    stores.runs.sweep(at(61 + DAY), 10).await.unwrap();
+    assert_eq!(stores.access.list_keys(maker.workspace).await.unwrap(), [maker]);
 }
 
 pub async fn keys_are_listed_by_workspace_oldest_first(store: Arc<dyn AccessStore>) {

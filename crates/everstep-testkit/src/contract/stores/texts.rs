@@ -36,6 +36,7 @@ pub async fn texts_with_a_nul_are_not_stored(stores: Stores) {
         created_at: at(0),
         expires_at: None,
         revoked_at: None,
+        maker: None,
     };
     for key in [KeyRow { name: nul(), ..key.clone() }, KeyRow { role: Some(nul()), ..key.clone() }] {
         is_refused(&stores.access.add_key(&key).await);
