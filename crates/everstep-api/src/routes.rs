@@ -1,12 +1,13 @@
 //! The table of all routes. Each has a row with its access, its text and its handler.
 
 use axum::Router;
-use axum::middleware;
+use axum::extract::Request;
+use axum::middleware::{self, Next};
 
 use crate::auth;
 use crate::console::{self, Console};
-use crate::http::problem;
 use crate::http::table::{self, Route};
+use crate::http::{compress, problem};
 use crate::server::AppState;
 use crate::{audit, metrics, resources, stream, workers};
 
@@ -27,7 +28,13 @@ pub(crate) fn router(app: AppState) -> Router {
         .layer(middleware::from_fn_with_state(app.clone(), audit::audit_request))
         .layer(middleware::from_fn_with_state(app.clone(), auth::authenticate));
     let serves_console = app.serves_console;
-    let router = open.method_not_allowed_fallback(problem::wrong_method).merge(guarded).with_state(app);
+    // Messages to workers are frequent, and pass through no browser.
+    let compress = |request: Request, next: Next| compress::compress(workers::is_uncounted, request, next);
+    let router = open
+        .method_not_allowed_fallback(problem::wrong_method)
+        .merge(guarded)
+        .with_state(app)
+        .layer(middleware::from_fn(compress));
     if !serves_console {
         return router;
     }
@@ -36,8 +43,8 @@ pub(crate) fn router(app: AppState) -> Router {
 
 pub(crate) fn table() -> Table {
     use resources::{
-        audit, catalog, data, documents, health, keys, machines, nodes, runs, schemas, secrets, tickets, workflows,
-        workspaces,
+        audit, catalog, data, documents, health, keys, machines, nodes, runs, schemas, secrets, tickets,
+        workflows, workspaces,
     };
     Table::default()
         .with(health::add)

@@ -11,6 +11,8 @@ use axum::response::{IntoResponse, Response};
 use flate2::read::GzDecoder;
 
 use super::assets::{self, Asset};
+use crate::http::compress::accepts_gzip;
+use crate::http::headers::holds;
 use crate::http::problem::Problem;
 
 /// Scripts come only from this server. Styles may be inline: virtual lists and graphs position their elements so.
@@ -111,20 +113,6 @@ fn accepts_page(headers: &HeaderMap) -> bool {
     holds(headers, &header::ACCEPT, |value| value.contains("text/html"))
 }
 
-fn accepts_gzip(headers: &HeaderMap) -> bool {
-    holds(headers, &header::ACCEPT_ENCODING, |value| {
-        value.split(',').any(|coding| {
-            let (name, weight) = coding.split_once(';').unwrap_or((coding, ""));
-            let is_refused = weight.trim().strip_prefix("q=").is_some_and(|weight| weight.parse() == Ok(0.0));
-            matches!(name.trim(), "gzip" | "*") && !is_refused
-        })
-    })
-}
-
-fn holds(headers: &HeaderMap, name: &HeaderName, is_met: impl Fn(&str) -> bool) -> bool {
-    headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).any(is_met)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -148,15 +136,5 @@ mod tests {
         assert!(console.answer(&Method::GET, "/runs", &program).is_none());
         let missing = console.answer(&Method::GET, "/assets/none.js", &browser).unwrap();
         assert_eq!(missing.status(), StatusCode::NOT_FOUND);
-    }
-
-    #[test]
-    fn gzip_is_sent_to_clients_that_accept_it() {
-        for (accepted, expected) in
-            [("gzip, deflate, br", true), ("br;q=1.0, gzip;q=0.8", true), ("gzip;q=0", false), ("identity", false)]
-        {
-            assert_eq!(accepts_gzip(&headers(&[(header::ACCEPT_ENCODING, accepted)])), expected, "{accepted}");
-        }
-        assert!(!accepts_gzip(&HeaderMap::new()));
     }
 }

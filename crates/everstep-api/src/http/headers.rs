@@ -2,7 +2,7 @@
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, HeaderName, header};
 use everstep_core::limits;
 
 use crate::http::problem::Problem;
@@ -94,6 +94,11 @@ impl<S: Sync> FromRequestParts<S> for IfMatch {
         })?;
         Ok(Self(Some(version)))
     }
+}
+
+/// Whether one of the values of a header meets a condition.
+pub(crate) fn holds(headers: &HeaderMap, name: &HeaderName, is_met: impl Fn(&str) -> bool) -> bool {
+    headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).any(is_met)
 }
 
 pub(crate) fn once<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Problem> {
