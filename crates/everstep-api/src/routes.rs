@@ -43,7 +43,7 @@ pub(crate) fn router(app: AppState) -> Router {
 
 pub(crate) fn table() -> Table {
     use resources::{
-        audit, catalog, data, documents, health, keys, machines, nodes, runs, schemas, secrets, tickets,
+        audit, catalog, data, documents, health, keys, machines, nodes, runs, schemas, secrets, sign_ins, tickets,
         workflows, workspaces,
     };
     Table::default()
@@ -60,6 +60,7 @@ pub(crate) fn table() -> Table {
         .with(workers::add)
         .with(keys::add)
         .with(tickets::add)
+        .with(sign_ins::add)
         .with(audit::add)
         .with(workspaces::add)
         .with(secrets::add)

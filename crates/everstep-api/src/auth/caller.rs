@@ -43,6 +43,8 @@ pub(crate) struct KeyHolder {
     pub(crate) role: Option<Arc<str>>,
     /// Requests per second, if the key has its own limit.
     pub(crate) rate_limit: Option<u32>,
+    /// Whether a one-time link has created the key.
+    pub(crate) is_of_sign_in: bool,
     pub(super) hash: [u8; 32],
 }
 
@@ -55,6 +57,7 @@ impl Caller {
             name: row.name.into(),
             role: row.role.map(Into::into),
             rate_limit: row.rate_limit,
+            is_of_sign_in: row.maker.is_some(),
             hash: row.hash,
         };
         Self {
@@ -90,6 +93,11 @@ impl Caller {
             Principal::Key(holder) => holder.id,
             Principal::Person(person) => person.number(),
         }
+    }
+
+    /// All permissions as they are stored.
+    pub(crate) fn permission_words(&self) -> Vec<String> {
+        self.permissions.iter().map(ToString::to_string).collect()
     }
 
     /// Requests per second, if the caller has its own limit.

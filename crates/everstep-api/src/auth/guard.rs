@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 
 use crate::auth::identity::{TokenError, TokenFault, is_token};
 use crate::auth::ticket::Ticket;
-use crate::auth::{ApiKey, Caller, Permission, Principal};
+use crate::auth::{ApiKey, Caller, Permission, Principal, SignInCode};
 use crate::http::problem::Problem;
 use crate::server::AppState;
 use crate::workers;
@@ -272,13 +272,14 @@ pub(crate) fn sent_key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     }
 }
 
-/// Whether a query string contains a parameter for keys, a value with the form of a key or a token, or a ticket in
-/// another parameter than `ticket`.
+/// Whether a query string contains a parameter for keys, a value with the form of a key, a token or a sign-in code,
+/// or a ticket in another parameter than `ticket`.
 fn has_key(query: &str) -> bool {
     form_urlencoded::parse(query.as_bytes()).any(|(name, value)| {
         KEY_PARAMETERS.contains(&name.to_ascii_lowercase().as_str())
             || value.parse::<ApiKey>().is_ok()
             || (name != TICKET && value.parse::<Ticket>().is_ok())
+            || value.parse::<SignInCode>().is_ok()
             || (value.starts_with("eyJ") && is_token(&value))
     })
 }

@@ -9,9 +9,11 @@ use everstep_store::AccessStore;
 use tokio::sync::OnceCell;
 
 use crate::auth::ApiKey;
-use crate::auth::caller::{Caller, Principal};
+use crate::auth::caller::{Caller, KeyHolder, Principal};
 use crate::auth::rate::RateLimiter;
+use crate::auth::sign_in_code::{CODE_LIFETIME, SignInCode};
 use crate::auth::ticket::{self, Ticket, TicketHolder, TicketKey};
+use crate::id;
 
 /// A cached caller is reread after this time, so that a revoked key stops working.
 const CACHE_TTL: Duration = Duration::from_secs(3);
@@ -73,6 +75,28 @@ impl Keys {
         let end = caller.expires_at.map_or(end, |expiry| expiry.min(end));
         let holder = TicketHolder::from_caller(caller);
         Ok(self.ticket_key().await?.sign(holder, end))
+    }
+
+    /// Creates the code of a one-time link for the holder of a key. It expires after a minute, or with the key.
+    pub(crate) async fn make_code(
+        &self,
+        caller: &Caller,
+        holder: &KeyHolder,
+        now: Timestamp,
+    ) -> everstep_store::Result<SignInCode> {
+        let end = now.plus(CODE_LIFETIME);
+        let end = caller.expires_at.map_or(end, |expiry| expiry.min(end));
+        Ok(SignInCode::sign(self.ticket_key().await?, id::new_id(now), holder.hash, end))
+    }
+
+    /// The caller that made a code, while the code and the key are valid. The key is read from the database: a code
+    /// outlives no revocation.
+    pub(crate) async fn find_maker(&self, code: &SignInCode, now: Timestamp) -> everstep_store::Result<Option<Caller>> {
+        if code.ends_at <= now || !code.is_signed_by(self.ticket_key().await?) {
+            return Ok(None);
+        }
+        self.forget(&code.maker);
+        self.find_holder(code.maker, now).await
     }
 
     /// Whether a key with this limit may send no more than the server's default limit.

@@ -9,6 +9,7 @@
 //! * `role_maps` resolves the roles that state machines require, by the map of a workspace.
 //! * `keys` finds the holder of a key, and caches it for a few seconds.
 //! * `ticket` is a short-lived credential for clients that cannot send headers.
+//! * `sign_in_code` is the code of a one-time link, which a browser exchanges for a key.
 //! * `rate` limits the requests of a key.
 //! * `guard` checks the caller before a route runs.
 
@@ -22,6 +23,7 @@ mod permission;
 mod rate;
 mod role;
 mod role_maps;
+mod sign_in_code;
 mod ticket;
 
 pub use api_key::ApiKey;
@@ -32,7 +34,9 @@ pub(crate) use guard::{
     count_request, lacks_permission, permit, reject, reject_keys_in_query, sent_key,
 };
 pub use keys::{Keys, RATE_LIMIT_DEFAULT};
+pub(crate) use new_key::NAME_CHARS_MAX;
 pub use new_key::{Grant, NewKey};
 pub use permission::Permission;
 pub use role::Role;
 pub use role_maps::RoleMaps;
+pub(crate) use sign_in_code::{SIGN_IN_LIFETIME, SignInCode};

@@ -7,7 +7,7 @@ use everstep_store::KeyRow;
 use crate::auth::{ApiKey, Permission, Role};
 
 /// Characters of a key's name.
-const NAME_CHARS_MAX: usize = 128;
+pub(crate) const NAME_CHARS_MAX: usize = 128;
 /// The highest rate limit of a key, in requests per second.
 const RATE_LIMIT_MAX: u32 = 1_000_000;
 

@@ -46,6 +46,11 @@ const SIGNATURE_BYTES: usize = 32;
 pub(crate) struct TicketKey(Vec<u8>);
 
 impl TicketKey {
+    #[cfg(test)]
+    pub(super) fn from_bytes(secret: &[u8]) -> Self {
+        Self(secret.to_vec())
+    }
+
     /// The secret that the nodes of a database share. The first node creates it.
     pub(crate) async fn from_store(store: &dyn AccessStore) -> everstep_store::Result<Self> {
         let mut random = [0; 32];
@@ -64,14 +69,29 @@ impl TicketKey {
         self.mac(&ticket.holder, ticket.ends_at).verify_slice(&ticket.signature).is_ok()
     }
 
-    fn mac(&self, holder: &TicketHolder, ends_at: Timestamp) -> Hmac<Sha256> {
+    /// The signature of other bytes. Each purpose has its own prefix.
+    pub(super) fn sign_bytes(&self, prefix: &[u8], content: &[u8]) -> [u8; SIGNATURE_BYTES] {
+        self.mac_bytes(prefix, content).finalize().into_bytes().into()
+    }
+
+    /// Whether [`TicketKey::sign_bytes`] made a signature with this secret.
+    pub(super) fn has_signed_bytes(&self, prefix: &[u8], content: &[u8], signature: &[u8; SIGNATURE_BYTES]) -> bool {
+        self.mac_bytes(prefix, content).verify_slice(signature).is_ok()
+    }
+
+    fn mac_bytes(&self, prefix: &[u8], content: &[u8]) -> Hmac<Sha256> {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("a key may have any length");
+        mac.update(prefix);
+        mac.update(content);
+        mac
+    }
+
+    fn mac(&self, holder: &TicketHolder, ends_at: Timestamp) -> Hmac<Sha256> {
         let (prefix, content): (_, &[u8]) = match holder {
             TicketHolder::Key(hash) => (SIGNED_PREFIX, hash),
             TicketHolder::Person(person) => (SIGNED_PERSON_PREFIX, &person.0),
         };
-        mac.update(prefix);
-        mac.update(content);
+        let mut mac = self.mac_bytes(prefix, content);
         mac.update(&ends_at.micros().to_be_bytes());
         mac
     }

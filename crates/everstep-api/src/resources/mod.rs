@@ -12,6 +12,7 @@ pub(crate) mod nodes;
 pub(crate) mod runs;
 pub(crate) mod schemas;
 pub(crate) mod secrets;
+pub(crate) mod sign_ins;
 pub(crate) mod tickets;
 pub(crate) mod workflows;
 pub(crate) mod workspaces;

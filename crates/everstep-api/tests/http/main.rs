@@ -23,6 +23,7 @@ mod people;
 mod runs;
 mod schemas;
 mod secrets;
+mod sign_ins;
 mod socket;
 mod steps;
 mod stream;

@@ -224,7 +224,9 @@ fn written(route: &Route) -> (Value, Found) {
         ("DELETE", "/v1/test-runs/{id}") => (nothing, Nothing),
         ("POST", "/v1/keys") => (json!({"name": "theirs", "role": "viewer"}), Theirs),
         ("DELETE", "/v1/keys/{id}") => (nothing, Nothing),
-        ("POST", "/v1/tickets") => (nothing, Theirs),
+        ("POST", "/v1/tickets" | "/v1/sign-in-codes") => (nothing, Theirs),
+        // Their key was not created by a one-time link.
+        ("DELETE", "/v1/sign-ins/current") => (nothing, Refused(409)),
         ("POST", "/v1/workspaces") => (json!({"name": "third"}), Denied),
         ("PATCH", "/v1/workspaces/{name}") => (json!({"options": {"fetch": true}}), Nothing),
         ("PUT", "/v1/secrets/{name}") => (json!({"value": "theirs"}), Theirs),
@@ -288,6 +290,12 @@ async fn no_request_is_accepted_without_a_valid_key() {
         let path = ours.path(&route);
         if route.access == Access::Public {
             open.push(route.path);
+            if route.method == Method::POST {
+                // A code is the credential of this route.
+                let forged = json!({"code": format!("esc_{}", "A".repeat(118))}).to_string();
+                server.ask(route.method.clone(), &path, &[], &forged).await.refuses(401, "AUTH_ERROR");
+                continue;
+            }
             assert_eq!(server.knock(route.method.clone(), &path, &[], "").await, 200, "{path}");
             continue;
         }
@@ -300,7 +308,7 @@ async fn no_request_is_accepted_without_a_valid_key() {
             assert!(!problem.to_string().contains(HIDDEN), "{path}: {problem}");
         }
     }
-    assert_eq!(open, ["/livez", "/readyz", "/v1/openapi.json", "/docs", "/"]);
+    assert_eq!(open, ["/livez", "/readyz", "/v1/openapi.json", "/docs", "/", "/v1/sign-ins"]);
     ours.are_untouched(&server).await;
     // A missing resource is not reported to unauthenticated callers.
     server.ask(Method::GET, "/v1/nothing", &[], "").await.refuses(401, "AUTH_ERROR");

@@ -94,9 +94,10 @@ pub(crate) async fn revoke(
     Ok(Json(Key::from_row(revoked)))
 }
 
-/// Whether a key is valid, and an admin's.
+/// Whether a key is valid, and an admin's. Keys of one-time links do not count: they expire within hours.
 fn is_admin(row: &KeyRow, now: Timestamp) -> bool {
     row.revoked_at.is_none()
+        && row.maker.is_none()
         && row.expires_at.is_none_or(|end| end > now)
         && row.permissions.iter().any(|word| word == Permission::Admin.as_str())
 }

@@ -3,12 +3,15 @@
 use axum::Json;
 use axum::extract::State;
 
-use super::wire::{Me, MyKey, MyPerson, MyWorkspace};
+use super::wire::{Me, MyKey, MyPerson, MyWorkspace, ServerInfo};
 use crate::auth::{Caller, KeyHolder, Permission, Principal};
 use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::http::time::Time;
 use crate::server::AppState;
+
+/// The subsystems of this build. A subsystem with routes of its own adds its name.
+const FEATURES: &[&str] = &["graph", "code", "machine"];
 
 pub(crate) async fn show(State(app): State<AppState>, caller: Caller, _: Query) -> Result<Json<Me>, Problem> {
     let workspaces = app.access.workspaces().await?;
@@ -23,5 +26,8 @@ pub(crate) async fn show(State(app): State<AppState>, caller: Caller, _: Query) 
         }
         Principal::Person(person) => (None, Some(MyPerson::from_person(&person, expires_at))),
     };
-    Ok(Json(Me { workspace, key, person, permissions }))
+    let nodes = app.engine.nodes().await?;
+    let nodes = nodes.iter().filter(|node| !node.fenced && !node.is_expired).count();
+    let server = ServerInfo { version: env!("CARGO_PKG_VERSION"), store: app.store, nodes };
+    Ok(Json(Me { workspace, key, person, permissions, features: FEATURES, server }))
 }

@@ -19,7 +19,7 @@ pub(crate) fn add(table: Table) -> Table {
             Method::GET,
             "/v1/me",
             doc("access", "Get the caller")
-                .about("The workspace of the caller, its key or person, and its permissions.")
+                .about("The workspace of the caller, its key or person, its permissions, and the server that has answered.")
                 .answers::<Me>(200),
             me::show,
         )

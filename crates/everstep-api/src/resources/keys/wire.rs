@@ -138,6 +138,20 @@ pub(crate) struct Me {
     pub(crate) person: Option<MyPerson>,
     /// All permissions of the key or the person.
     pub(crate) permissions: Vec<Permission>,
+    /// The subsystems of this build, such as `graph` and `machine`. Later releases add names.
+    pub(crate) features: &'static [&'static str],
+    pub(crate) server: ServerInfo,
+}
+
+/// The server that has answered.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ServerInfo {
+    /// Its release.
+    pub(crate) version: &'static str,
+    /// Its database: `sqlite` or `postgres`.
+    pub(crate) store: &'static str,
+    /// The number of nodes that use the database and renew their lease.
+    pub(crate) nodes: usize,
 }
 
 #[derive(Serialize, JsonSchema)]

@@ -5,3 +5,4 @@ mod routes;
 mod wire;
 
 pub(crate) use routes::add;
+pub(crate) use wire::Empty;

@@ -18,6 +18,7 @@ pub(crate) fn add(table: Table) -> Table {
                 "Live routes accept it in place of the key or the token of this request, for a minute. It expires \
                  earlier if that key or token does.",
             )
+            .changes_nothing()
             .may_take::<Empty>()
             .answers::<Ticket>(201),
         create::make,
