@@ -7,7 +7,7 @@ use everstep_api::auth::{Permission, Role};
 
 use crate::client_args::{
     ActArgs, ActionsArgs, CancelArgs, ControlArgs, DeleteArgs, ExportArgs, FollowArgs, ForkArgs, HealthArgs,
-    HistoryArgs, ImportArgs, JournalArgs, LogsArgs, RunsArgs, ShowArgs, SignalArgs, StartArgs, WorkersArgs,
+    HistoryArgs, ImportArgs, JournalArgs, LogsArgs, OpenArgs, RunsArgs, ShowArgs, SignalArgs, StartArgs, WorkersArgs,
     WorkflowsArgs,
 };
 use crate::config::HumanDuration;
@@ -87,6 +87,7 @@ pub(crate) enum Command {
     Export(ExportArgs),
     Delete(DeleteArgs),
     Workers(WorkersArgs),
+    Open(OpenArgs),
     Keys(KeysArgs),
     Workspaces(WorkspacesArgs),
     Secrets(SecretsArgs),

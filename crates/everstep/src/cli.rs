@@ -78,6 +78,7 @@ fn perform(cli: Cli, config: Config) -> Pin<Box<dyn Future<Output = anyhow::Resu
             Command::Export(args) => client::transfer::export(&args).await,
             Command::Delete(args) => client::workflows::delete(&args).await,
             Command::Workers(args) => client::workers::run(&args).await,
+            Command::Open(args) => client::open::run(&args).await,
             Command::Keys(args) => commands::keys::run(&args, &config).await,
             Command::Workspaces(args) => commands::workspaces::run(&args, &config).await,
             Command::Secrets(args) => commands::secrets::run(&args, &config).await,

@@ -330,6 +330,24 @@ pub(crate) struct WorkersArgs {
     pub(crate) remote: RemoteSettings,
 }
 
+/// Sign in to the web console: print a one-time link to it, and open the link if the output is a terminal.
+///
+/// The link is valid for a minute and can be used once. The browser receives an API key of its own, with the permissions
+/// of the key of this command, which expires after 12 hours.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  everstep open
+  everstep open --server https://everstep.example.com")]
+pub(crate) struct OpenArgs {
+    /// Only print the link.
+    #[arg(long)]
+    pub(crate) no_browser: bool,
+
+    #[command(flatten)]
+    pub(crate) remote: RemoteSettings,
+}
+
 /// Delete a workflow with all its versions. Runs that have ended are kept.
 ///
 /// The server refuses to delete a workflow that has runs which have not ended.

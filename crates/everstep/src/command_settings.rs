@@ -97,6 +97,7 @@ impl From<&Cli> for CommandSettings {
             | Command::Export(_)
             | Command::Delete(_)
             | Command::Workers(_)
+            | Command::Open(_)
             | Command::Health(_)
             | Command::Openapi(_)
             | Command::Completions(_) => Self::default(),

@@ -13,7 +13,7 @@ use crate::settings::RemoteSettings;
 use crate::{server_address, text};
 
 /// The default address of `everstep serve`.
-const DEFAULT_URL: &str = "http://127.0.0.1:7373";
+pub(crate) const DEFAULT_URL: &str = "http://127.0.0.1:7373";
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 const RESPONSE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
@@ -79,6 +79,11 @@ impl Remote {
         key.set_sensitive(true);
         // A user may reach every address that this machine reaches.
         Ok(Self { client: Client::new(Guard::open()), url, key: Some(key) })
+    }
+
+    /// The address of the server, with a slash at its end.
+    pub(crate) fn url(&self) -> &Url {
+        &self.url
     }
 
     /// A path of these segments, with a query.
@@ -216,7 +221,7 @@ fn is_local(url: &Url) -> bool {
 }
 
 /// The data folder of the server on this machine.
-fn data_folder() -> PathBuf {
+pub(crate) fn data_folder() -> PathBuf {
     std::env::var_os("EVERSTEP_DATA").unwrap_or_else(|| "./data".into()).into()
 }
 

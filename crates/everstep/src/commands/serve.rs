@@ -22,7 +22,7 @@ use crate::signals::StopSignals;
 use crate::spans::Spans;
 use crate::telemetry::Observers;
 use crate::wire::LocalNode;
-use crate::{exit, server_address, text, wire};
+use crate::{exit, remote, server_address, text, wire};
 
 /// The time limit for writing the last rows of the audit.
 const AUDIT_FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
@@ -129,6 +129,9 @@ fn greet(url: &str, node: &LocalNode, config: &Config, key: &FirstKey) {
     eprintln!("everstep {} listens on {url}", env!("CARGO_PKG_VERSION"));
     eprintln!("  health  {url}/readyz");
     eprintln!("  docs    {url}/docs");
+    if config.server.serves_console {
+        eprintln!("  open    {}", open_command(url, config));
+    }
     match &config.database {
         DatabaseConfig::Sqlite => eprintln!("  data    {} (SQLite)", absolute(&config.server.data).display()),
         DatabaseConfig::Postgres { url, .. } => eprintln!("  data    {} (PostgreSQL)", url.location()),
@@ -148,6 +151,15 @@ fn greet(url: &str, node: &LocalNode, config: &Config, key: &FirstKey) {
         FirstKey::Kept(path) => eprintln!("{}", try_it(path)),
         FirstKey::Unknown => eprintln!("  keys    are in the database; create another with `everstep keys create`"),
     }
+}
+
+/// The command that opens the console of this server. It finds the server by its data folder or its address.
+fn open_command(url: &str, config: &Config) -> String {
+    let data = &config.server.data;
+    let folder = (*data != remote::data_folder()).then(|| format!("EVERSTEP_DATA={} ", text::quoted(&absolute(data))));
+    let is_found = matches!(config.database, DatabaseConfig::Sqlite) || url == remote::DEFAULT_URL;
+    let server = (!is_found).then(|| format!(" --server {url}"));
+    format!("{}everstep open{}", folder.unwrap_or_default(), server.unwrap_or_default())
 }
 
 /// The line about a new admin API key. Only a terminal shows the key itself: logs are kept, copied and sent elsewhere.

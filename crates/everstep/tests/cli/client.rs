@@ -52,6 +52,20 @@ fn approval() -> Value {
 }
 
 #[test]
+fn a_link_to_the_console_signs_a_browser_in() {
+    let session = Session::new();
+    let link = session.call(&["open"]).exits(0).stdout.trim().to_owned();
+    let (address, code) = link.split_once("/#code=").unwrap();
+    assert_eq!(address, format!("http://{}", session.server.address()));
+    let signed_in = session.server.stranger().post("/v1/sign-ins", &json!({"code": code})).is(201);
+    assert_eq!(signed_in["name"], "console: first admin");
+    session.server.stranger().post("/v1/sign-ins", &json!({"code": code})).refuses(409, "CODE_USED");
+    // The server prints the command that finds it.
+    let said = session.server.said();
+    assert!(said.contains("  open    EVERSTEP_DATA=") && said.contains(" everstep open\n"), "{said}");
+}
+
+#[test]
 fn a_run_is_started_signalled_shown_and_read() {
     let session = Session::new();
     session.import("order", &approval());

@@ -66,6 +66,26 @@ fn a_key_that_is_revoked_on_one_node_stops_working_on_the_others() {
 }
 
 #[test]
+fn fifty_sign_ins_with_one_code_on_two_nodes_make_one_key() {
+    let site = Site::new();
+    let ((one, admin), (two, _)) = site.start_two();
+    let code = admin.post("/v1/sign-in-codes", &json!({})).is(201)["code"].clone();
+    let attempts: Vec<_> = (0..50)
+        .map(|number| {
+            let (client, code) = (if number % 2 == 0 { one.stranger() } else { two.stranger() }, code.clone());
+            std::thread::spawn(move || client.post("/v1/sign-ins", &json!({"code": code})))
+        })
+        .collect();
+    let answers: Vec<_> = attempts.into_iter().map(|attempt| attempt.join().unwrap()).collect();
+    let count = |status: u16| answers.iter().filter(|answer| answer.status == status).count();
+    assert_eq!((count(201), count(409)), (1, 49));
+    let made = answers.iter().find(|answer| answer.status == 201).unwrap();
+    for server in [&one, &two] {
+        Client::new(server.address(), made.body["key"].as_str()).get("/v1/runs").is(200);
+    }
+}
+
+#[test]
 fn secrets_of_a_shared_database_need_a_key_that_all_nodes_have() {
     let site = Site::new();
     let url = site.database.url();

@@ -7,6 +7,7 @@ pub(crate) mod health;
 pub(crate) mod journal;
 pub(crate) mod logs;
 pub(crate) mod machine;
+pub(crate) mod open;
 mod run_id;
 pub(crate) mod runs;
 pub(crate) mod show;
