@@ -26,7 +26,7 @@ use crate::machine::{Act, Assignment, Machine, MachineRun};
 use crate::payload::Payload;
 use crate::run::apply::{Fold, Folded};
 use crate::run::decide::Draft;
-use crate::run::task::TaskSpec;
+use crate::run::task::{StepConfig, TaskSpec};
 use crate::run::{Cx, Open, Reply, State};
 use crate::schema::Schema;
 use crate::status::StepStatus;
@@ -575,6 +575,21 @@ pub(crate) fn describe_task(
             graph::describe_task(graph::GraphRun::from_state(workflow, graph, state), step, evaluate)
         }
         Style::Code | Style::Machine(_) => Err(TaskSpec::unknown(step)),
+    }
+}
+
+/// The config of a step, as it is written and as it is evaluated in a state.
+pub(crate) fn describe_config(
+    workflow: &Workflow,
+    state: &State,
+    step: &StepKey,
+    evaluate: &dyn Evaluate,
+) -> Option<StepConfig> {
+    match &workflow.style {
+        Style::Graph(graph) => {
+            graph::describe_config(graph::GraphRun::from_state(workflow, graph, state), step, evaluate)
+        }
+        Style::Code | Style::Machine(_) => None,
     }
 }
 

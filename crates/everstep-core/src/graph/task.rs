@@ -10,7 +10,28 @@ use crate::evaluate::Evaluate;
 use crate::failure::Failure;
 use crate::ids::StepKey;
 use crate::payload::Payload;
-use crate::run::task::TaskSpec;
+use crate::run::task::{StepConfig, TaskSpec};
+
+/// The config of a step, as it is written and as it is evaluated in this state. None if the graph has no such step.
+pub(crate) fn describe_config(run: GraphRun<'_>, step: &StepKey, evaluate: &dyn Evaluate) -> Option<StepConfig> {
+    let step_path = StepPath::find(run.graph, step)?;
+    let node = usize::try_from(step_path.node).ok()?;
+    let written = run.graph.definition().get("nodes")?.get(node)?.get("config").cloned().unwrap_or_default();
+    let evaluated = match &run.graph.node(step_path.node).kind {
+        NodeKind::Task { .. } => describe_task(run, step, evaluate).map(|task| task.config),
+        NodeKind::Start
+        | NodeKind::End { .. }
+        | NodeKind::Condition { .. }
+        | NodeKind::Transform { .. }
+        | NodeKind::Delay(_)
+        | NodeKind::Wait { .. }
+        | NodeKind::Workflow(_)
+        | NodeKind::Loop(_)
+        | NodeKind::Scope => evaluate.resolve_lenient(&written, &ScopeContext::new(run, &step_path.path)),
+    };
+    // An expression that fails is the failure of the step, which its entries contain.
+    Some(StepConfig { written, evaluated: evaluated.ok() })
+}
 
 /// Resolves the config of an open task and collects its context. If an expression fails, that is the failure of the
 /// task.

@@ -27,11 +27,31 @@ pub struct TaskSpec {
     pub timeout: Option<Duration>,
 }
 
+/// The config of a step.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StepConfig {
+    /// As the definition has it.
+    pub written: Value,
+    /// As the step received it; none if an expression in it fails.
+    pub evaluated: Option<Value>,
+}
+
 impl TaskSpec {
     /// The failure of a task that the workflow does not contain.
     pub(crate) fn unknown(step: &StepKey) -> Failure {
         Failure::fatal(code::UNKNOWN_KIND, format!("{step} is not a task of this workflow"))
     }
+}
+
+/// The config of a step, evaluated in the state that its dispatch has left. Secrets stay unresolved. None if the style
+/// has no configs, or the workflow no such step.
+pub fn describe_config(
+    workflow: &Workflow,
+    state: &State,
+    step: &StepKey,
+    evaluate: &dyn Evaluate,
+) -> Option<StepConfig> {
+    style::describe_config(workflow, state, step, evaluate)
 }
 
 /// Describes an open task. If an expression fails, that is the failure of the task.
