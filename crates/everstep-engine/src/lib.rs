@@ -37,9 +37,9 @@ pub use observe::{CommittedItem, NoObserver, Observe};
 pub use options::Options;
 pub use ports::{Clock, Random, Spawn, SystemClock, SystemRng, TokioSpawner, World};
 pub use read::{
-    DefinitionOutcome, Follower, ForkError, ForkedRun, FunctionEnd, HistoryPage, JournalEntry, JournalPage, Library,
-    LoadedRun, LogLine, LogPage, MachineSnapshot, RunSnapshot, Runs, SaveOptions, StepActivity, StepPage, StepSnapshot,
-    Version,
+    AttemptDetail, DefinitionOutcome, Follower, ForkError, ForkedRun, FunctionEnd, HeadFold, HeadPage, HistoryPage,
+    JournalEntry, JournalPage, Library, LoadedRun, LogLine, LogPage, MachineSnapshot, RunSnapshot, Runs, SaveOptions,
+    StepActivity, StepDetail, StepPage, StepSnapshot, Version,
 };
 pub use start::{Start, StartDetail, StartReply, StartedRun, TEST};
 pub use watch::{Notification, RunEnd, Watch};

@@ -1,8 +1,7 @@
 //! Reads runs and workflows for callers. Nothing here changes a run that exists.
 //!
-//! * `runs` is the one reader of runs: rows, lists, states. `journal`, `steps`, `logs` and `history` are its pages of a
-//!   journal,
-//!   `follow` and `followed` its way to read a journal as it grows.
+//! * `runs` is the one reader of runs: rows, lists, states. `journal`, `heads`, `steps`, `logs` and `history` are its
+//!   pages of a journal, `step` is one step with its values, `follow` and `followed` its way to read a journal as it grows.
 //! * `snapshot` is the activity of a run at one moment, from memory or from its state.
 //! * `library` compiles workflow versions; `active_version` reads which one is active.
 //! * `function_end` reads the stack trace and the unawaited steps of a function that has ended.
@@ -13,22 +12,26 @@ mod follow;
 mod followed;
 mod fork;
 mod function_end;
+mod heads;
 mod history;
 mod journal;
 mod library;
 mod logs;
 mod runs;
 mod snapshot;
+mod step;
 mod steps;
 
 pub use follow::Follower;
 pub(crate) use followed::FollowedRuns;
 pub use fork::{ForkError, ForkedRun};
 pub use function_end::FunctionEnd;
+pub use heads::{HeadFold, HeadPage};
 pub use history::HistoryPage;
 pub use journal::{JournalEntry, JournalPage};
 pub use library::{DefinitionOutcome, Library, SaveOptions, Version};
 pub use logs::{LogLine, LogPage};
 pub use runs::{LoadedRun, Runs};
 pub use snapshot::{MachineSnapshot, RunSnapshot, StepActivity, StepSnapshot};
+pub use step::{AttemptDetail, StepDetail};
 pub use steps::StepPage;
