@@ -80,6 +80,14 @@ impl Query {
         }
     }
 
+    /// One of some words.
+    pub(crate) fn word(&self, name: &str, words: &[&'static str]) -> Result<Option<&'static str>, Problem> {
+        let Some(text) = self.text(name) else { return Ok(None) };
+        let known = words.iter().find(|word| **word == text).copied();
+        let detail = || format!("the query parameter {name:?} must be one of {}, not {text:?}", words.join(", "));
+        known.map(Some).ok_or_else(|| Problem::invalid(detail()))
+    }
+
     /// A parameter of another type than text.
     pub(crate) fn value<T>(&self, name: &str) -> Result<Option<T>, Problem>
     where

@@ -6,7 +6,7 @@ use super::wire::{EndEvent, SnapshotEvent, StatusEvent};
 use super::{socketio, sse};
 use crate::auth::Permission::View;
 use crate::http::openapi::doc;
-use crate::resources::runs::wire::Entry;
+use crate::resources::runs::wire::EntryView;
 use crate::routes::Table;
 
 pub(crate) fn add(table: Table) -> Table {
@@ -29,7 +29,10 @@ pub(crate) fn add(table: Table) -> Table {
                     "snapshot",
                     "the run and its context; the first event, unless `after` is sent.",
                 )
-                .with_event::<Entry>("entry", "an entry of the journal; its `id` is the seq of the entry.")
+                .with_event::<EntryView>(
+                    "entry",
+                    "an entry of the journal, without values if `view=heads`; its `id` is the seq of the entry.",
+                )
                 .with_event::<StatusEvent>("status", "the status of the run, each time that it changes.")
                 .with_event::<EndEvent>("end", "the last event; the server closes the stream.")
                 .answers_nothing(204)

@@ -1,11 +1,8 @@
 //! `/v1/runs/{id}/events`: a run as server-sent events.
 //!
-//! 1. A client that does not name an entry receives a `snapshot`, whose id is the seq of its last entry, and then the
-//!    later entries.
-//! 2. Every entry is an `entry` with its seq as id. A client that reconnects with the last id misses nothing.
-//! 3. `status` follows the last entry of an item that has changed the run's status.
-//! 4. After the last entry of a run that has ended, `end` is sent and the stream is closed. A client that reconnects
-//!    after that receives 204, which makes a browser stop reconnecting.
+//! 1. The id of a snapshot and of an entry is its seq. A client that reconnects with the last id misses nothing.
+//! 2. After the end of a run the stream is closed. A client that reconnects after that receives 204, which makes a
+//!    browser stop reconnecting.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -14,23 +11,19 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use everstep_core::status::Status;
-use everstep_engine::{Follower, JournalEntry};
 use futures_util::stream;
 use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, interval_at, timeout};
 
-use super::feed::JoinedRun;
+use super::feed::{JoinedRun, RunFeed, RunMessage};
 use super::pass::{self, KEY_CHECK_INTERVAL};
-use super::wire::{EndEvent, SnapshotEvent, StatusEvent};
 use crate::auth::{Caller, TICKET};
 use crate::http::headers;
 use crate::http::openapi::Parameter;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::resources::runs;
-use crate::resources::runs::wire::{Entry, Run};
 use crate::server::AppState;
 
 /// The milliseconds after which a client that has lost its stream reconnects.
@@ -47,6 +40,7 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
         i64::MAX as u64,
         "Entries after this one, without a snapshot; the header takes precedence.",
     ),
+    runs::VIEW,
     Parameter::text(TICKET, "A ticket instead of an API key, for browsers: `POST /v1/tickets`."),
 ];
 
@@ -58,7 +52,7 @@ pub(crate) async fn events(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let id = runs::read_id(&id)?;
-    let after = after(&query, &headers)?;
+    let (after, form) = (after(&query, &headers)?, runs::read_view(&query)?);
     let slot = app.hub.slots.take_slot(Some(caller.number()))?;
     let joined = JoinedRun::load(&app, caller.workspace, id).await?;
     if let Some(after) = after {
@@ -67,14 +61,11 @@ pub(crate) async fn events(
             return Ok(StatusCode::NO_CONTENT.into_response());
         }
     }
-    let seq = joined.seq;
-    let (run, follower) = joined.follow(&app, caller.workspace, after.unwrap_or(seq));
+    let feed = joined.feed(&app, caller.workspace, after, form).await?;
     let (sender, mut receiver) = mpsc::channel(QUEUED_MESSAGES_MAX);
-    let run = after.is_none().then_some(run);
     tokio::spawn(async move {
         let _slot = slot;
-        let sent = run.as_ref().map(|_| follower.status());
-        Stream { sent, follower, sender, seq }.run(&app, &caller, run).await;
+        Stream { feed, sender }.run(&app, &caller).await;
     });
     let body = stream::poll_fn(move |cx| receiver.poll_recv(cx).map(|bytes| bytes.map(Ok::<_, Infallible>)));
     let headers = [
@@ -96,11 +87,7 @@ fn after(query: &Query, headers: &HeaderMap) -> Result<Option<u64>, Problem> {
 }
 
 struct Stream {
-    follower: Follower,
-    /// The status that was sent last.
-    sent: Option<Status>,
-    /// The seq of the last entry that was part of the run when the stream began.
-    seq: u64,
+    feed: RunFeed,
     sender: mpsc::Sender<Bytes>,
 }
 
@@ -109,25 +96,25 @@ struct Gone;
 
 impl Stream {
     /// Sends everything, until the run ends, the client disconnects, or it loses its permission.
-    async fn run(mut self, app: &AppState, caller: &Caller, run: Option<Run>) {
+    async fn run(mut self, app: &AppState, caller: &Caller) {
         let (now, hub) = (Instant::now(), &app.hub);
         // A comment prevents proxies from closing an idle connection.
         let mut heartbeat = interval_at(now + hub.heartbeat, hub.heartbeat);
         let mut look = interval_at(now + KEY_CHECK_INTERVAL, KEY_CHECK_INTERVAL);
         let sender = self.sender.clone();
         let sending = async {
-            self.begin(run).await?;
+            self.send(format!("retry: {RECONNECT_AFTER_MS}\n\n")).await?;
             loop {
-                let entry = tokio::select! {
-                    entry = self.follower.next() => entry,
+                let message = tokio::select! {
+                    message = self.feed.next() => message,
                     _ = heartbeat.tick() => {
                         self.send(":\n\n".to_owned()).await?;
                         continue;
                     }
                 };
-                match entry {
-                    Some(entry) => self.send_entry(entry).await?,
-                    None => return self.end().await,
+                match message {
+                    Some(message) => self.send(render(&message)).await?,
+                    None => return Ok::<(), Gone>(()),
                 }
             }
         };
@@ -147,52 +134,18 @@ impl Stream {
         }
     }
 
-    async fn begin(&mut self, run: Option<Run>) -> Result<(), Gone> {
-        self.send(format!("retry: {RECONNECT_AFTER_MS}\n\n")).await?;
-        match run {
-            Some(run) => {
-                let shown = SnapshotEvent { run, context: self.follower.context() };
-                self.send(event(Some(self.seq), "snapshot", &shown)).await
-            }
-            // The client has all entries and needs only the status.
-            None if self.follower.after() == self.seq => self.send_status(self.seq).await,
-            None => Ok(()),
-        }
-    }
-
-    async fn send_entry(&mut self, journal: JournalEntry) -> Result<(), Gone> {
-        let seq = journal.seq;
-        // An item changes the status as a whole: it is complete when the next item begins. The statuses of items that
-        // were part of the run when the stream began are not sent.
-        if journal.commit.is_some() && seq > self.seq {
-            self.send_status(seq - 1).await?;
-        }
-        self.follower.apply(&journal);
-        self.send(event(Some(seq), "entry", &Entry::from_journal(journal))).await?;
-        if seq >= self.seq && self.follower.is_level() {
-            self.send_status(seq).await?;
-        }
-        Ok(())
-    }
-
-    /// Sends the status, if it differs from the last one.
-    async fn send_status(&mut self, seq: u64) -> Result<(), Gone> {
-        let status = self.follower.status();
-        if self.sent == Some(status) {
-            return Ok(());
-        }
-        self.sent = Some(status);
-        self.send(event(None, "status", &StatusEvent { status: status.as_str(), seq })).await
-    }
-
-    async fn end(&mut self) -> Result<(), Gone> {
-        let status = Some(self.follower.status()).filter(|status| status.has_ended());
-        self.send(event(None, "end", &EndEvent { status: status.map(Status::as_str) })).await
-    }
-
     async fn send(&self, text: String) -> Result<(), Gone> {
         let sent = timeout(WRITE_TIMEOUT, self.sender.send(Bytes::from(text))).await;
         sent.map_err(|_| Gone)?.map_err(|_| Gone)
+    }
+}
+
+fn render(message: &RunMessage) -> String {
+    match message {
+        RunMessage::Snapshot { seq, data } => event(Some(*seq), "snapshot", data),
+        RunMessage::Entry { seq, data } => event(Some(*seq), "entry", data),
+        RunMessage::Status(data) => event(None, "status", data),
+        RunMessage::End(data) => event(None, "end", data),
     }
 }
 

@@ -14,6 +14,7 @@ mod documents;
 mod events;
 mod forks;
 mod generators;
+mod heads;
 mod health;
 mod machine_definitions;
 mod machines;

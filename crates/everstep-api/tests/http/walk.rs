@@ -87,6 +87,7 @@ impl Ours {
                 ("keys", "{id}") => &self.key,
                 ("sessions", "{id}") => &self.session,
                 ("signals", "{event}") => "go",
+                ("steps", "{key}") => "wait",
                 (before, word) if word.starts_with('{') => {
                     panic!("{} {}: make something for {before}/{word} in Ours", route.method, route.path)
                 }

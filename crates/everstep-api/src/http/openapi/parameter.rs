@@ -19,6 +19,7 @@ enum Shape {
     Flag,
     Time,
     Id,
+    Word(&'static [&'static str]),
     Choices(&'static [&'static str]),
     Family,
 }
@@ -56,6 +57,11 @@ impl Parameter {
     /// A UUID.
     pub(crate) const fn id(name: &'static str, about: &'static str) -> Self {
         Self { name, about, shape: Shape::Id }
+    }
+
+    /// One of these words.
+    pub(crate) const fn word(name: &'static str, words: &'static [&'static str], about: &'static str) -> Self {
+        Self { name, about, shape: Shape::Word(words) }
     }
 
     /// Some of these words: the parameter is repeated for each, or sent once with commas between them.
@@ -117,6 +123,7 @@ impl Parameter {
                 json!({"anyOf": [{"type": "string", "format": "date-time"}, {"type": "string", "format": "date"}]})
             }
             Shape::Id => json!({"type": "string", "format": "uuid"}),
+            Shape::Word(words) => json!({"type": "string", "enum": words}),
             Shape::Choices(words) => {
                 json!({"type": "array", "minItems": 1, "items": {"type": "string", "enum": words}})
             }

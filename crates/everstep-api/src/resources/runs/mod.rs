@@ -2,7 +2,7 @@
 //!
 //! * `routes` has the rows of the table.
 //! * `start`, `fork` and `test` create runs; `control` and `bulk` send inputs to them.
-//! * `list` is the list of runs, which `filter` selects and `cursor` pages; `show` is one run; `steps`, `context`,
+//! * `list` is the list of runs, which `filter` selects and `cursor` pages; `show` is one run; `steps`, `step`, `context`,
 //!   `logs`, `view` and `journal` are its parts.
 //! * `wire` has the request and response types.
 
@@ -18,11 +18,13 @@ mod logs;
 mod routes;
 mod show;
 mod start;
+mod step;
 mod steps;
 mod test;
 mod view;
 pub(crate) mod wire;
 
 pub(crate) use cursor::read_seq;
+pub(crate) use journal::{EntryForm, VIEW, read_view};
 pub(crate) use routes::add;
 pub(crate) use show::{read_id, row, show_loaded};

@@ -5,10 +5,10 @@ use serde_json::json;
 
 use super::control::{self, ControlRequest, control};
 use super::wire::{
-    Action, Batch, Bulk, Cancel, Context, Control, Entries, Fork, Forked, Gathered, Logs, OfWorkflow, Outcome, Run,
-    Runs, Started, StartedBatch, Steps, TestRun, Viewed,
+    Action, Batch, Bulk, Cancel, Context, Control, Fork, Forked, Gathered, JournalView, Logs, OfWorkflow, Outcome, Run,
+    Runs, Started, StartedBatch, StepDetail, Steps, TestRun, Viewed,
 };
-use super::{bulk, context, fork, journal, list, logs, show, start, steps, test, view, wire};
+use super::{bulk, context, fork, journal, list, logs, show, start, step, steps, test, view, wire};
 use crate::auth::Access;
 use crate::auth::Permission::{Manage, Publish, View};
 use crate::http::openapi::{Doc, Parameter, doc};
@@ -45,6 +45,7 @@ fn of_workflows(table: Table) -> Table {
     table
         .path_parameter("runs", Parameter::id("id", "The run's id."))
         .path_parameter("test-runs", Parameter::id("id", "The test run's id."))
+        .path_parameter("steps", Parameter::sized("key", 1, 4_096, "The step's key, percent-encoded: `each[3].fetch`."))
         .path_parameter("signals", Parameter::sized("event", 1, 256, "The signal's name."))
         .guarded(
             View,
@@ -151,6 +152,19 @@ fn of_workflows(table: Table) -> Table {
         .guarded(
             View,
             Method::GET,
+            "/v1/runs/{id}/steps/{key}",
+            doc("runs", "Get a step of a run")
+                .about(
+                    "One step with the values of one attempt: its config, the input that its handler received, its \
+                     output and its log lines.",
+                )
+                .query(step::SELECTION)
+                .answers::<StepDetail>(200),
+            step::get,
+        )
+        .guarded(
+            View,
+            Method::GET,
             "/v1/runs/{id}/context",
             doc("runs", "Get the context of a run")
                 .about("The variables of its steps, as they were after an entry of the journal.")
@@ -183,9 +197,12 @@ fn of_workflows(table: Table) -> Table {
             Method::GET,
             "/v1/runs/{id}/journal",
             doc("runs", "List the journal entries of a run")
-                .about("The entries of the journal, in order.")
+                .about(
+                    "The entries of the journal, in order. With `view=heads` they have no values, and contain the \
+                     updates of the run and its steps.",
+                )
                 .query(journal::PAGE)
-                .answers::<Entries>(200),
+                .answers::<JournalView>(200),
             journal::get,
         )
         .guarded(Manage, Method::POST, "/v1/runs/{id}/signals/{event}", signal_doc("Signal a run"), control::signal)
