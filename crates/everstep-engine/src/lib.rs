@@ -3,7 +3,7 @@
 //! * [`Engine`] is the handle that all other parts use; `start`, `inputs` and `watch` are its verbs.
 //! * `shard` owns runs, `run` is one of them; `commit` writes their decisions; `tasks` passes tasks to handlers;
 //!   `workers` are users' processes that run code workflows.
-//! * `read` reads runs and workflows for callers.
+//! * `read` reads runs and workflows for callers; `feed` gathers status changes for followers of a workspace.
 //! * `claim` takes runs that no node owns; `sweep` deletes runs whose retention has passed.
 //!
 //! All loops are plain futures over injected ports ([`World`]), so the simulator can poll them one by one.
@@ -11,6 +11,7 @@
 mod commit;
 mod engine;
 mod error;
+mod feed;
 mod inputs;
 mod message;
 mod node;
@@ -31,6 +32,7 @@ mod workers;
 
 pub use engine::Engine;
 pub use error::Error;
+pub use feed::{FeedCursor, FeedPage, StatusUpdate};
 pub use node::clock::NodeClock;
 pub use node::peers::{Hint, NoPeers, Peer, Peers, Question, RunInput};
 pub use observe::{CommittedItem, NoObserver, Observe};

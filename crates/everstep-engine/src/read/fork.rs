@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::feed::StatusUpdate;
 use crate::message::ToClaimer;
 
 const READ_BATCH_ENTRIES: usize = 1_000;
@@ -111,7 +112,10 @@ impl Engine {
         self.world().spawn.spawn(Box::pin(async move {
             let copied = engine.world().runs.fork_run(source.workspace, source.id, at, run, now, side).await;
             if matches!(copied, Ok(Some(_))) && !source.is_test {
-                engine.tally().change(source.workspace, &source.workflow, None, Status::Running);
+                let (workflow, status) = (source.workflow.clone(), Status::Running);
+                engine.tally().change(source.workspace, &workflow, None, status);
+                let update = || StatusUpdate { run, workflow, status, created_at: now, ended_at: None };
+                engine.tally().feed.add(source.workspace, update);
             }
             // The run is due and has no owner. It may have been written even if the database did not reply.
             let member = engine.member();

@@ -14,6 +14,7 @@ use everstep_store::{Counts, RunStore};
 use futures_util::future::{self, Either};
 use tokio::sync::Notify;
 
+use crate::feed::StatusFeed;
 use crate::observe::CommittedItem;
 use crate::ports::World;
 
@@ -25,6 +26,8 @@ pub(crate) struct Tally {
     changes: Mutex<Changes>,
     changed: Notify,
     stopped: Notify,
+    /// The runs whose status has changed, for followers.
+    pub(crate) feed: StatusFeed,
 }
 
 /// Differences by workspace and workflow, one per status.
@@ -33,6 +36,7 @@ type Changes = BTreeMap<WorkspaceId, BTreeMap<String, [i64; 7]>>;
 impl Tally {
     /// Counts the change of status in an item.
     pub(crate) fn count_item(&self, item: &CommittedItem<'_>) {
+        self.feed.gather(item);
         if !item.is_test && item.before != Some(item.after) {
             self.change(item.workspace, item.workflow, item.before, item.after);
         }
@@ -60,6 +64,7 @@ impl Tally {
     /// Drops the changes that were not added: another node recounts.
     pub(crate) fn forget(&self) {
         self.changes.lock().expect("no holder of the lock panics").clear();
+        self.feed.forget();
     }
 
     /// Ends the loop and adds the remaining changes.
@@ -119,6 +124,7 @@ pub(crate) async fn run(world: World, tally: Arc<Tally>) {
             return;
         }
         tally.flush(&*world.runs).await;
+        tally.feed.expire(world.clock.monotonic());
     }
 }
 
