@@ -22,6 +22,7 @@ use crate::cluster::{ClusterKey, HINTS_PATH, INPUTS_PATH};
 use crate::http::body;
 use crate::http::listen;
 use crate::http::problem::Problem;
+use crate::stream::workspace;
 use crate::workers;
 
 /// Bytes of a request between nodes: a worker's reports, or a payload, with its envelope.
@@ -49,6 +50,7 @@ pub fn serve(
         .route(workers::forward::REPORTS, post(reports))
         .route(workers::forward::CLOSE, post(close))
         .route(workers::forward::LIST, post(workers))
+        .route(workspace::FEED_PATH, post(feed))
         .fallback(nothing)
         .method_not_allowed_fallback(nothing)
         .with_state(state);
@@ -87,6 +89,11 @@ async fn close(State(state): State<ListenerState>, signed: Signed) -> Result<(),
 
 async fn workers(State(state): State<ListenerState>, signed: Signed) -> Result<Vec<u8>, Problem> {
     Ok(workers::forward::list(&state.engine, signed.workspace()?))
+}
+
+/// The runs of a workspace that have changed on this node, for followers on another one.
+async fn feed(State(state): State<ListenerState>, signed: Signed) -> Result<Vec<u8>, Problem> {
+    workspace::answer(&state.engine, signed.workspace()?, &signed.body)
 }
 
 /// Answers signed requests to unknown paths. The response to an unsigned request does not show which paths exist.

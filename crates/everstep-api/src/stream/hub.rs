@@ -7,6 +7,7 @@ use tokio::sync::{Semaphore, watch};
 
 use super::slots::{Slots, Streams};
 use super::socketio::Polls;
+use super::workspace::WorkspaceFeeds;
 use crate::workers::list::RemoteWorkers;
 
 /// The shared state of all streams of a node: their slots, their heartbeat and their end.
@@ -18,6 +19,8 @@ pub struct StreamHub {
     /// Bounds the runs that are loaded at the same time.
     pub(super) loads: Semaphore,
     pub(super) polls: Polls,
+    /// The followed workspaces.
+    pub(super) workspaces: Arc<WorkspaceFeeds>,
     is_stopping: watch::Sender<bool>,
     /// Which workflows the workers of other nodes serve.
     pub(crate) elsewhere: RemoteWorkers,
@@ -34,6 +37,7 @@ impl StreamHub {
             pong_timeout: streams.pong_timeout,
             loads: Semaphore::new(CONCURRENT_LOADS),
             polls: Polls::default(),
+            workspaces: Arc::default(),
             is_stopping: watch::Sender::new(false),
             elsewhere: RemoteWorkers::default(),
         }

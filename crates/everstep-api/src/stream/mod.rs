@@ -3,16 +3,19 @@
 //!
 //! * `hub` is shared by all streams; `feed` is the run as it is when a follower joins it.
 //! * `pass` checks the follower's permission while the stream lasts; `slots` bounds the number of followers.
-//! * `sse` and `socketio` are the two transports.
+//! * `sse`, `socketio` and `socket` are the transports.
+//! * `workspace` is the feed of a whole workspace, which `socket` carries.
 
 mod feed;
 mod hub;
 mod pass;
 mod routes;
 mod slots;
+mod socket;
 mod socketio;
 mod sse;
 mod wire;
+pub(crate) mod workspace;
 
 pub use hub::StreamHub;
 pub(crate) use pass::KEY_CHECK_INTERVAL;

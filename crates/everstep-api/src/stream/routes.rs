@@ -3,7 +3,7 @@
 use axum::http::Method;
 
 use super::wire::{EndEvent, SnapshotEvent, StatusEvent};
-use super::{socketio, sse};
+use super::{socket, socketio, sse};
 use crate::auth::Permission::View;
 use crate::http::openapi::doc;
 use crate::resources::runs::wire::EntryView;
@@ -38,5 +38,22 @@ pub(crate) fn add(table: Table) -> Table {
                 .answers_nothing(204)
                 .refuses(429, "`TOO_MANY_STREAMS`: the API key has the maximum number of open streams."),
             sse::events,
+        )
+        .guarded(
+            View,
+            Method::GET,
+            "/v1/socket",
+            doc("runs", "Follow runs and the workspace")
+                .about(
+                    "A WebSocket for browsers, which open only a few connections to a server: one carries many runs \
+                     and the changes of the workspace. Each message is a JSON object; the guide \"Live updates\" \
+                     describes them. A page of another origin is refused.",
+                )
+                .query(socket::PARAMETERS)
+                .answers_nothing(101)
+                .refuses(403, "`ORIGIN_REFUSED`: the page of another origin opens the socket.")
+                .refuses(426, "`UPGRADE_REQUIRED`: the request is not a WebSocket upgrade.")
+                .refuses(429, "`TOO_MANY_STREAMS`: the API key has the maximum number of open streams."),
+            socket::open,
         )
 }

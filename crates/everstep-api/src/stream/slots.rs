@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::http::problem::Problem;
 
 /// The maximum numbers of streams, and the intervals of their heartbeats and pings. A stream is an SSE response, a
-/// Socket.IO connection, or a run that a connection has joined. A Socket.IO client that does not answer a ping within
+/// socket, a Socket.IO connection, or a run that a connection has joined. A Socket.IO client that does not answer a ping within
 /// `pong_timeout` is disconnected.
 #[derive(Clone, Copy, Debug)]
 pub struct Streams {

@@ -404,3 +404,22 @@ async fn a_held_poll_of_another_node_is_answered_when_there_is_something() {
     assert_eq!(foreign.send().await.0, 410);
     assert_eq!(Signed { caller: "-".to_owned(), nonce: node(9).to_string(), ..foreign }.send().await.0, 400);
 }
+
+#[tokio::test]
+async fn a_node_reports_the_runs_that_have_changed_on_it() {
+    const FEED: &str = "/cluster/v1/feed";
+    let listener = Listener::start().await;
+    let (channel, _folder) = channel(KEY).await;
+    let (status, first) = ask(&channel, &listener.peer, FEED, &json!({"after": null})).await;
+    assert_eq!((status, &first["updates"], &first["hasGap"]), (200, &json!([]), &json!(false)), "{first}");
+    channel.send(&listener.peer, listener.input()).await.unwrap();
+    let (_, page) = ask(&channel, &listener.peer, FEED, &json!({"after": first["cursor"]})).await;
+    let last = page["updates"].as_array().unwrap().last().unwrap();
+    assert_eq!((&last["run"], &last["workflow"]), (&json!(listener.run), &json!("wait")), "{page}");
+    // A cursor of another process is not continued silently.
+    let other = json!({"epoch": 1, "number": 1});
+    let (_, page) = ask(&channel, &listener.peer, FEED, &json!({"after": other})).await;
+    assert_eq!(page["hasGap"], json!(true), "{page}");
+    let (status, _) = ask(&channel, &listener.peer, FEED, &json!({"after": 1})).await;
+    assert_eq!(status, 400);
+}

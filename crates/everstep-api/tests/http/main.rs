@@ -16,6 +16,7 @@ mod forks;
 mod generators;
 mod heads;
 mod health;
+mod live_socket;
 mod machine_definitions;
 mod machines;
 mod many;
