@@ -24,6 +24,14 @@ pub struct RunFilter {
     /// Runs of machines in this state. Unless `statuses` names other ones, only runs that have not ended.
     pub state: Option<String>,
     pub parent: Option<RunId>,
+    /// Forks of this run.
+    pub origin: Option<RunId>,
+    /// The run with this idempotency key; several if workflows use the same key.
+    pub key: Option<String>,
+    /// Runs that failed, or are paused, with this code.
+    pub error_code: Option<String>,
+    /// Runs with ids from the first to the second.
+    pub ids: Option<(Uuid, Uuid)>,
     /// Created at this time or later.
     pub since: Option<Timestamp>,
     /// Created before this time.
@@ -53,7 +61,24 @@ impl RunFilter {
     pub(crate) fn open_state(&self) -> Option<(&str, &str)> {
         let may_have_ended = self.statuses.iter().any(|status| status.has_ended());
         let (workflow, state) = (self.workflow.as_deref()?, self.state.as_deref()?);
-        (self.parent.is_none() && !may_have_ended).then_some((workflow, state))
+        (self.parent.is_none() && !self.is_narrow() && !may_have_ended).then_some((workflow, state))
+    }
+
+    /// Whether an index finds the few runs that may be listed.
+    pub(crate) fn is_narrow(&self) -> bool {
+        self.key.is_some() || self.ids.is_some()
+    }
+
+    /// The range of ids of the listed runs.
+    pub(crate) fn id_range(&self) -> (Uuid, Uuid) {
+        self.ids.unwrap_or((Uuid::nil(), Uuid::max()))
+    }
+
+    /// Whether a failure has the expected code.
+    pub(crate) fn has_error(&self, error: Option<&str>) -> bool {
+        self.error_code.as_deref().is_none_or(|code| {
+            error.and_then(parse).is_some_and(|error| error.get("code").and_then(Value::as_str) == Some(code))
+        })
     }
 
     /// The statuses of the listed runs; any status if the list is empty.
@@ -72,6 +97,9 @@ impl RunFilter {
             || !self.statuses.is_empty()
             || self.version.is_some()
             || (self.state.is_some() && self.open_state().is_none())
+            || self.origin.is_some()
+            || self.error_code.is_some()
+            || self.is_narrow()
             || (self.parent.is_some() && self.workflow.is_some())
     }
 

@@ -130,6 +130,26 @@ pub struct Wait {
     pub event: String,
     pub pattern: Payload,
     pub deadline: Option<Timestamp>,
+    pub kind: WaitKind,
+}
+
+/// What a wait is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WaitKind {
+    /// Any signal.
+    #[default]
+    Signal,
+    /// The decision of a person.
+    Approval,
+}
+
+impl WaitKind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Signal => "signal",
+            Self::Approval => "approval",
+        }
+    }
 }
 
 /// An input for another run, written to the inbox by the sender's item.

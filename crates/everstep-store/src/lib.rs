@@ -27,7 +27,7 @@ pub use error::{Error, Result};
 pub use filter::RunFilter;
 pub use item::{
     CommitOutcome, Gate, InboxId, InboxInput, Item, MachinePlace, NewEntry, NewRun, Projection, SentInput, SideWrites,
-    Wait, WaitChange,
+    Wait, WaitChange, WaitKind,
 };
 pub use ports::{AccessStore, RecordStore, ResourceStore, RunStore, Stores, WorkflowStore};
 pub use preconditions::{ActivationOutcome, Precondition, RegistrationOutcome, SaveOutcome};
@@ -38,6 +38,6 @@ pub use records::{
 pub use resources::{ResourceKind, ResourceRow};
 pub use rows::{
     Counts, InboxRow, NodeRow, RunGlance, RunPage, RunRow, RunSummary, Snapshot, StoredEntry, StoredRun, Tick,
-    TickRequest,
+    TickRequest, WaitRow,
 };
 pub use workflows::{Deletion, NewWorkflow, VersionRow, WorkflowRow, WorkflowSummary};

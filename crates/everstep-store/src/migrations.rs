@@ -31,6 +31,7 @@ pub(crate) const POSTGRES: &[Migration] = migrations! {
     4 "machines",
     5 "records",
     6 "sign_ins",
+    7 "inbox",
 };
 
 /// The migrations of SQLite, in their order.
@@ -43,6 +44,7 @@ pub(crate) const SQLITE: &[Migration] = migrations! {
     5 "machines",
     6 "records",
     7 "sign_ins",
+    8 "inbox",
 };
 
 /// The table of applied migrations, for both databases.

@@ -1,7 +1,7 @@
 //! Rows of runs and nodes, as the store returns them.
 
 use everstep_core::failure::Failure;
-use everstep_core::ids::{CommitId, NodeId, RunId, WorkspaceId};
+use everstep_core::ids::{CommitId, NodeId, RunId, StepKey, WorkspaceId};
 use everstep_core::journal::codec::Row;
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
@@ -158,4 +158,15 @@ pub struct Counts {
     pub workflow: String,
     pub status: Status,
     pub n: i64,
+}
+
+/// A wait of a run that has not ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WaitRow {
+    pub run: RunId,
+    pub workflow: String,
+    pub step: StepKey,
+    pub event: String,
+    pub pattern: Payload,
+    pub deadline: Option<Timestamp>,
 }

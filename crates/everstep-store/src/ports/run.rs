@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use everstep_core::ids::{NodeId, RunId, WorkspaceId};
+use everstep_core::ids::{NodeId, RunId, StepKey, WorkspaceId};
 use everstep_core::time::Timestamp;
 
 use crate::error::Result;
 use crate::filter::RunFilter;
-use crate::item::{CommitOutcome, InboxId, Item, SideWrites};
+use crate::item::{CommitOutcome, InboxId, Item, SideWrites, WaitKind};
 use crate::rows::{
-    Counts, InboxRow, NodeRow, RunGlance, RunPage, RunRow, Snapshot, StoredEntry, StoredRun, Tick, TickRequest,
+    Counts, InboxRow, NodeRow, RunGlance, RunPage, RunRow, Snapshot, StoredEntry, StoredRun, Tick, TickRequest, WaitRow,
 };
 
 /// Every promise here is proved by `everstep_testkit::contract::runs`.
@@ -106,6 +106,17 @@ pub trait RunStore: Send + Sync {
         after: Option<(Timestamp, RunId)>,
         limit: usize,
     ) -> Result<RunPage>;
+
+    /// Open waits of one kind, by their runs and steps, after one of them; of all workflows, or of one. Waits of test
+    /// runs are left out.
+    async fn list_waits(
+        &self,
+        workspace: WorkspaceId,
+        kind: WaitKind,
+        workflow: Option<String>,
+        after: Option<(RunId, StepKey)>,
+        limit: usize,
+    ) -> Result<Vec<WaitRow>>;
 
     /// Makes a new run from the beginning of another one: it has the same workflow, version, input and tags, and the
     /// entries up to the end of the item that holds entry `at`. It is unowned, running and due at `now`,

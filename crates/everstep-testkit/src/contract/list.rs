@@ -67,6 +67,7 @@ macro_rules! contract_tests {
                     an_item_takes_only_rows_of_its_own_run,
                 }
                 waits {
+                    a_wait_says_what_kind_it_is,
                     open_waits_are_found_by_their_event,
                     closed_waits_are_gone,
                     waits_end_with_their_run,
@@ -155,6 +156,7 @@ macro_rules! contract_tests {
                     runs_are_found_by_what_their_input_holds,
                     inputs_of_any_script_are_found,
                     inputs_are_found_however_they_are_written,
+                    runs_are_found_by_their_key_origin_error_and_id,
                     runs_are_found_by_their_tags,
                     filtered_pages_are_stable_while_runs_are_added,
                     a_page_looks_at_ten_thousand_runs,

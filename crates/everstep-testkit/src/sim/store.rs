@@ -245,6 +245,19 @@ impl RunStore for SimStore {
         self.call("recount", Database::recount).await
     }
 
+    async fn list_waits(
+        &self,
+        workspace: WorkspaceId,
+        kind: WaitKind,
+        workflow: Option<String>,
+        after: Option<(RunId, StepKey)>,
+        limit: usize,
+    ) -> Result<Vec<WaitRow>> {
+        let list =
+            move |db: &mut _| Database::list_waits(db, workspace, kind, workflow.as_deref(), after.as_ref(), limit);
+        self.call("list_waits", list).await
+    }
+
     async fn counts(&self, workspace: WorkspaceId) -> Result<Vec<Counts>> {
         self.call("counts", move |db| db.counts(workspace)).await
     }

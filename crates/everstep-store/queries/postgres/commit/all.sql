@@ -158,12 +158,12 @@ closed as (
 ),
 -- A step may wait again: closed waits are deleted first.
 waiting as (
-    insert into waits (run_id, step, workspace, event, deadline, pattern)
-    select run, step, workspace, event, deadline, pattern
+    insert into waits (run_id, step, workspace, event, deadline, pattern, kind)
+    select run, step, workspace, event, deadline, pattern, kind
     from unnest(
         :wait_runs::uuid[], :wait_steps::text[], :wait_workspaces::uuid[], :wait_events::text[],
-        :wait_deadlines::bigint[], :wait_patterns::bytea[]
-    ) as wait (run, step, workspace, event, deadline, pattern)
+        :wait_deadlines::bigint[], :wait_patterns::bytea[], :wait_kinds::text[]
+    ) as wait (run, step, workspace, event, deadline, pattern, kind)
     where (run in (select run from opened)) is true
         and (select count(*) from closed) >= 0
 ),

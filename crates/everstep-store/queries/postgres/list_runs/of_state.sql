@@ -27,5 +27,9 @@ where workspace = :workspace
     and (created_at, id) >= (:last, :last_id)
     and (cardinality(:statuses::text[]) = 0 or status = any(:statuses::text[]))
     and (:version::integer is null or version = :version)
+    and (:key::text is null or idempotency_key = :key)
+    and (:origin::uuid is null or origin = :origin)
+    and (:error_code::text is null or error::json ->> 'code' = :error_code)
+    and id between :first_id and :final_id
 order by created_at desc, id desc
 limit :limit

@@ -1,4 +1,4 @@
 -- Opens a wait. A wait that is already open is an error, and the item a conflict.
 -- Served by the primary key of waits (run_id, step).
-insert into waits (run_id, step, workspace, event, deadline, pattern)
-values (:run, :step, :workspace, :event, :deadline, :pattern)
+insert into waits (run_id, step, workspace, event, deadline, pattern, kind)
+values (:run, :step, :workspace, :event, :deadline, :pattern, :kind)

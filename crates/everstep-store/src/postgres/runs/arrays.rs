@@ -213,6 +213,7 @@ arrays! {
         events: "wait_events", &'a str;
         deadlines: "wait_deadlines", Option<i64>;
         patterns: "wait_patterns", &'a [u8];
+        kinds: "wait_kinds", &'a str;
     }
 }
 
@@ -224,6 +225,7 @@ impl<'a> Waits<'a> {
         self.events.push(&wait.event);
         self.deadlines.push(wait.deadline.map(Timestamp::micros));
         self.patterns.push(wait.pattern.json().as_bytes());
+        self.kinds.push(wait.kind.as_str());
     }
 }
 

@@ -31,12 +31,16 @@ impl PostgresStore {
         after: Option<(Timestamp, RunId)>,
         limit: usize,
     ) -> Result<RunPage> {
-        if [&filter.workflow, &filter.state].into_iter().flatten().any(|text| texts::has_nul(text)) {
+        if [&filter.workflow, &filter.state, &filter.key, &filter.error_code]
+            .into_iter()
+            .flatten()
+            .any(|text| texts::has_nul(text))
+        {
             return Ok(PageBuilder::new(limit).finish(None));
         }
         let limit = limit.min(EXAMINED_RUNS_MAX);
         let mut before = filter.begin(after);
-        let end = match filter.is_selective() {
+        let end = match filter.is_selective() && !filter.is_narrow() {
             true => self.read_end(workspace, filter, before).await?,
             false => None,
         };
@@ -113,33 +117,49 @@ impl PostgresStore {
         let whole = filter.input.iter().flat_map(|(path, _)| path).any(|name| is_odd(name));
         let path = |path: &[String]| if whole { String::new() } else { array(path) };
         let paths: Vec<_> = filter.input.iter().map(|(names, _)| path(names)).collect();
-        if let Some(parent) = filter.parent {
+        let (key, origin) = (filter.key.as_deref(), filter.origin.map(RunId::uuid));
+        let (error_code, (first_id, final_id)) = (filter.error_code.as_deref(), filter.id_range());
+        if filter.is_narrow() && filter.parent.is_none() {
+            let workflow = filter.workflow.as_deref();
+            let params = params! {
+                "paths": paths, "whole": whole, "workspace": workspace, "workflow": workflow,
+                "before": before, "before_id": before_id, "last": last, "last_id": last_id,
+                "statuses": statuses, "version": version, "key": key, "origin": origin,
+                "error_code": error_code, "first_id": first_id, "final_id": final_id, "state": state, "limit": limit,
+            };
+            let statement = if key.is_some() { query!("list_runs/of_key") } else { query!("list_runs/of_ids") };
+            self.connections.query(statement, params).await
+        } else if let Some(parent) = filter.parent {
             let (parent, workflow) = (parent.uuid(), filter.workflow.as_deref());
             let params = params! {
                 "paths": paths, "whole": whole, "workspace": workspace, "parent": parent, "workflow": workflow,
                 "before": before, "before_id": before_id, "last": last, "last_id": last_id,
-                "statuses": statuses, "version": version, "state": state, "limit": limit,
+                "statuses": statuses, "version": version, "key": key, "origin": origin,
+                "error_code": error_code, "first_id": first_id, "final_id": final_id, "state": state, "limit": limit,
             };
             self.connections.query(query!("list_runs/of_parent"), params).await
         } else if let Some((workflow, state)) = filter.open_state() {
             let params = params! {
                 "paths": paths, "whole": whole, "workspace": workspace, "workflow": workflow, "state": state,
                 "before": before, "before_id": before_id, "last": last, "last_id": last_id,
-                "statuses": statuses, "version": version, "limit": limit,
+                "statuses": statuses, "version": version, "key": key, "origin": origin,
+                "error_code": error_code, "first_id": first_id, "final_id": final_id, "limit": limit,
             };
             self.connections.query(query!("list_runs/of_state"), params).await
         } else if let Some(workflow) = filter.workflow.as_deref() {
             let params = params! {
                 "paths": paths, "whole": whole, "workspace": workspace, "workflow": workflow,
                 "before": before, "before_id": before_id, "last": last, "last_id": last_id,
-                "statuses": statuses, "version": version, "state": state, "limit": limit,
+                "statuses": statuses, "version": version, "key": key, "origin": origin,
+                "error_code": error_code, "first_id": first_id, "final_id": final_id, "state": state, "limit": limit,
             };
             self.connections.query(query!("list_runs/of_workflow"), params).await
         } else {
             let params = params! {
                 "paths": paths, "whole": whole, "workspace": workspace,
                 "before": before, "before_id": before_id, "last": last, "last_id": last_id,
-                "statuses": statuses, "version": version, "state": state, "limit": limit,
+                "statuses": statuses, "version": version, "key": key, "origin": origin,
+                "error_code": error_code, "first_id": first_id, "final_id": final_id, "state": state, "limit": limit,
             };
             self.connections.query(query!("list_runs/all"), params).await
         }

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::error::{Error, Result};
 use crate::item::InboxId;
 use crate::postgres::columns;
-use crate::rows::{Counts, InboxRow, NodeRow, RunGlance, RunRow, RunSummary, Snapshot, StoredEntry};
+use crate::rows::{Counts, InboxRow, NodeRow, RunGlance, RunRow, RunSummary, Snapshot, StoredEntry, WaitRow};
 
 /// In the order of `nodes.sql`.
 pub(super) fn node_from_row(row: &Row) -> Result<NodeRow> {
@@ -117,4 +117,16 @@ pub(super) fn read_inbox_row(row: &Row) -> Result<InboxRow> {
 /// In the order of `counts.sql`.
 pub(super) fn count_from_row(row: &Row) -> Result<Counts> {
     Ok(Counts { workflow: columns::get(row, 0)?, status: columns::status(row, 1)?, n: columns::get(row, 2)? })
+}
+
+/// In the order of `list_waits.sql`.
+pub(super) fn wait_from_row(row: &Row) -> Result<WaitRow> {
+    Ok(WaitRow {
+        run: RunId::from_uuid(columns::get(row, 0)?),
+        workflow: columns::get(row, 1)?,
+        step: StepKey::from(columns::get::<&str>(row, 2)?),
+        event: columns::get(row, 3)?,
+        pattern: columns::bytes_payload(columns::get(row, 4)?)?,
+        deadline: columns::optional_time(row, 5)?,
+    })
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use everstep_core::ids::{NodeId, RunId, WorkspaceId};
+use everstep_core::ids::{NodeId, RunId, StepKey, WorkspaceId};
 use everstep_core::journal::FORMAT;
 use everstep_core::time::Timestamp;
 use futures_util::future;
@@ -12,14 +12,14 @@ use uuid::Uuid;
 use super::rows;
 use crate::error::{Error, Result};
 use crate::filter::RunFilter;
-use crate::item::{CommitOutcome, InboxId, Item, SideWrites};
+use crate::item::{CommitOutcome, InboxId, Item, SideWrites, WaitKind};
 use crate::journal::Readable;
 use crate::ports::RunStore;
 use crate::postgres::columns;
 use crate::postgres::queries::{params, query};
 use crate::postgres::store::PostgresStore;
 use crate::rows::{
-    Counts, InboxRow, NodeRow, RunGlance, RunPage, RunRow, Snapshot, StoredEntry, StoredRun, Tick, TickRequest,
+    Counts, InboxRow, NodeRow, RunGlance, RunPage, RunRow, Snapshot, StoredEntry, StoredRun, Tick, TickRequest, WaitRow,
 };
 use crate::{numbers, pack, texts};
 
@@ -264,6 +264,27 @@ impl RunStore for PostgresStore {
             connection.execute(query, &[]).await?;
         }
         Ok(connection.commit().await?)
+    }
+
+    async fn list_waits(
+        &self,
+        workspace: WorkspaceId,
+        kind: WaitKind,
+        workflow: Option<String>,
+        after: Option<(RunId, StepKey)>,
+        limit: usize,
+    ) -> Result<Vec<WaitRow>> {
+        let (run, step) = after.as_ref().map_or((Uuid::nil(), ""), |(run, step)| (run.uuid(), step.as_str()));
+        if [workflow.as_deref(), Some(step)].into_iter().flatten().any(texts::has_nul) {
+            return Ok(Vec::new());
+        }
+        let (workspace, kind, workflow) = (workspace.uuid(), kind.as_str(), workflow.as_deref());
+        let limit = numbers::clamp_limit(limit);
+        let params = params! {
+            "workspace": workspace, "kind": kind, "run": run, "step": step, "workflow": workflow, "limit": limit,
+        };
+        let rows = self.connections.query(query!("list_waits"), params).await?;
+        rows.iter().map(rows::wait_from_row).collect()
     }
 
     async fn counts(&self, workspace: WorkspaceId) -> Result<Vec<Counts>> {

@@ -286,6 +286,7 @@ impl<'tx> Batch<'tx> {
             ":event": wait.event,
             ":deadline": wait.deadline.map(Timestamp::micros),
             ":pattern": wait.pattern.json().as_bytes(),
+            ":kind": wait.kind.as_str(),
         })?;
         Ok(())
     }

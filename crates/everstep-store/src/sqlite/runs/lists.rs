@@ -29,7 +29,19 @@ impl Database {
         let examined = if filter.is_selective() { EXAMINED_RUNS_MAX } else { limit };
         let one_more = numbers::clamp_limit(examined + 1);
         let mut statement;
-        let mut listed = if let Some(parent) = filter.parent {
+        let mut listed = if let Some(key) = &filter.key {
+            statement = self.connection.prepare_cached(query!("list_runs/of_key"))?;
+            statement.query(named_params! {
+                ":workspace": workspace, ":key": key, ":before": before,
+                ":before_id": before_id, ":since": since, ":limit": one_more,
+            })?
+        } else if let Some((first, last)) = filter.ids {
+            statement = self.connection.prepare_cached(query!("list_runs/of_ids"))?;
+            statement.query(named_params! {
+                ":workspace": workspace, ":first_id": first.into_bytes(), ":final_id": last.into_bytes(),
+                ":before": before, ":before_id": before_id, ":since": since, ":limit": one_more,
+            })?
+        } else if let Some(parent) = filter.parent {
             statement = self.connection.prepare_cached(query!("list_runs/of_parent"))?;
             statement.query(named_params! {
                 ":workspace": workspace, ":parent": parent.uuid().into_bytes(), ":before": before,
@@ -71,13 +83,26 @@ impl Database {
     }
 }
 
+/// Whether a row has the expected id, parent and origin.
+fn is_of_ids(filter: &RunFilter, row: &rusqlite::Row<'_>) -> rusqlite::Result<bool> {
+    let (first, last) = filter.id_range();
+    let is_one = |wanted: Option<RunId>, column| match wanted {
+        None => Ok(true),
+        Some(wanted) => Ok::<_, rusqlite::Error>(columns::optional_uuid(row, column)? == Some(wanted.uuid())),
+    };
+    Ok((first..=last).contains(&columns::uuid(row, 0)?) && is_one(filter.parent, 9)? && is_one(filter.origin, 10)?)
+}
+
 /// Whether a row of a list matches the filter.
 fn is_wanted(filter: &RunFilter, row: &rusqlite::Row<'_>) -> rusqlite::Result<bool> {
     let statuses = filter.listed_statuses();
     let is_plainly_wanted = (statuses.is_empty() || statuses.contains(&columns::status(row, 3)?))
         && filter.version.is_none_or(|version| row.get(2).is_ok_and(|stored: u32| stored == version))
         && filter.workflow.as_deref().is_none_or(|name| row.get_ref(1).is_ok_and(|it| it.as_str() == Ok(name)))
-        && filter.state.as_deref().is_none_or(|state| row.get_ref(11).is_ok_and(|it| it.as_str() == Ok(state)));
+        && filter.state.as_deref().is_none_or(|state| row.get_ref(11).is_ok_and(|it| it.as_str() == Ok(state)))
+        && filter.key.as_deref().is_none_or(|key| row.get_ref(14).is_ok_and(|it| it.as_str() == Ok(key)))
+        && is_of_ids(filter, row)?
+        && filter.has_error(row.get::<_, Option<String>>(5)?.as_deref());
     if !is_plainly_wanted {
         return Ok(false);
     }

@@ -1,22 +1,50 @@
 //! Claiming runs, and reading runs, journals and the inbox.
 
-use everstep_core::ids::{NodeId, RunId, WorkspaceId};
+use everstep_core::ids::{NodeId, RunId, StepKey, WorkspaceId};
 use everstep_core::journal::FORMAT;
 use everstep_core::planted::{self, Bug};
 use everstep_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, named_params};
+use uuid::Uuid;
 
 use super::{nodes, rows};
 use crate::error::Result;
-use crate::item::InboxId;
+use crate::item::{InboxId, WaitKind};
 use crate::journal::Readable;
-use crate::rows::{InboxRow, RunGlance, RunRow, Snapshot, StoredEntry, StoredRun};
+use crate::rows::{InboxRow, RunGlance, RunRow, Snapshot, StoredEntry, StoredRun, WaitRow};
 use crate::sqlite::columns;
 use crate::sqlite::database::Database;
 use crate::sqlite::queries::query;
 use crate::{numbers, pack};
 
 impl Database {
+    pub fn list_waits(
+        &self,
+        workspace: WorkspaceId,
+        kind: WaitKind,
+        workflow: Option<&str>,
+        after: Option<&(RunId, StepKey)>,
+        limit: usize,
+    ) -> Result<Vec<WaitRow>> {
+        let (run, step) = after.map_or((Uuid::nil(), ""), |(run, step)| (run.uuid(), step.as_str()));
+        let mut statement = self.connection.prepare_cached(query!("list_waits"))?;
+        let params = named_params! {
+            ":workspace": workspace.uuid().into_bytes(), ":kind": kind.as_str(), ":run": run.into_bytes(),
+            ":step": step, ":workflow": workflow, ":limit": numbers::clamp_limit(limit),
+        };
+        let waits = statement.query_map(params, |row| {
+            Ok(WaitRow {
+                run: RunId::from_uuid(columns::uuid(row, 0)?),
+                workflow: row.get(1)?,
+                step: StepKey::from(columns::text(row, 2)?),
+                event: row.get(3)?,
+                pattern: columns::payload(4, row.get(4)?)?,
+                deadline: columns::optional_time(row, 5)?,
+            })
+        })?;
+        Ok(waits.collect::<rusqlite::Result<_>>()?)
+    }
+
     pub fn claim_runs(&mut self, node: NodeId, lane: &str, now: Timestamp, limit: usize) -> Result<Vec<RunId>> {
         let tx = self.begin()?;
         nodes::check_member(&tx, node)?;

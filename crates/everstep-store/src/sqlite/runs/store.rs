@@ -5,16 +5,16 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use everstep_core::ids::{NodeId, RunId, WorkspaceId};
+use everstep_core::ids::{NodeId, RunId, StepKey, WorkspaceId};
 use everstep_core::time::Timestamp;
 
 use crate::error::Result;
 use crate::filter::RunFilter;
-use crate::item::{CommitOutcome, InboxId, Item, SideWrites};
+use crate::item::{CommitOutcome, InboxId, Item, SideWrites, WaitKind};
 use crate::pack::Packed;
 use crate::ports::RunStore;
 use crate::rows::{
-    Counts, InboxRow, NodeRow, RunGlance, RunPage, RunRow, Snapshot, StoredEntry, StoredRun, Tick, TickRequest,
+    Counts, InboxRow, NodeRow, RunGlance, RunPage, RunRow, Snapshot, StoredEntry, StoredRun, Tick, TickRequest, WaitRow,
 };
 use crate::sqlite::database::Database;
 use crate::sqlite::store::SqliteStore;
@@ -121,6 +121,18 @@ impl RunStore for SqliteStore {
 
     async fn recount(&self) -> Result<()> {
         self.write(Database::recount).await
+    }
+
+    async fn list_waits(
+        &self,
+        workspace: WorkspaceId,
+        kind: WaitKind,
+        workflow: Option<String>,
+        after: Option<(RunId, StepKey)>,
+        limit: usize,
+    ) -> Result<Vec<WaitRow>> {
+        self.read(move |database| database.list_waits(workspace, kind, workflow.as_deref(), after.as_ref(), limit))
+            .await
     }
 
     async fn counts(&self, workspace: WorkspaceId) -> Result<Vec<Counts>> {

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use everstep_core::failure::Failure;
 use everstep_core::ids::{NodeId, RunId};
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
-use everstep_store::{NewRun, RunFilter, RunStore};
+use everstep_store::{Item, NewRun, Projection, RunFilter, RunStore, SideWrites};
 use serde_json::{Value, json};
 
 use crate::contract::fixtures::*;
@@ -225,4 +226,48 @@ pub async fn a_page_looks_at_ten_thousand_runs(store: Arc<dyn RunStore>) {
     // A filter without conditions does not exceed the number of examined runs either.
     let page = store.list_runs(HERE, RunFilter::default(), None, usize::MAX).await.unwrap();
     assert_eq!((page.runs.len(), page.next), (10_000, Some((at(2), items[2].run))));
+}
+
+pub async fn runs_are_found_by_their_key_origin_error_and_id(store: Arc<dyn RunStore>) {
+    let node = member(&*store).await;
+    let keyed = |scope: &str, key: &str| NewRun { key: Some((scope.to_owned(), key.to_owned())), ..new() };
+    let first = started(&*store, node, keyed("orders", "k")).await;
+    let second = started(&*store, node, keyed("", "k")).await;
+    let third = started(&*store, node, keyed("orders", "other")).await;
+    let by_key = |key: &str| RunFilter { key: Some(key.to_owned()), ..RunFilter::default() };
+    assert_eq!(list(&*store, by_key("k")).await, [first, second]);
+    assert_eq!(list(&*store, by_key("other")).await, [third]);
+    assert_eq!(list(&*store, by_key("none")).await, []);
+    assert_eq!(list(&*store, RunFilter { workflow: Some("invoices".to_owned()), ..by_key("k") }).await, []);
+    let page = store.list_runs(HERE, by_key("k"), None, 1).await.unwrap();
+    assert_eq!(page.runs[0].id, second);
+    assert_eq!(store.list_runs(HERE, by_key("k"), page.next, 1).await.unwrap().runs[0].id, first);
+
+    let fork = new_run();
+    store.fork_run(HERE, first, 1, fork, at(1), SideWrites::default()).await.unwrap();
+    let by_origin = |origin| RunFilter { origin: Some(origin), ..RunFilter::default() };
+    assert_eq!(list(&*store, by_origin(first)).await, [fork]);
+    assert_eq!(list(&*store, by_origin(fork)).await, []);
+
+    let failed = fail(second, 2, "PAYMENT_REFUSED");
+    apply(&*store, node, &failed).await;
+    let by_code = |code: &str| RunFilter { error_code: Some(code.to_owned()), ..RunFilter::default() };
+    assert_eq!(list(&*store, by_code("PAYMENT_REFUSED")).await, [second]);
+    assert_eq!(list(&*store, by_code("PAYMENT")).await, []);
+
+    let by_ids =
+        |from: RunId, until: RunId| RunFilter { ids: Some((from.uuid(), until.uuid())), ..RunFilter::default() };
+    assert_eq!(list(&*store, by_ids(first, first)).await, [first]);
+    let (least, most) = (first.min(third), first.max(third));
+    assert!(list(&*store, by_ids(least, most)).await.contains(&third));
+    assert_eq!(list(&*store, RunFilter { key: Some("k".to_owned()), ..by_ids(first, first) }).await, [first]);
+    assert_eq!(list(&*store, RunFilter { error_code: Some("X".to_owned()), ..by_ids(least, most) }).await, []);
+}
+
+/// An item with which a run fails.
+fn fail(run: RunId, seq: u64, code: &str) -> Item {
+    let item = end(run, seq, at(1));
+    let error = Some(Failure::fatal(code, "it was refused"));
+    let projection = item.projection.map(|projection| Projection { status: Status::Failed, error, ..projection });
+    Item { projection, ..item }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use everstep_core::ids::RunId;
-use everstep_store::{CommitOutcome, Item, RunStore, Wait, WaitChange};
+use everstep_store::{CommitOutcome, Item, RunStore, Wait, WaitChange, WaitKind, WaitRow};
 
 use crate::contract::fixtures::*;
 
@@ -71,4 +71,33 @@ pub async fn a_wait_that_is_open_already_is_a_conflict((store, tables): (Arc<dyn
     assert_eq!(commit(&*store, node, &twice).await, CommitOutcome::Conflict);
     assert_eq!(seqs(&*store, run).await, [1, 2, 3]);
     assert_eq!(waiting(&tables, "paid").await, [(run, "a".to_owned())]);
+}
+
+pub async fn a_wait_says_what_kind_it_is((store, _): (Arc<dyn RunStore>, Tables)) {
+    let node = member(&*store).await;
+    let (first, second) = (owned_run(&*store, node).await, owned_run(&*store, node).await);
+    let approval = |step: &str| WaitChange::Open(Wait { kind: WaitKind::Approval, ..wait(step, "approve") });
+    apply(&*store, node, &Item { waits: vec![approval("b"), open("a", "approve")], ..step(first, 2) }).await;
+    apply(&*store, node, &Item { waits: vec![approval("c"), approval("d")], ..step(second, 2) }).await;
+    let row = |run, step: &str| WaitRow {
+        run,
+        workflow: "orders".to_owned(),
+        step: step.into(),
+        event: "approve".to_owned(),
+        pattern: wait(step, "approve").pattern,
+        deadline: Some(at(60)),
+    };
+    let list = async |workflow: Option<&str>, after: Option<(RunId, &str)>, limit| {
+        let (workflow, after) = (workflow.map(str::to_owned), after.map(|(run, step)| (run, step.into())));
+        store.list_waits(HERE, WaitKind::Approval, workflow, after, limit).await.unwrap()
+    };
+    let all = [row(first, "b"), row(second, "c"), row(second, "d")];
+    assert_eq!(list(None, None, 10).await, all);
+    assert_eq!(list(Some("orders"), None, 2).await, all[..2]);
+    assert_eq!(list(None, Some((second, "c")), 10).await, all[2..]);
+    assert_eq!(list(Some("invoices"), None, 10).await, []);
+    assert_eq!(store.list_waits(new_workspace(), WaitKind::Approval, None, None, 10).await.unwrap(), []);
+    apply(&*store, node, &Item { waits: vec![WaitChange::Close("b".into())], ..step(first, 4) }).await;
+    apply(&*store, node, &end(second, 4, at(1))).await;
+    assert_eq!(list(None, None, 10).await, []);
 }
