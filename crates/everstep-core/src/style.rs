@@ -26,7 +26,7 @@ use crate::machine::{Act, Assignment, Machine, MachineRun};
 use crate::payload::Payload;
 use crate::run::apply::{Fold, Folded};
 use crate::run::decide::Draft;
-use crate::run::task::{StepConfig, TaskSpec};
+use crate::run::task::{StepConfig, TaskSpec, WaitFacts};
 use crate::run::{Cx, Open, Reply, State};
 use crate::schema::Schema;
 use crate::status::StepStatus;
@@ -560,6 +560,14 @@ pub(crate) fn scopes(workflow: &Workflow, state: &State) -> Vec<(String, Payload
     match &workflow.style {
         Style::Graph(graph) => graph::GraphRun::from_state(workflow, graph, state).scopes(),
         Style::Code | Style::Machine(_) => Vec::new(),
+    }
+}
+
+/// What the definition says about the wait of a step; none if it says nothing.
+pub(crate) fn wait_facts<'w>(workflow: &'w Workflow, step: &StepKey) -> Option<WaitFacts<'w>> {
+    match &workflow.style {
+        Style::Graph(graph) => graph::wait_facts(graph, step),
+        Style::Code | Style::Machine(_) => None,
     }
 }
 

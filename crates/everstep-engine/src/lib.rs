@@ -39,9 +39,9 @@ pub use observe::{CommittedItem, NoObserver, Observe};
 pub use options::Options;
 pub use ports::{Clock, Random, Spawn, SystemClock, SystemRng, TokioSpawner, World};
 pub use read::{
-    AttemptDetail, DefinitionOutcome, Follower, ForkError, ForkedRun, FunctionEnd, HeadFold, HeadPage, HistoryPage,
-    JournalEntry, JournalPage, Library, LoadedRun, LogLine, LogPage, MachineSnapshot, RunSnapshot, Runs, SaveOptions,
-    StepActivity, StepDetail, StepPage, StepSnapshot, Version,
+    AttemptDetail, DefinedWait, DefinitionOutcome, Follower, ForkError, ForkedRun, FunctionEnd, HeadFold, HeadPage,
+    HistoryPage, JournalEntry, JournalPage, Library, LoadedRun, LogLine, LogPage, MachineSnapshot, RunSnapshot, Runs,
+    SaveOptions, StepActivity, StepDetail, StepPage, StepSnapshot, Version,
 };
 pub use start::{Start, StartDetail, StartReply, StartedRun, TEST};
 pub use watch::{Notification, RunEnd, Watch};

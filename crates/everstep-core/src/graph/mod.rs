@@ -33,5 +33,5 @@ pub use progress::Progress;
 pub use run::GraphRun;
 pub use scope_context::ScopeContext;
 pub(crate) use story::{StepFacts, reopened, step_kind};
-pub(crate) use task::{describe_config, describe_task};
+pub(crate) use task::{describe_config, describe_task, wait_facts};
 pub(crate) use variables::{META as META_FIELDS, PROBLEM_CODE as UNKNOWN_VARIABLE, ROOTS as EXPRESSION_ROOTS};

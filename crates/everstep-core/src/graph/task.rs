@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::model::NodeKind;
+use super::model::{Graph, NodeKind};
 use super::path::StepPath;
 use super::run::GraphRun;
 use super::scope_context::ScopeContext;
@@ -10,7 +10,14 @@ use crate::evaluate::Evaluate;
 use crate::failure::Failure;
 use crate::ids::StepKey;
 use crate::payload::Payload;
-use crate::run::task::{StepConfig, TaskSpec};
+use crate::run::task::{StepConfig, TaskSpec, WaitFacts};
+
+/// What the graph says about the wait of a step.
+pub(crate) fn wait_facts<'g>(graph: &'g Graph, step: &StepKey) -> Option<WaitFacts<'g>> {
+    let node = graph.node(StepPath::find(graph, step)?.node);
+    let NodeKind::Wait { is_approval, .. } = node.kind else { return None };
+    Some(WaitFacts { is_approval, title: node.name.as_deref() })
+}
 
 /// The config of a step, as it is written and as it is evaluated in this state. None if the graph has no such step.
 pub(crate) fn describe_config(run: GraphRun<'_>, step: &StepKey, evaluate: &dyn Evaluate) -> Option<StepConfig> {

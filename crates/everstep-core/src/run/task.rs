@@ -36,11 +36,25 @@ pub struct StepConfig {
     pub evaluated: Option<Value>,
 }
 
+/// What a definition says about a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WaitFacts<'w> {
+    /// Whether a person decides: the signal contains `approved`.
+    pub is_approval: bool,
+    /// The name of the step, for people.
+    pub title: Option<&'w str>,
+}
+
 impl TaskSpec {
     /// The failure of a task that the workflow does not contain.
     pub(crate) fn unknown(step: &StepKey) -> Failure {
         Failure::fatal(code::UNKNOWN_KIND, format!("{step} is not a task of this workflow"))
     }
+}
+
+/// What the definition says about the wait of a step; none for a style without definitions of waits.
+pub fn wait_facts<'w>(workflow: &'w Workflow, step: &StepKey) -> Option<WaitFacts<'w>> {
+    style::wait_facts(workflow, step)
 }
 
 /// The config of a step, evaluated in the state that its dispatch has left. Secrets stay unresolved. None if the style

@@ -34,9 +34,9 @@ pub(crate) fn propose(
 ) -> (Item, usize, InFlight) {
     let Decided { entries, since, answered } = decided;
     let status = shown_status(run, rest, writer.now);
-    let (waits, state) = run.waits_and_state();
+    let (waits, workflow, state) = run.waits_and_state();
     let renews_waits = waits.must_renew();
-    let waits = waits.changes(state, &entries);
+    let waits = waits.changes(workflow, state, &entries);
     let is_start = start.is_some();
     let before = (!is_start).then_some(run.row_status());
     let is_guest = run.ownership() == Ownership::Guest;

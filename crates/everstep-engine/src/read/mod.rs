@@ -32,6 +32,6 @@ pub use journal::{JournalEntry, JournalPage};
 pub use library::{DefinitionOutcome, Library, SaveOptions, Version};
 pub use logs::{LogLine, LogPage};
 pub use runs::{LoadedRun, Runs};
-pub use snapshot::{MachineSnapshot, RunSnapshot, StepActivity, StepSnapshot};
+pub use snapshot::{DefinedWait, MachineSnapshot, RunSnapshot, StepActivity, StepSnapshot};
 pub use step::{AttemptDetail, StepDetail};
 pub use steps::StepPage;

@@ -4,7 +4,7 @@ use everstep_core::failure::Failure;
 use everstep_core::ids::{RunId, StepKey};
 use everstep_core::machine::{self, Situation, Tally};
 use everstep_core::payload::Payload;
-use everstep_core::run::{OpenActivity, OpenStep, State};
+use everstep_core::run::{OpenActivity, OpenStep, State, task};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_core::workflow::Workflow;
@@ -54,6 +54,15 @@ pub struct StepSnapshot {
     pub activity: StepActivity,
 }
 
+/// A wait of a definition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DefinedWait {
+    /// Whether a person decides.
+    pub is_approval: bool,
+    /// The name of the step, for people.
+    pub title: Option<String>,
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub enum StepActivity {
     /// A handler performs it.
@@ -61,7 +70,12 @@ pub enum StepActivity {
     /// It sleeps.
     Delay,
     /// It waits for a signal whose payload contains the pattern.
-    Wait { event: String, pattern: Payload },
+    Wait {
+        event: String,
+        pattern: Payload,
+        /// What the definition says about it; none for a wait of code.
+        defined: Option<DefinedWait>,
+    },
     /// It waits for the end, or the start, of another run.
     Child { run: RunId },
     /// It failed and is retried.
@@ -78,7 +92,7 @@ impl RunSnapshot {
         let all = || state.open().filter(|_| !state.has_ended());
         let steps = all().filter(|open| !is_body(open)).chain(all().filter(is_body));
         let count = all().count();
-        let open: Vec<_> = steps.take(OPEN_STEPS_MAX).map(|open| StepSnapshot::from_open(&open)).collect();
+        let open: Vec<_> = steps.take(OPEN_STEPS_MAX).map(|open| StepSnapshot::from_open(workflow, &open)).collect();
         Self {
             seq: state.seq,
             status: state.status(),
@@ -106,12 +120,14 @@ impl MachineSnapshot {
 }
 
 impl StepSnapshot {
-    fn from_open(open: &OpenStep<'_>) -> Self {
+    fn from_open(workflow: &Workflow, open: &OpenStep<'_>) -> Self {
         let (activity, due) = match &open.activity {
             OpenActivity::Task => (StepActivity::Task, None),
             OpenActivity::Delay { due } => (StepActivity::Delay, *due),
             OpenActivity::Wait { event, pattern, due } => {
-                (StepActivity::Wait { event: (*event).to_owned(), pattern: (*pattern).clone() }, *due)
+                let defined = task::wait_facts(workflow, open.step)
+                    .map(|facts| DefinedWait { is_approval: facts.is_approval, title: facts.title.map(str::to_owned) });
+                (StepActivity::Wait { event: (*event).to_owned(), pattern: (*pattern).clone(), defined }, *due)
             }
             OpenActivity::Child(child) => (StepActivity::Child { run: child.run }, child.due),
             OpenActivity::Backoff { due } => (StepActivity::Retry, *due),

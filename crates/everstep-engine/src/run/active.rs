@@ -231,9 +231,9 @@ impl ActiveRun {
         self.performer.is_busy()
     }
 
-    /// The waits that have rows, with the state that they follow from.
-    pub(crate) fn waits_and_state(&mut self) -> (&mut WaitRows, &State) {
-        (&mut self.waits, &self.state)
+    /// The waits that have rows, with the workflow and the state that they follow from.
+    pub(crate) fn waits_and_state(&mut self) -> (&mut WaitRows, &Workflow, &State) {
+        (&mut self.waits, &self.workflow, &self.state)
     }
 
     pub(crate) fn scheduled(&mut self) -> &mut Scheduled {

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use everstep_core::ids::StepKey;
 use everstep_core::journal::{Dispatch, Entry, Event};
-use everstep_core::run::{OpenActivity, State};
-use everstep_store::{Wait, WaitChange};
+use everstep_core::run::{OpenActivity, State, task};
+use everstep_core::workflow::Workflow;
+use everstep_store::{Wait, WaitChange, WaitKind};
 
 /// The waits of a run that have a row.
 #[derive(Default)]
@@ -29,7 +30,7 @@ impl WaitRows {
     }
 
     /// The rows that are inserted and deleted with these entries.
-    pub(crate) fn changes(&mut self, state: &State, entries: &[Entry]) -> Vec<WaitChange> {
+    pub(crate) fn changes(&mut self, workflow: &Workflow, state: &State, entries: &[Entry]) -> Vec<WaitChange> {
         let renews = std::mem::take(&mut self.must_renew);
         if self.steps.is_empty() && !entries.iter().any(opens_wait) {
             return Vec::new();
@@ -49,6 +50,7 @@ impl WaitRows {
                     event: event.to_owned(),
                     pattern: pattern.clone(),
                     deadline: due,
+                    kind: kind_of(workflow, step.step),
                 }));
             }
         }
@@ -56,6 +58,11 @@ impl WaitRows {
         self.steps = open;
         changes
     }
+}
+
+fn kind_of(workflow: &Workflow, step: &StepKey) -> WaitKind {
+    let is_approval = task::wait_facts(workflow, step).is_some_and(|facts| facts.is_approval);
+    if is_approval { WaitKind::Approval } else { WaitKind::Signal }
 }
 
 /// Whether a wait may be open after this entry that was not open before.
