@@ -43,8 +43,8 @@ pub(crate) fn router(app: AppState) -> Router {
 
 pub(crate) fn table() -> Table {
     use resources::{
-        audit, catalog, data, documents, health, keys, machines, nodes, runs, schemas, secrets, sign_ins, tickets,
-        workflows, workspaces,
+        audit, catalog, data, documents, health, inbox, keys, machines, nodes, runs, schemas, secrets, sign_ins,
+        tickets, workflows, workspaces,
     };
     Table::default()
         .with(health::add)
@@ -57,6 +57,7 @@ pub(crate) fn table() -> Table {
         .with(schemas::add)
         .with(runs::add)
         .with(machines::add)
+        .with(inbox::add)
         .with(workers::add)
         .with(keys::add)
         .with(tickets::add)

@@ -30,8 +30,8 @@ pub use api_key::ApiKey;
 pub(crate) use caller::{Caller, KeyHolder, Principal};
 pub use guard::Access;
 pub(crate) use guard::{
-    Gate, TICKET, TicketPolicy, authenticate, authenticate_api_key, authenticate_header, authenticate_ticket,
-    count_request, lacks_permission, permit, reject, reject_keys_in_query, sent_key,
+    Gate, KEY_FILTER, TICKET, TicketPolicy, authenticate, authenticate_api_key, authenticate_header,
+    authenticate_ticket, count_request, lacks_permission, permit, reject, reject_keys_in_query, sent_key,
 };
 pub use keys::{Keys, RATE_LIMIT_DEFAULT};
 pub(crate) use new_key::NAME_CHARS_MAX;

@@ -6,6 +6,7 @@ pub(crate) mod catalog;
 pub(crate) mod data;
 pub(crate) mod documents;
 pub(crate) mod health;
+pub(crate) mod inbox;
 pub(crate) mod keys;
 pub(crate) mod machines;
 pub(crate) mod nodes;

@@ -16,6 +16,7 @@ mod forks;
 mod generators;
 mod heads;
 mod health;
+mod inbox;
 mod live_socket;
 mod machine_definitions;
 mod machines;

@@ -400,6 +400,8 @@ async fn a_caller_who_may_only_act_sees_nothing_of_other_runs() {
                 (Access::Permission(Permission::Act), "POST") if is_transition || route.path.ends_with("/assign") => {
                     403
                 }
+                // The inbox contains what the caller can decide, which is nothing.
+                (Access::Permission(Permission::Act), "GET") if route.path == "/v1/inbox" => 200,
                 (Access::Permission(Permission::Act), _) | (Access::OrAct(Permission::View), _) => 404,
                 (Access::OrAct(_) | Access::Permission(_) | Access::Key | Access::Public, _) => 403,
             };

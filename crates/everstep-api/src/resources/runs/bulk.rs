@@ -42,7 +42,9 @@ pub(crate) async fn post(
     body: Body<{ 64 * 1024 }>,
 ) -> Result<Json<Gathered>, Problem> {
     let Bulk { action, filter, all, dry_run, limit, cursor, reason } = body.json()?;
+    let text = filter.text.clone();
     let filter = filter::from_body(filter)?;
+    let filter = filter::with_text(&app, audit.caller().workspace, filter, text.as_deref()).await?;
     if filter == RunFilter::default() && !all {
         let hint = "name a workflow, a status or another field, or send \"all\": true";
         return Err(Problem::invalid("the filter is empty, so every run would be selected").hint(hint));

@@ -1,20 +1,25 @@
 //! The selection of runs: the same names in the query of a list and in the body of a bulk control.
 
-use everstep_core::ids::RunId;
+use everstep_core::ids::{RunId, WorkspaceId};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_store::RunFilter;
 use serde_json::Value;
+use uuid::Uuid;
 
 use super::wire::{Filter, OneOrMany};
+use crate::auth::KEY_FILTER;
 use crate::http::openapi::Parameter;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::http::time::When;
 use crate::id::is_version;
+use crate::server::AppState;
 
 /// Values of the input, or of tags, in one filter.
 const FILTER_VALUES_MAX: usize = 10;
+/// Letters of the beginning of an id: those of one minute.
+const ID_LETTERS_MIN: usize = 8;
 
 pub(crate) const STATUSES: &[&str] = &["pending", "running", "waiting", "paused", "completed", "failed", "cancelled"];
 
@@ -31,6 +36,17 @@ pub(crate) const STATE: Parameter = Parameter::text(
      statuses is that of ended runs.",
 );
 pub(crate) const PARENT: Parameter = Parameter::id("parent", "Runs that this run has started.");
+pub(crate) const KEY: Parameter =
+    Parameter::sized(KEY_FILTER, 1, 255, "The run with this idempotency key; several if workflows use the same key.");
+pub(crate) const ORIGIN: Parameter = Parameter::id("origin", "Forks of this run.");
+pub(crate) const ERROR_CODE: Parameter =
+    Parameter::text("errorCode", "Runs that failed, or are paused, with this code.");
+pub(crate) const TEXT: Parameter = Parameter::sized(
+    "text",
+    1,
+    128,
+    "Runs whose ids begin with these letters, at least eight; or runs of the workflow with this name.",
+);
 pub(crate) const SINCE: Parameter =
     Parameter::time("since", "Created at this time or later; a day begins at midnight in UTC.");
 pub(crate) const UNTIL: Parameter = Parameter::time("until", "Created before this time, or this day.");
@@ -55,6 +71,10 @@ pub(crate) fn from_query(query: &Query) -> Result<RunFilter, Problem> {
         version: query.number("version", 1..=u64::from(u32::MAX))?.and_then(|version| u32::try_from(version).ok()),
         state: query.text("state").map(str::to_owned),
         parent: query.value("parent")?,
+        origin: query.value("origin")?,
+        key: query.text(KEY_FILTER).map(str::to_owned),
+        error_code: query.text("errorCode").map(str::to_owned),
+        ids: None,
         input: input.collect::<Result<_, Problem>>()?,
         tags: query.family("tag.").map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
     };
@@ -90,10 +110,49 @@ pub(crate) fn from_body(filter: Filter) -> Result<RunFilter, Problem> {
         version: filter.version,
         state: filter.state,
         parent: filter.parent.map(|run| read::<RunId>("filter.parent", &run)).transpose()?,
+        origin: filter.origin.map(|run| read::<RunId>("filter.origin", &run)).transpose()?,
+        key: filter.key,
+        error_code: filter.error_code,
+        ids: None,
         input: input.collect::<Result<_, Problem>>()?,
         tags: filter.tags.into_iter().collect(),
     };
     check(filter)
+}
+
+/// Adds the search for a text: the beginning of an id, or the name of a workflow. A name that exists has precedence.
+pub(crate) async fn with_text(
+    app: &AppState,
+    workspace: WorkspaceId,
+    filter: RunFilter,
+    text: Option<&str>,
+) -> Result<RunFilter, Problem> {
+    let Some(text) = text else { return Ok(filter) };
+    if text.contains('\0') {
+        return Err(Problem::invalid("a filter contains a NUL character, which no database stores as text"));
+    }
+    let is_name = app.workflows.workflow(workspace, text, None).await?.is_some();
+    match id_range(text).filter(|_| !is_name) {
+        Some(ids) => Ok(RunFilter { ids: Some(ids), ..filter }),
+        None if filter.workflow.as_deref().is_none_or(|workflow| workflow == text) => {
+            Ok(RunFilter { workflow: Some(text.to_owned()), ..filter })
+        }
+        // No run belongs to two workflows.
+        None => Ok(RunFilter { ids: Some((Uuid::max(), Uuid::nil())), ..filter }),
+    }
+}
+
+/// The ids that begin with a text of at least eight letters.
+fn id_range(text: &str) -> Option<(Uuid, Uuid)> {
+    let digits: String = text.chars().filter(|letter| *letter != '-').collect();
+    if !(ID_LETTERS_MIN..=32).contains(&digits.len()) || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    let (least, most) = (format!("{digits:0<32}"), format!("{digits:f<32}"));
+    let (least, most) = (Uuid::parse_str(&least).ok()?, Uuid::parse_str(&most).ok()?);
+    // Hyphens must be at their places.
+    let is_written = |id: String| id.starts_with(&text.to_ascii_lowercase());
+    (is_written(least.to_string()) || is_written(least.simple().to_string())).then_some((least, most))
 }
 
 fn check(filter: RunFilter) -> Result<RunFilter, Problem> {
@@ -108,7 +167,9 @@ fn check(filter: RunFilter) -> Result<RunFilter, Problem> {
     let texts = texts
         .chain(filter.tags.iter().flat_map(|(name, value)| [name, value]))
         .chain(&filter.workflow)
-        .chain(&filter.state);
+        .chain(&filter.state)
+        .chain(&filter.key)
+        .chain(&filter.error_code);
     if texts.into_iter().any(|text| text.contains('\0')) {
         return Err(Problem::invalid("a filter contains a NUL character, which no database stores as text"));
     }
@@ -134,4 +195,26 @@ fn read_path(before: &str, path: &str) -> Result<Vec<String>, Problem> {
         return Err(Problem::invalid(format!("{before}{path} is not a valid path")).hint(hint));
     }
     Ok(parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_beginning_of_an_id_is_a_range() {
+        let range = |text: &str| id_range(text).map(|(least, most)| (least.to_string(), most.to_string()));
+        let whole = "0199a8a3-f000-7000-8000-000000000001";
+        assert_eq!(range(whole), Some((whole.to_owned(), whole.to_owned())));
+        let begin = Some((
+            "0199a8a3-0000-0000-0000-000000000000".to_owned(),
+            "0199a8a3-ffff-ffff-ffff-ffffffffffff".to_owned(),
+        ));
+        for text in ["0199a8a3", "0199A8A3", "0199a8a3-"] {
+            assert_eq!(range(text), begin, "{text}");
+        }
+        for text in ["", "0199a8a", "0199-a8a3", "orders-and-more", "0199a8a3-f000-7000-8000-0000000000011"] {
+            assert_eq!(range(text), None, "{text}");
+        }
+    }
 }

@@ -22,6 +22,10 @@ pub(crate) const FILTERS: &[Parameter] = &[
     filter::VERSION,
     filter::STATE,
     filter::PARENT,
+    filter::ORIGIN,
+    filter::KEY,
+    filter::ERROR_CODE,
+    filter::TEXT,
     filter::SINCE,
     filter::UNTIL,
     filter::INPUT,
@@ -35,6 +39,8 @@ pub(crate) const FILTERS_OF_WORKFLOW: &[Parameter] = &[
     filter::VERSION,
     filter::STATE,
     filter::PARENT,
+    filter::ORIGIN,
+    filter::ERROR_CODE,
     filter::SINCE,
     filter::UNTIL,
     filter::INPUT,
@@ -48,7 +54,9 @@ const PAGE_SIZE_MAX: u64 = 500;
 
 /// Runs, newest first. Paging is by keyset: runs created while you page do not shift later pages.
 pub(crate) async fn list(State(app): State<AppState>, caller: Caller, query: Query) -> Result<Json<Runs>, Problem> {
-    page(&app, caller.workspace, filter::from_query(&query)?, &query).await.map(Json)
+    let filter = filter::from_query(&query)?;
+    let filter = filter::with_text(&app, caller.workspace, filter, query.text("text")).await?;
+    page(&app, caller.workspace, filter, &query).await.map(Json)
 }
 
 /// The runs of one workflow.

@@ -63,6 +63,17 @@ pub(crate) struct Filter {
     pub(crate) until: Option<String>,
     #[schemars(with = "Option<Id>")]
     pub(crate) parent: Option<String>,
+    /// Forks of this run.
+    #[schemars(with = "Option<Id>")]
+    pub(crate) origin: Option<String>,
+    /// The idempotency key.
+    #[schemars(length(min = 1, max = 255))]
+    pub(crate) key: Option<String>,
+    /// The code with which runs failed, or are paused.
+    pub(crate) error_code: Option<String>,
+    /// The beginning of ids, at least eight letters; or the name of a workflow.
+    #[schemars(length(min = 1, max = 128))]
+    pub(crate) text: Option<String>,
     /// Values at paths of the input: `{"order.id": 7}`.
     #[serde(default)]
     pub(crate) input: BTreeMap<String, Value>,

@@ -27,4 +27,4 @@ pub(crate) use step::{Context, Line, Logs, Scope, Step, Steps};
 pub(crate) use step_detail::{StepDetail, StepPart};
 pub(crate) use test::TestRun;
 pub(crate) use view::{View, Viewed};
-pub(crate) use waiting::{ForWorker, warning};
+pub(crate) use waiting::{ForWorker, about, warning};

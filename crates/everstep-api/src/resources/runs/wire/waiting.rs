@@ -6,12 +6,13 @@ use everstep_core::ids::{RunId, StepKey};
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
-use everstep_engine::{RunSnapshot, StepActivity, StepSnapshot};
+use everstep_engine::{DefinedWait, RunSnapshot, StepActivity, StepSnapshot};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::machine;
-use crate::http::schema::{Id, Json};
+use crate::http::schema::{Id, Json, Object};
 use crate::http::time::Time;
 
 /// Characters of a match in the sentence about a run.
@@ -40,6 +41,12 @@ pub(crate) struct Open {
     #[serde(rename = "match", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Json")]
     pattern: Option<Payload>,
+    /// Whether it waits for the decision of a person: the signal contains `approved`.
+    approval: bool,
+    /// The config of a wait in a graph, as it was evaluated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Object>")]
+    about: Option<Value>,
     /// The run that it started.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Id>")]
@@ -49,7 +56,7 @@ pub(crate) struct Open {
 impl Open {
     pub(crate) fn from_snapshot(step: StepSnapshot) -> Self {
         let (event, pattern, child) = match &step.activity {
-            StepActivity::Wait { event, pattern } => (Some(event.clone()), restriction(pattern).cloned(), None),
+            StepActivity::Wait { event, pattern, .. } => (Some(event.clone()), restriction(pattern).cloned(), None),
             StepActivity::Child { run } => (None, None, Some(*run)),
             StepActivity::Task
             | StepActivity::Delay
@@ -63,11 +70,25 @@ impl Open {
             attempt: step.attempt,
             since: step.since.map(Time::from_timestamp),
             due: step.due.map(Time::from_timestamp),
+            approval: is_approval(&step.activity),
+            about: about(&step.activity),
             event,
             pattern,
             child,
         }
     }
+}
+
+/// Whether a step waits for the decision of a person.
+fn is_approval(activity: &StepActivity) -> bool {
+    matches!(activity, StepActivity::Wait { defined: Some(DefinedWait { is_approval: true, .. }), .. })
+}
+
+/// The evaluated config of a wait in a graph. It was evaluated when the wait began.
+pub(crate) fn about(activity: &StepActivity) -> Option<Value> {
+    let StepActivity::Wait { event, pattern, defined: Some(defined) } = activity else { return None };
+    let name = if defined.is_approval { "approval" } else { "event" };
+    Some(json!({name: event, "match": pattern}))
 }
 
 /// The match of a wait, unless it accepts any payload.
@@ -146,9 +167,10 @@ fn clause(open: &StepSnapshot) -> String {
     match activity {
         StepActivity::Task => format!("performs step {step}, attempt {attempt}"),
         StepActivity::Delay => format!("sleeps at step {step}{until}"),
-        StepActivity::Wait { event, pattern } => {
+        StepActivity::Wait { event, pattern, .. } => {
             let with = restriction(pattern).map(|pattern| format!(" with {}", excerpt(pattern))).unwrap_or_default();
-            format!("waits for the signal {event:?}{with} at step {step}{until}")
+            let what = if is_approval(activity) { "approval" } else { "signal" };
+            format!("waits for the {what} {event:?}{with} at step {step}{until}")
         }
         StepActivity::Child { run } => format!("waits for child run {run} at step {step}{until}"),
         StepActivity::Retry => match due {
@@ -180,7 +202,6 @@ pub(super) fn time(time: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use everstep_core::failure::Failure;
-    use serde_json::json;
 
     use super::*;
 
@@ -199,8 +220,19 @@ mod tests {
         let day = Some(1_763_251_200_000);
         let run = RunId::new(Timestamp::EPOCH, 7);
         let say = |step: StepSnapshot| sentence(&snapshot(vec![step])).unwrap();
-        let wait = |pattern| StepActivity::Wait { event: "approve".to_owned(), pattern: Payload::from(pattern) };
+        let wait = |pattern| StepActivity::Wait {
+            event: "approve".to_owned(),
+            pattern: Payload::from(pattern),
+            defined: None,
+        };
         let ask = wait(json!({}));
+        let approval = StepActivity::Wait {
+            event: "approve".to_owned(),
+            pattern: Payload::from(json!({})),
+            defined: Some(DefinedWait { is_approval: true, title: None }),
+        };
+        assert_eq!(about(&approval), Some(json!({"approval": "approve", "match": {}})));
+        assert_eq!(say(step_snapshot("ask", approval, None)), "waits for the approval \"approve\" at step ask");
         assert_eq!(
             say(step_snapshot("ask", ask.clone(), day)),
             "waits for the signal \"approve\" at step ask until 2025-11-16T00:00:00Z"
