@@ -1,7 +1,7 @@
 //! Queries for operators: the nodes, the database and the number of runs.
 
 use everstep_core::ids::{NodeId, RunId, WorkspaceId};
-use everstep_store::{Counts, NodeRow, Result};
+use everstep_store::{Counts, NodeRow, Result, RunStats, StatsQuery};
 
 use crate::engine::Engine;
 
@@ -24,6 +24,11 @@ impl Engine {
     /// The number of runs of each workflow in each status.
     pub async fn counts(&self, workspace: WorkspaceId) -> Result<Vec<Counts>> {
         self.world().runs.counts(workspace).await
+    }
+
+    /// The figures of runs over time.
+    pub async fn run_stats(&self, workspace: WorkspaceId, query: StatsQuery) -> Result<Vec<(usize, RunStats)>> {
+        self.world().runs.run_stats(workspace, query).await
     }
 
     /// Sends the cheapest query to the database, to check that it replies.

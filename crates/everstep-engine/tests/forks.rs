@@ -280,7 +280,7 @@ async fn after_a_crash_runs_are_recounted() {
     start(&first, "waits", json!({})).await;
     counted(&first, &[(Status::Waiting, 1)]).await;
     let wrong = everstep_store::Counts { workflow: "waits".to_owned(), status: Status::Waiting, n: 7 };
-    stores.runs.add_counts(WORKSPACE, vec![wrong]).await.unwrap();
+    stores.runs.add_counts(WORKSPACE, vec![wrong], vec![]).await.unwrap();
     if stores.runs.is_shared() {
         // Another node detects that the first is silent: it never joined with a loop of its own.
         let silent = everstep_core::ids::NodeId::new(everstep_core::time::Timestamp::EPOCH, 99);

@@ -19,6 +19,7 @@ mod resources;
 mod retention;
 mod rows;
 pub mod sqlite;
+mod stats;
 mod texts;
 mod workflows;
 
@@ -40,4 +41,5 @@ pub use rows::{
     Counts, InboxRow, NodeRow, RunGlance, RunPage, RunRow, RunSummary, Snapshot, StoredEntry, StoredRun, Tick,
     TickRequest, WaitRow,
 };
+pub use stats::{DURATION_BUCKETS, MinuteStats, RunStats, StatsQuery, minute_of};
 pub use workflows::{Deletion, NewWorkflow, VersionRow, WorkflowRow, WorkflowSummary};

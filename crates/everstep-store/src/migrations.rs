@@ -32,6 +32,7 @@ pub(crate) const POSTGRES: &[Migration] = migrations! {
     5 "records",
     6 "sign_ins",
     7 "inbox",
+    8 "run_stats",
 };
 
 /// The migrations of SQLite, in their order.
@@ -45,6 +46,7 @@ pub(crate) const SQLITE: &[Migration] = migrations! {
     6 "records",
     7 "sign_ins",
     8 "inbox",
+    9 "run_stats",
 };
 
 /// The table of applied migrations, for both databases.

@@ -14,6 +14,8 @@ pub(crate) const AUDIT_ROWS_PER_RUN_MAX: usize = 20;
 pub(crate) const AUDIT_RETENTION: Duration = Duration::from_secs(365 * 86_400);
 /// The time for which a key of a one-time link is listed after it has expired.
 pub(crate) const SIGN_IN_KEY_RETENTION: Duration = Duration::from_secs(86_400);
+/// The retention of the figures of minutes.
+pub(crate) const RUN_STATS_RETENTION: Duration = Duration::from_secs(35 * 86_400);
 /// The retention of inbox rows of ended or missing runs.
 pub(crate) const INBOX_RETENTION: Duration = Duration::from_secs(3_600);
 /// The time for which a change of a run that exists is kept, beyond the time for which all changes are kept.

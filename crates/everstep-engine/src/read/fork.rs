@@ -17,6 +17,7 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::feed::StatusUpdate;
 use crate::message::ToClaimer;
+use crate::upkeep::counts::Change;
 
 const READ_BATCH_ENTRIES: usize = 1_000;
 /// The maximum number of children, and of steps, in the reply.
@@ -113,7 +114,11 @@ impl Engine {
             let copied = engine.world().runs.fork_run(source.workspace, source.id, at, run, now, side).await;
             if matches!(copied, Ok(Some(_))) && !source.is_test {
                 let (workflow, status) = (source.workflow.clone(), Status::Running);
-                engine.tally().change(source.workspace, &workflow, None, status);
+                engine.tally().change(
+                    source.workspace,
+                    &workflow,
+                    Change { before: None, after: status, started_at: now, at: now },
+                );
                 let update = || StatusUpdate { run, workflow, status, created_at: now, ended_at: None };
                 engine.tally().feed.add(source.workspace, update);
             }

@@ -1,8 +1,10 @@
-//! Counts runs by workflow and status, and adds the changes to the database once a second.
+//! Counts runs by workflow and status, and adds the changes to the database once a second; with them the figures of each
+//! minute: how many runs have started and ended, and how long they took.
 //!
 //! A list reads the totals; it does not count runs. The changes that this node has not yet added are lost when it
 //! crashes, at most those of about a second; the node that detects the crash recounts all runs. During a recount other
-//! nodes continue, so that their changes of about a second may be counted twice, or not at all.
+//! nodes continue, so that their changes of about a second may be counted twice, or not at all. The figures of minutes are
+//! not recounted.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -10,7 +12,8 @@ use std::time::Duration;
 
 use everstep_core::ids::WorkspaceId;
 use everstep_core::status::Status;
-use everstep_store::{Counts, RunStore};
+use everstep_core::time::Timestamp;
+use everstep_store::{Counts, MinuteStats, RunStats, RunStore, minute_of};
 use futures_util::future::{self, Either};
 use tokio::sync::Notify;
 
@@ -30,32 +33,33 @@ pub(crate) struct Tally {
     pub(crate) feed: StatusFeed,
 }
 
-/// Differences by workspace and workflow, one per status.
-type Changes = BTreeMap<WorkspaceId, BTreeMap<String, [i64; 7]>>;
+/// Differences by workspace.
+type Changes = BTreeMap<WorkspaceId, Difference>;
+
+#[derive(Default)]
+struct Difference {
+    /// By workflow, one number per status.
+    counts: BTreeMap<String, [i64; 7]>,
+    /// By minute and workflow.
+    stats: BTreeMap<(i64, String), RunStats>,
+}
 
 impl Tally {
     /// Counts the change of status in an item.
     pub(crate) fn count_item(&self, item: &CommittedItem<'_>) {
         self.feed.gather(item);
         if !item.is_test && item.before != Some(item.after) {
-            self.change(item.workspace, item.workflow, item.before, item.after);
+            let at = item.entries.last().map_or(item.started_at, |entry| entry.at);
+            let change = Change { before: item.before, after: item.after, started_at: item.started_at, at };
+            self.change(item.workspace, item.workflow, change);
         }
     }
 
     /// Counts that a run of a workflow has changed its status, or is new.
-    pub(crate) fn change(&self, workspace: WorkspaceId, workflow: &str, before: Option<Status>, after: Status) {
+    pub(crate) fn change(&self, workspace: WorkspaceId, workflow: &str, change: Change) {
         let mut changes = self.changes.lock().expect("no holder of the lock panics");
         let was_empty = changes.is_empty();
-        let workflows = changes.entry(workspace).or_default();
-        if !workflows.contains_key(workflow) {
-            workflows.insert(workflow.to_owned(), [0; 7]);
-        }
-        if let Some(counts) = workflows.get_mut(workflow) {
-            if let Some(before) = before {
-                counts[before as usize] -= 1;
-            }
-            counts[after as usize] += 1;
-        }
+        changes.entry(workspace).or_default().count(workflow, change);
         if was_empty {
             self.changed.notify_one();
         }
@@ -76,40 +80,99 @@ impl Tally {
     /// Adds the changes, one statement per workspace. Changes that could not be added are kept for the next time.
     pub(crate) async fn flush(&self, store: &dyn RunStore) {
         let changes = std::mem::take(&mut *self.changes.lock().expect("no holder of the lock panics"));
-        for (workspace, workflows) in changes {
-            let deltas = deltas(&workflows);
-            if deltas.is_empty() {
+        for (workspace, difference) in changes {
+            let (deltas, stats) = (difference.deltas(), difference.minutes());
+            if deltas.is_empty() && stats.is_empty() {
                 continue;
             }
-            if let Err(error) = store.add_counts(workspace, deltas).await {
+            if let Err(error) = store.add_counts(workspace, deltas, stats).await {
                 tracing::warn!(%error, "the counts of runs were not written; retrying in a second");
-                self.take_back(workspace, workflows);
+                self.take_back(workspace, difference);
             }
         }
     }
 
-    fn take_back(&self, workspace: WorkspaceId, workflows: BTreeMap<String, [i64; 7]>) {
+    fn take_back(&self, workspace: WorkspaceId, difference: Difference) {
         let mut changes = self.changes.lock().expect("no holder of the lock panics");
-        let kept = changes.entry(workspace).or_default();
-        for (workflow, counts) in workflows {
-            let kept = kept.entry(workflow).or_insert([0; 7]);
-            for (kept, count) in kept.iter_mut().zip(counts) {
-                *kept += count;
-            }
-        }
+        changes.entry(workspace).or_default().add(difference);
         drop(changes);
         self.changed.notify_one();
     }
 }
 
-fn deltas(workflows: &BTreeMap<String, [i64; 7]>) -> Vec<Counts> {
-    let mut deltas = Vec::new();
-    for (workflow, counts) in workflows {
-        for (status, n) in Status::ALL.iter().zip(counts).filter(|(_, n)| **n != 0) {
-            deltas.push(Counts { workflow: workflow.clone(), status: *status, n: *n });
+/// A change of a run's status.
+#[derive(Clone, Copy)]
+pub(crate) struct Change {
+    /// None for a new run.
+    pub(crate) before: Option<Status>,
+    pub(crate) after: Status,
+    pub(crate) started_at: Timestamp,
+    pub(crate) at: Timestamp,
+}
+
+impl Difference {
+    fn count(&mut self, workflow: &str, change: Change) {
+        if !self.counts.contains_key(workflow) {
+            self.counts.insert(workflow.to_owned(), [0; 7]);
+        }
+        if let Some(counts) = self.counts.get_mut(workflow) {
+            if let Some(before) = change.before {
+                counts[before as usize] -= 1;
+            }
+            counts[change.after as usize] += 1;
+        }
+        if change.before.is_none() {
+            self.minute(change.started_at, workflow).started += 1;
+        }
+        if change.after.has_ended() {
+            let stats = self.minute(change.at, workflow);
+            match change.after {
+                Status::Completed => stats.completed += 1,
+                Status::Failed => stats.failed += 1,
+                Status::Cancelled => stats.cancelled += 1,
+                Status::Pending | Status::Running | Status::Waiting | Status::Paused => {}
+            }
+            // How long a run was open before it was cancelled is no figure of the workflow.
+            if change.after != Status::Cancelled {
+                stats.count_duration(change.at.since(change.started_at));
+            }
         }
     }
-    deltas
+
+    fn minute(&mut self, at: Timestamp, workflow: &str) -> &mut RunStats {
+        self.stats.entry((minute_of(at), workflow.to_owned())).or_default()
+    }
+
+    fn deltas(&self) -> Vec<Counts> {
+        let mut deltas = Vec::new();
+        for (workflow, counts) in &self.counts {
+            for (status, n) in Status::ALL.iter().zip(counts).filter(|(_, n)| **n != 0) {
+                deltas.push(Counts { workflow: workflow.clone(), status: *status, n: *n });
+            }
+        }
+        deltas
+    }
+
+    fn minutes(&self) -> Vec<MinuteStats> {
+        let stats = self.stats.iter().map(|((minute, workflow), stats)| MinuteStats {
+            workflow: workflow.clone(),
+            minute: *minute,
+            stats: stats.clone(),
+        });
+        stats.collect()
+    }
+
+    fn add(&mut self, other: Self) {
+        for (workflow, counts) in other.counts {
+            let kept = self.counts.entry(workflow).or_insert([0; 7]);
+            for (kept, count) in kept.iter_mut().zip(counts) {
+                *kept += count;
+            }
+        }
+        for (key, stats) in other.stats {
+            self.stats.entry(key).or_default().add(&stats);
+        }
+    }
 }
 
 /// Adds the changes once a second; sleeps while there are none.
@@ -142,14 +205,35 @@ pub(crate) fn recount(world: &World) {
 mod tests {
     use super::*;
 
+    fn change(before: Option<Status>, after: Status, at: i64) -> Change {
+        Change { before, after, started_at: Timestamp::EPOCH, at: Timestamp::from_millis(at) }
+    }
+
     #[test]
     fn changes_that_cancel_each_other_out_are_not_written() {
         let tally = Tally::default();
-        tally.change(WorkspaceId::DEFAULT, "a", None, Status::Running);
-        tally.change(WorkspaceId::DEFAULT, "a", Some(Status::Running), Status::Waiting);
-        tally.change(WorkspaceId::DEFAULT, "a", Some(Status::Waiting), Status::Running);
+        tally.change(WorkspaceId::DEFAULT, "a", change(None, Status::Running, 0));
+        tally.change(WorkspaceId::DEFAULT, "a", change(Some(Status::Running), Status::Waiting, 1));
+        tally.change(WorkspaceId::DEFAULT, "a", change(Some(Status::Waiting), Status::Running, 2));
         let changes = tally.changes.lock().unwrap();
         let count = Counts { workflow: "a".to_owned(), status: Status::Running, n: 1 };
-        assert_eq!(deltas(&changes[&WorkspaceId::DEFAULT]), [count]);
+        assert_eq!(changes[&WorkspaceId::DEFAULT].deltas(), [count]);
+    }
+
+    #[test]
+    fn starts_and_ends_are_figures_of_their_minutes() {
+        let tally = Tally::default();
+        tally.change(WorkspaceId::DEFAULT, "a", change(None, Status::Running, 0));
+        tally.change(WorkspaceId::DEFAULT, "a", change(Some(Status::Running), Status::Failed, 61_000));
+        tally.change(WorkspaceId::DEFAULT, "a", change(Some(Status::Failed), Status::Running, 62_000));
+        tally.change(WorkspaceId::DEFAULT, "a", change(Some(Status::Running), Status::Cancelled, 63_000));
+        let changes = tally.changes.lock().unwrap();
+        let minutes = changes[&WorkspaceId::DEFAULT].minutes();
+        let figures: Vec<_> = minutes
+            .iter()
+            .map(|minute| (minute.minute, minute.stats.started, minute.stats.failed, minute.stats.cancelled))
+            .collect();
+        assert_eq!(figures, [(0, 1, 0, 0), (1, 0, 1, 1)]);
+        assert_eq!(minutes[1].stats.durations.iter().sum::<i64>(), 1, "a cancelled run has no duration");
     }
 }

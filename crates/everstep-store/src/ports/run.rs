@@ -12,6 +12,7 @@ use crate::item::{CommitOutcome, InboxId, Item, SideWrites, WaitKind};
 use crate::rows::{
     Counts, InboxRow, NodeRow, RunGlance, RunPage, RunRow, Snapshot, StoredEntry, StoredRun, Tick, TickRequest, WaitRow,
 };
+use crate::stats::{MinuteStats, RunStats, StatsQuery};
 
 /// Every promise here is proved by `everstep_testkit::contract::runs`.
 #[async_trait]
@@ -136,8 +137,11 @@ pub trait RunStore: Send + Sync {
     /// Deletes a test run that has ended, with all its rows. `false`: no such run exists.
     async fn delete_test_run(&self, workspace: WorkspaceId, run: RunId) -> Result<bool>;
 
-    /// Adds to the numbers of runs per workflow and status.
-    async fn add_counts(&self, workspace: WorkspaceId, deltas: Vec<Counts>) -> Result<()>;
+    /// Adds to the numbers of runs per workflow and status, and to the figures of minutes: both or neither.
+    async fn add_counts(&self, workspace: WorkspaceId, deltas: Vec<Counts>, stats: Vec<MinuteStats>) -> Result<()>;
+
+    /// The figures of periods, by the number of the period since the beginning; periods without any are left out.
+    async fn run_stats(&self, workspace: WorkspaceId, query: StatsQuery) -> Result<Vec<(usize, RunStats)>>;
 
     /// Counts all runs and replaces the numbers. A run that [`RunStore::add_counts`] counts at the same time may be
     /// counted twice.
@@ -154,6 +158,7 @@ pub trait RunStore: Send + Sync {
     /// * fenced nodes a day after their lease, when they own no runs;
     /// * audit rows after 365 days;
     /// * keys of one-time links a day after they expired;
+    /// * figures of minutes after 35 days;
     /// * versions of deleted workflows after a day, when no run refers to any of them.
     async fn sweep(&self, now: Timestamp, limit: usize) -> Result<usize>;
 

@@ -164,6 +164,7 @@ macro_rules! contract_tests {
                 counts {
                     counts_add_up,
                     a_recount_replaces_the_numbers,
+                    figures_of_a_minute_add_up_from_many_nodes,
                 }
                 sweep {
                     ended_runs_go_when_their_retention_is_over,

@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use everstep_core::ids::{NodeId, RunId, WorkspaceId};
+use everstep_core::ids::{NodeId, RunId, StepKey, WorkspaceId};
 use everstep_core::time::Timestamp;
 use everstep_store::sqlite::Database;
 use everstep_store::{
-    ActivationOutcome, CommitOutcome, Counts, Deletion, Error, InboxId, InboxRow, Item, NewWorkflow, NodeRow,
-    Precondition, RegistrationOutcome, Result, RunFilter, RunGlance, RunPage, RunRow, RunStore, SaveOutcome,
-    SideWrites, Snapshot, StoredEntry, StoredRun, Tick, TickRequest, VersionRow, WaitChange, WorkflowRow,
-    WorkflowStore, WorkflowSummary,
+    ActivationOutcome, CommitOutcome, Counts, Deletion, Error, InboxId, InboxRow, Item, MinuteStats, NewWorkflow,
+    NodeRow, Precondition, RegistrationOutcome, Result, RunFilter, RunGlance, RunPage, RunRow, RunStats, RunStore,
+    SaveOutcome, SideWrites, Snapshot, StatsQuery, StoredEntry, StoredRun, Tick, TickRequest, VersionRow, WaitChange,
+    WaitKind, WaitRow, WorkflowRow, WorkflowStore, WorkflowSummary,
 };
 
 use super::ledger::Member;
@@ -237,8 +237,12 @@ impl RunStore for SimStore {
         self.call("delete_test_run", move |db| db.delete_test_run(workspace, run)).await
     }
 
-    async fn add_counts(&self, workspace: WorkspaceId, deltas: Vec<Counts>) -> Result<()> {
-        self.call("add_counts", move |db| db.add_counts(workspace, &deltas)).await
+    async fn add_counts(&self, workspace: WorkspaceId, deltas: Vec<Counts>, stats: Vec<MinuteStats>) -> Result<()> {
+        self.call("add_counts", move |db| db.add_counts(workspace, &deltas, &stats)).await
+    }
+
+    async fn run_stats(&self, workspace: WorkspaceId, query: StatsQuery) -> Result<Vec<(usize, RunStats)>> {
+        self.call("run_stats", move |db| db.run_stats(workspace, &query)).await
     }
 
     async fn recount(&self) -> Result<()> {

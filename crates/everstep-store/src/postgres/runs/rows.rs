@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::item::InboxId;
 use crate::postgres::columns;
 use crate::rows::{Counts, InboxRow, NodeRow, RunGlance, RunRow, RunSummary, Snapshot, StoredEntry, WaitRow};
+use crate::stats::RunStats;
 
 /// In the order of `nodes.sql`.
 pub(super) fn node_from_row(row: &Row) -> Result<NodeRow> {
@@ -129,4 +130,17 @@ pub(super) fn wait_from_row(row: &Row) -> Result<WaitRow> {
         pattern: columns::bytes_payload(columns::get(row, 4)?)?,
         deadline: columns::optional_time(row, 5)?,
     })
+}
+
+/// In the order of `run_stats.sql`.
+pub(super) fn stats_from_row(row: &Row) -> Result<(usize, RunStats)> {
+    let durations: Vec<i64> = columns::get(row, 5)?;
+    let stats = RunStats {
+        started: columns::get(row, 1)?,
+        completed: columns::get(row, 2)?,
+        failed: columns::get(row, 3)?,
+        cancelled: columns::get(row, 4)?,
+        durations: durations.try_into().map_err(|_| columns::unreadable("durations have another number of buckets"))?,
+    };
+    Ok((usize::try_from(columns::get::<i64>(row, 0)?).map_err(columns::unreadable)?, stats))
 }

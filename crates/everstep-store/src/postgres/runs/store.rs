@@ -21,6 +21,7 @@ use crate::postgres::store::PostgresStore;
 use crate::rows::{
     Counts, InboxRow, NodeRow, RunGlance, RunPage, RunRow, Snapshot, StoredEntry, StoredRun, Tick, TickRequest, WaitRow,
 };
+use crate::stats::{MinuteStats, RunStats, StatsQuery};
 use crate::{numbers, pack, texts};
 
 /// Begins a transaction whose reads see one snapshot.
@@ -240,7 +241,9 @@ impl RunStore for PostgresStore {
         Ok(columns::get::<i64>(&row, 0)? == 1)
     }
 
-    async fn add_counts(&self, workspace: WorkspaceId, deltas: Vec<Counts>) -> Result<()> {
+    async fn add_counts(&self, workspace: WorkspaceId, deltas: Vec<Counts>, stats: Vec<MinuteStats>) -> Result<()> {
+        let figures = |of: fn(&RunStats) -> i64| stats.iter().map(|minute| of(&minute.stats)).collect::<Vec<_>>();
+        let durations: Vec<_> = stats.iter().map(|minute| array_text(&minute.stats.durations)).collect();
         self.connections
             .execute(
                 query!("add_counts"),
@@ -249,10 +252,30 @@ impl RunStore for PostgresStore {
                     "workflows": deltas.iter().map(|delta| delta.workflow.as_str()).collect::<Vec<_>>(),
                     "statuses": deltas.iter().map(|delta| delta.status.as_str()).collect::<Vec<_>>(),
                     "numbers": deltas.iter().map(|delta| delta.n).collect::<Vec<_>>(),
+                    "minutes": stats.iter().map(|minute| minute.minute).collect::<Vec<_>>(),
+                    "stat_workflows": stats.iter().map(|minute| minute.workflow.as_str()).collect::<Vec<_>>(),
+                    "started": figures(|stats| stats.started),
+                    "completed": figures(|stats| stats.completed),
+                    "failed": figures(|stats| stats.failed),
+                    "cancelled": figures(|stats| stats.cancelled),
+                    "durations": durations,
                 },
             )
             .await?;
         Ok(())
+    }
+
+    async fn run_stats(&self, workspace: WorkspaceId, query: StatsQuery) -> Result<Vec<(usize, RunStats)>> {
+        let StatsQuery { since, until, every, workflow } = query;
+        if workflow.as_deref().is_some_and(texts::has_nul) {
+            return Ok(Vec::new());
+        }
+        let (workspace, every, workflow) = (workspace.uuid(), every.max(1), workflow.as_deref());
+        let params = params! {
+            "since": since, "every": every, "workspace": workspace, "until": until, "workflow": workflow,
+        };
+        let rows = self.connections.query(query!("run_stats"), params).await?;
+        rows.iter().map(rows::stats_from_row).collect()
     }
 
     /// Counts all runs. This statement reads the whole table, so sequential scans are allowed for it.
@@ -307,4 +330,9 @@ impl RunStore for PostgresStore {
     fn calls(&self) -> u64 {
         self.connections.calls() + self.heartbeat.calls()
     }
+}
+
+/// An array of numbers in the notation of PostgreSQL.
+fn array_text(numbers: &[i64]) -> String {
+    format!("{{{}}}", numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(","))
 }

@@ -8,9 +8,9 @@ use crate::postgres::queries::{params, query};
 use crate::postgres::store::PostgresStore;
 use crate::retention::{
     AUDIT_RETENTION, AUDIT_ROWS_PER_RUN_MAX, DELETED_WORKFLOW_RECHECK_INTERVAL, DELETED_WORKFLOWS_PER_SWEEP_MAX,
-    INBOX_RETENTION, SIGN_IN_KEY_RETENTION,
+    INBOX_RETENTION, RUN_STATS_RETENTION, SIGN_IN_KEY_RETENTION,
 };
-use crate::{access, numbers};
+use crate::{access, numbers, stats};
 
 impl PostgresStore {
     pub(super) async fn delete_expired(&self, now: Timestamp, limit: usize) -> Result<usize> {
@@ -33,6 +33,11 @@ impl PostgresStore {
             .await?;
         let expired_before = now.micros().saturating_sub(numbers::micros(SIGN_IN_KEY_RETENTION));
         self.connections.execute(query!("sweep/5_keys"), params! { "before": expired_before }).await?;
+        let first_minute =
+            stats::minute_of(Timestamp::from_micros(now.micros().saturating_sub(numbers::micros(RUN_STATS_RETENTION))));
+        self.connections
+            .execute(query!("sweep/6_stats"), params! { "before": first_minute, "limit": audit_rows_max })
+            .await?;
         let (now, later) = (now.micros(), now.plus(DELETED_WORKFLOW_RECHECK_INTERVAL).micros());
         self.connections
             .execute(

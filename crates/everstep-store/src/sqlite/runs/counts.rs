@@ -4,15 +4,18 @@ use everstep_core::ids::WorkspaceId;
 use rusqlite::named_params;
 
 use super::rows::count_from_row;
+use super::stats;
 use crate::error::Result;
 use crate::rows::Counts;
 use crate::sqlite::database::Database;
 use crate::sqlite::queries::query;
+use crate::stats::MinuteStats;
 use crate::texts;
 
 impl Database {
-    pub fn add_counts(&mut self, workspace: WorkspaceId, deltas: &[Counts]) -> Result<()> {
+    pub fn add_counts(&mut self, workspace: WorkspaceId, deltas: &[Counts], minutes: &[MinuteStats]) -> Result<()> {
         texts::check(deltas.iter().map(|delta| delta.workflow.as_str()))?;
+        texts::check(minutes.iter().map(|minute| minute.workflow.as_str()))?;
         let tx = self.begin()?;
         {
             let mut statement = tx.prepare_cached(query!("add_counts"))?;
@@ -24,6 +27,9 @@ impl Database {
                     ":n": delta.n,
                 })?;
             }
+        }
+        for minute in minutes {
+            stats::add(&tx, workspace, minute)?;
         }
         Ok(tx.commit()?)
     }

@@ -12,6 +12,7 @@ mod lists;
 mod nodes;
 mod reads;
 mod rows;
+mod stats;
 mod store;
 mod sweep;
 mod tick;

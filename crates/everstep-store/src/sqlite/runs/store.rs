@@ -18,6 +18,7 @@ use crate::rows::{
 };
 use crate::sqlite::database::Database;
 use crate::sqlite::store::SqliteStore;
+use crate::stats::{MinuteStats, RunStats, StatsQuery};
 
 #[async_trait]
 impl RunStore for SqliteStore {
@@ -115,8 +116,12 @@ impl RunStore for SqliteStore {
         self.write(move |database| database.delete_test_run(workspace, run)).await
     }
 
-    async fn add_counts(&self, workspace: WorkspaceId, deltas: Vec<Counts>) -> Result<()> {
-        self.write(move |database| database.add_counts(workspace, &deltas)).await
+    async fn add_counts(&self, workspace: WorkspaceId, deltas: Vec<Counts>, stats: Vec<MinuteStats>) -> Result<()> {
+        self.write(move |database| database.add_counts(workspace, &deltas, &stats)).await
+    }
+
+    async fn run_stats(&self, workspace: WorkspaceId, query: StatsQuery) -> Result<Vec<(usize, RunStats)>> {
+        self.read(move |database| database.run_stats(workspace, &query)).await
     }
 
     async fn recount(&self) -> Result<()> {

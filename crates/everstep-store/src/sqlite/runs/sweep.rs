@@ -8,11 +8,11 @@ use rusqlite::{Connection, named_params};
 use crate::error::Result;
 use crate::retention::{
     AUDIT_RETENTION, AUDIT_ROWS_PER_RUN_MAX, DELETED_WORKFLOW_RECHECK_INTERVAL, DELETED_WORKFLOWS_PER_SWEEP_MAX,
-    INBOX_RETENTION, SIGN_IN_KEY_RETENTION,
+    INBOX_RETENTION, RUN_STATS_RETENTION, SIGN_IN_KEY_RETENTION,
 };
 use crate::sqlite::database::Database;
 use crate::sqlite::queries::query;
-use crate::{access, numbers};
+use crate::{access, numbers, stats};
 
 /// The retention of fenced nodes after the end of their lease.
 const FENCED_NODE_RETENTION: Duration = Duration::from_secs(86_400);
@@ -57,6 +57,9 @@ impl Database {
             .execute(named_params! { ":before": oldest.into_bytes(), ":limit": audit_rows_max })?;
         tx.prepare_cached(query!("sweep/5_keys"))?
             .execute(named_params! { ":before": before(now, SIGN_IN_KEY_RETENTION) })?;
+        let first_minute = stats::minute_of(Timestamp::from_micros(before(now, RUN_STATS_RETENTION)));
+        tx.prepare_cached(query!("sweep/5_stats"))?
+            .execute(named_params! { ":before": first_minute, ":limit": audit_rows_max })?;
         sweep_versions(&tx, now)?;
         tx.commit()?;
         Ok(SweepResult { runs, is_cut: room == 0 })

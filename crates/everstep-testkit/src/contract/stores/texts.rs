@@ -66,7 +66,9 @@ pub async fn texts_with_a_nul_are_not_stored(stores: Stores) {
     is_refused(&stores.resources.put_resource(&resource).await);
     let unnamed = NewWorkflow { name: nul(), ..workflow("orders", "one") };
     is_refused(&put_workflow(&*stores.workflows, unnamed, true).await);
-    is_refused(&stores.runs.add_counts(HERE, vec![Counts { workflow: nul(), status: Status::Failed, n: 1 }]).await);
+    is_refused(
+        &stores.runs.add_counts(HERE, vec![Counts { workflow: nul(), status: Status::Failed, n: 1 }], vec![]).await,
+    );
     let unlink = UnlinkRequest { relation: Some(nul()), from: Some(task("1")), ..UnlinkRequest::default() };
     for op in [
         Op { namespace: nul(), ..set("k", 1) },
