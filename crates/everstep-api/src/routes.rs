@@ -43,7 +43,7 @@ pub(crate) fn router(app: AppState) -> Router {
 
 pub(crate) fn table() -> Table {
     use resources::{
-        audit, catalog, data, documents, health, inbox, keys, machines, nodes, runs, schemas, secrets, sign_ins,
+        audit, catalog, data, documents, health, inbox, keys, machines, nodes, runs, schemas, secrets, sign_ins, stats,
         tickets, workflows, workspaces,
     };
     Table::default()
@@ -58,6 +58,7 @@ pub(crate) fn table() -> Table {
         .with(runs::add)
         .with(machines::add)
         .with(inbox::add)
+        .with(stats::add)
         .with(workers::add)
         .with(keys::add)
         .with(tickets::add)

@@ -14,6 +14,7 @@ pub(crate) mod runs;
 pub(crate) mod schemas;
 pub(crate) mod secrets;
 pub(crate) mod sign_ins;
+pub(crate) mod stats;
 pub(crate) mod tickets;
 pub(crate) mod workflows;
 pub(crate) mod workspaces;

@@ -28,6 +28,7 @@ mod schemas;
 mod secrets;
 mod sign_ins;
 mod socket;
+mod stats;
 mod steps;
 mod stream;
 mod support;
