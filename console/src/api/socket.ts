@@ -2,7 +2,7 @@
 //
 // 1. It is open while a follower exists and the tab is visible; a hidden tab closes it after HIDDEN_TIMEOUT.
 // 2. A lost connection is opened again after a pause that doubles from 1 s to 30 s, with jitter and a new ticket.
-// 3. After that, each followed run continues after its last seq, and followers of the workspace are told of a gap.
+// 3. After that, each followed run continues after its last seq, and followers of the workspace learn of a gap.
 
 import { createStore } from "../lib/store";
 import type { SocketMessage } from "./additions";
@@ -75,6 +75,8 @@ class LiveSocket {
     this.wake();
     return () => {
       this.feed.delete(receive);
+      if (this.feed.size > 0) return;
+      this.send({ leave: "workspace" });
       this.rest();
     };
   }

@@ -127,7 +127,7 @@ function SideFoot({ onKeys }: { onKeys: () => void }) {
   const signOut = async () => {
     const session = sessionStore.get();
     // A key that the sign-in has made is of no use after it.
-    if (session?.ownKey) await call("DELETE /v1/keys/{id}", { path: { id: session.ownKey } }).catch(() => undefined);
+    if (session?.ownKey) await call("DELETE /v1/sign-ins/current").catch(() => undefined);
     dropSession();
     client.clear();
   };

@@ -70,6 +70,8 @@ export interface RunFold {
   reason: string | null;
   worker: string | null;
   turns: readonly TurnFold[];
+  /** A state machine without open steps waits for people. */
+  isMachine: boolean;
 }
 
 export interface Fold {
@@ -102,6 +104,7 @@ export function emptyFold(): Fold {
     reason: null,
     worker: null,
     turns: [],
+    isMachine: false,
   };
   return { run, steps: new Map(), nodes: new Map(), open: new Set() };
 }
@@ -123,7 +126,7 @@ export function applyHead(fold: Fold, head: Head): void {
 /** The status of the run: a run of which no step is performed waits. */
 export function statusOf(fold: Fold): RunStatus {
   if (fold.run.status !== "running") return fold.run.status;
-  let holds = false;
+  let holds = fold.run.isMachine;
   for (const key of fold.open) {
     const step = fold.steps.get(key);
     if (step === undefined) continue;
@@ -153,6 +156,10 @@ function applyRun(run: RunFold, update: RunUpdate): RunFold {
     }
     case "turnLost":
       return { ...run, worker: null, turns: endTurn(run.turns, at, true) };
+    case "moved":
+    case "voted":
+    case "assigned":
+      return { ...run, isMachine: true };
     case "paused":
       return {
         ...run,
