@@ -15,21 +15,21 @@ FUZZ_SECONDS ?= 60
 help: ## Show this list.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: ## Build the server and start it on http://127.0.0.1:7373; data in ./data, or in PostgreSQL at EVERSTEP_DATABASE_URL.
+run: console ## Build the server and start it on http://127.0.0.1:7373; data in ./data, or in PostgreSQL at EVERSTEP_DATABASE_URL.
 	$(CARGO) run --release --locked -p everstep -- serve
 
 # `cargo` never calls npm: this target builds the console, and the build script of everstep-api includes the result.
-console: ## Build the web console, which is in development; the next build of the server includes it.
+console: ## Build the web console, if a file of it has changed.
 	@if command -v npm >/dev/null; then scripts/console.sh; else echo "npm is missing: the server is built without the console" >&2; fi
 
 console-check: ## Check the sources of the console: types, lint, messages, tests.
 	@cd console && { [ node_modules/.package-lock.json -nt package-lock.json ] && [ -d node_modules/vitest ] || npm ci --silent; }
 	cd console && npm run --silent check && npm test --silent
 
-dist: ## Build the binary as it is published: target/dist/everstep.
+dist: console ## Build the binary as it is published: target/dist/everstep.
 	$(CARGO) build --profile dist --locked -p everstep
 
-test: tools databases lint lint-deploy unit sdk planted schemathesis generators trace ## Everything that continuous integration runs.
+test: tools databases console lint lint-deploy unit sdk planted schemathesis generators trace ## Everything that continuous integration runs.
 
 test-long: test sim fuzz deny ## `test`, then the long simulation, a minute of random rules, three minutes of Schemathesis and the licence check.
 	scripts/schemathesis.sh 180
