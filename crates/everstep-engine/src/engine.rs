@@ -17,6 +17,7 @@ use crate::node::rejoin::Membership;
 use crate::options::Options;
 use crate::ports::World;
 use crate::read::{FollowedRuns, Library, RunSnapshot};
+use crate::records::Records;
 use crate::shard::ToShard;
 use crate::upkeep::counts::{self, Tally};
 use crate::upkeep::sweep;
@@ -55,6 +56,10 @@ impl Engine {
         let library = Arc::new(Library::new(world.clone()));
         let tally = Arc::new(Tally::default());
         let membership = Membership::begin(&world, &options, &library, &tally).await?;
+        let (member, clock) = (Arc::downgrade(&membership), Arc::clone(&world.clock));
+        // Without a membership, the engine was dropped.
+        let may_write = move || member.upgrade().is_some_and(|it| it.member().shared.may_dispatch(&clock));
+        world.records.start(&*world.spawn, &world.observe, may_write);
         let inner = Arc::new(Inner {
             world: world.clone(),
             library,
@@ -83,6 +88,11 @@ impl Engine {
 
     pub fn world(&self) -> &World {
         &self.0.world
+    }
+
+    /// Records and links.
+    pub fn records(&self) -> &Records {
+        &self.0.world.records
     }
 
     pub(crate) fn followed(&self) -> &FollowedRuns {

@@ -4,10 +4,12 @@
 //! * `shard` owns runs, `run` is one of them; `commit` writes their decisions; `tasks` passes tasks to handlers;
 //!   `workers` are users' processes that run code workflows.
 //! * `read` reads runs and workflows for callers; `feed` gathers status changes for followers of a workspace.
+//! * `records` applies ops of the data store in batches, by means of `batch`.
 //! * `claim` takes runs that no node owns; `sweep` deletes runs whose retention has passed.
 //!
 //! All loops are plain futures over injected ports ([`World`]), so the simulator can poll them one by one.
 
+mod batch;
 mod commit;
 mod engine;
 mod error;
@@ -20,6 +22,7 @@ mod options;
 mod overview;
 mod ports;
 mod read;
+mod records;
 mod requests;
 mod run;
 mod shard;
@@ -35,7 +38,7 @@ pub use error::Error;
 pub use feed::{FeedCursor, FeedPage, StatusUpdate};
 pub use node::clock::NodeClock;
 pub use node::peers::{Hint, NoPeers, Peer, Peers, Question, RunInput};
-pub use observe::{CommittedItem, NoObserver, Observe};
+pub use observe::{AnsweredOp, CommittedItem, NoObserver, Observe};
 pub use options::Options;
 pub use ports::{Clock, Random, Spawn, SystemClock, SystemRng, TokioSpawner, World};
 pub use read::{
@@ -43,6 +46,7 @@ pub use read::{
     HistoryPage, JournalEntry, JournalPage, Library, LoadedRun, LogLine, LogPage, MachineSnapshot, RunSnapshot, Runs,
     SaveOptions, StepActivity, StepDetail, StepPage, StepSnapshot, Version,
 };
+pub use records::{NewOp, Records};
 pub use start::{Start, StartDetail, StartReply, StartedRun, TEST};
 pub use watch::{Notification, RunEnd, Watch};
 pub use workers::{

@@ -1,7 +1,10 @@
 //! The port to metrics and traces.
 
+use std::time::Duration;
+
 use everstep_core::ids::{RunId, WorkspaceId};
 use everstep_core::journal::Entry;
+use everstep_core::records::Verb;
 use everstep_core::run::{Input, Parent, Reply, State};
 use everstep_core::status::Status;
 use everstep_core::story::{self, Update};
@@ -20,6 +23,25 @@ pub trait Observe: Send + Sync {
 
     /// Ended runs were deleted because their retention has passed.
     fn swept(&self, _runs: usize) {}
+
+    /// A batch of ops of the data store was applied; so many of them were folded again because of another node.
+    fn ops_applied(&self, _ops: usize, _redone: usize) {}
+
+    /// The caller of an op receives its answer.
+    fn op_answered(&self, _op: &AnsweredOp) {}
+
+    /// Expired records were deleted.
+    fn records_expired(&self, _records: usize) {}
+}
+
+/// An op of the data store with its answer.
+#[derive(Clone, Copy, Debug)]
+pub struct AnsweredOp {
+    pub verb: Verb,
+    /// `ok`, or the code of the failure.
+    pub outcome: &'static str,
+    /// The time since the caller sent it.
+    pub elapsed: Duration,
 }
 
 /// One applied item.

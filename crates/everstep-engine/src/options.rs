@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use everstep_core::records::RecordLimits;
+
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Loops that own runs. Each run belongs to one of them.
@@ -21,6 +23,12 @@ pub struct Options {
     pub sweep_every: Duration,
     /// The upper bound of the retention that a workflow or a start can request.
     pub max_retention_days: u32,
+    /// The limits of the values of records.
+    pub record_limits: RecordLimits,
+    /// The number of days for which the changes of records and links are kept, also after the end of their run.
+    pub record_history_days: u32,
+    /// The time between two searches for expired records and old changes.
+    pub record_sweep_every: Duration,
     /// The address at which other nodes reach this one.
     pub address: Option<String>,
 }
@@ -38,6 +46,9 @@ impl Default for Options {
             worker_lease: Duration::from_secs(30),
             sweep_every: Duration::from_secs(300),
             max_retention_days: 365,
+            record_limits: RecordLimits::default(),
+            record_history_days: 30,
+            record_sweep_every: Duration::from_secs(60),
             address: None,
         }
     }

@@ -14,6 +14,7 @@ use everstep_store::{RunStore, WorkflowStore};
 use crate::node::clock::NodeClock;
 use crate::node::peers::Peers;
 use crate::observe::Observe;
+use crate::records::Records;
 
 pub(crate) type BoxFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -41,6 +42,8 @@ pub trait Random: Send + Sync {
 pub struct World {
     pub runs: Arc<dyn RunStore>,
     pub workflows: Arc<dyn WorkflowStore>,
+    /// Of this engine alone.
+    pub records: Arc<Records>,
     pub clock: Arc<NodeClock>,
     pub spawn: Arc<dyn Spawn>,
     pub random: Arc<dyn Random>,

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up is to fail")]
 
 mod clock;
+mod records;
 mod support;
 
 use std::sync::Arc;

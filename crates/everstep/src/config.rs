@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
@@ -10,6 +11,7 @@ use anyhow::Context;
 use everstep_api::Streams;
 use everstep_api::auth::RATE_LIMIT_DEFAULT;
 use everstep_api::auth::identity::IdentityOptions;
+use everstep_core::records::RecordLimits;
 use everstep_engine::Options;
 use everstep_net::Guard;
 use everstep_vault::SealKey;
@@ -27,6 +29,8 @@ use crate::settings::{
 };
 use crate::telemetry::Telemetry;
 
+/// The range of days for which changes of the data store are kept.
+const HISTORY_DAYS: RangeInclusive<u32> = 1..=3_650;
 /// A node must be able to renew its lease several times before it expires.
 const LEASE_MIN: Duration = Duration::from_millis(500);
 
@@ -198,6 +202,18 @@ impl EngineConfig {
                 Some(0) => return Err(invalid("sweeper-interval-ms must be at least 1")),
                 interval => interval.map_or(defaults.sweep_every, Duration::from_millis),
             },
+            record_limits: RecordLimits { value_bytes: value_bytes(typed, file)? },
+            record_history_days: match typed.store_history_days.or(file.store_history_days) {
+                Some(days) if !HISTORY_DAYS.contains(&days) => {
+                    let (least, most) = (HISTORY_DAYS.start(), HISTORY_DAYS.end());
+                    return Err(invalid(format!("store-history-days must be from {least} to {most}")));
+                }
+                days => days.unwrap_or(defaults.record_history_days),
+            },
+            record_sweep_every: match typed.store_sweep.or(file.store_sweep) {
+                Some(HumanDuration(Duration::ZERO)) => return Err(invalid("store-sweep must be at least 1ms")),
+                period => period.map_or(defaults.record_sweep_every, |span| span.0),
+            },
             ..defaults
         };
         let javascript_threads = typed.javascript_threads.or(file.javascript_threads);
@@ -210,6 +226,27 @@ impl EngineConfig {
         let sqlite_sources = typed.sqlite_sources_dir.clone().or_else(|| file.sqlite_sources_dir.clone());
         let allows_fetch = runs_own_file;
         Ok(Self { options, javascript_threads, guard, sqlite_sources, allows_fetch })
+    }
+}
+
+/// The maximum size of a value. Its two variables must not contradict each other.
+fn value_bytes(typed: &EngineSettings, file: &EngineSettings) -> anyhow::Result<usize> {
+    let other = typed.workflow_store_max_value_bytes;
+    if let (Some(bytes), Some(other)) = (typed.store_max_value_bytes, other)
+        && bytes != other
+    {
+        return Err(invalid(format!(
+            "store-max-value-bytes is {bytes} and WORKFLOW_STORE_MAX_VALUE_BYTES is {other}; set only \
+             EVERSTEP_STORE_MAX_VALUE_BYTES"
+        )));
+    }
+    let bytes = typed.store_max_value_bytes.or(other).or(file.store_max_value_bytes);
+    let (least, most) = (RecordLimits::VALUE_BYTES.start(), RecordLimits::VALUE_BYTES.end());
+    match bytes {
+        Some(bytes) if !RecordLimits::VALUE_BYTES.contains(&bytes) => {
+            Err(invalid(format!("store-max-value-bytes must be from {least} to {most}")))
+        }
+        bytes => Ok(bytes.unwrap_or(RecordLimits::default().value_bytes)),
     }
 }
 
@@ -302,6 +339,26 @@ mod tests {
         assert_eq!(read("7d"), Ok(604_800_000));
         for wrong in ["", "10", "s", "-1s", "1.5s", "1w", "99999999999999999999s", "18446744073709551615d", "5é"] {
             assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_size_of_a_value_has_two_variables_that_must_agree() {
+        let settings = |bytes, other| EngineSettings {
+            store_max_value_bytes: bytes,
+            workflow_store_max_value_bytes: other,
+            ..EngineSettings::default()
+        };
+        let read = |typed: EngineSettings| {
+            value_bytes(&typed, &settings(Some(4_096), None)).map_err(|error| error.to_string())
+        };
+        assert_eq!(read(settings(None, None)), Ok(4_096));
+        assert_eq!(read(settings(None, Some(2_048))), Ok(2_048));
+        assert_eq!(read(settings(Some(2_048), Some(2_048))), Ok(2_048));
+        let differ = read(settings(Some(2_048), Some(2_049))).unwrap_err();
+        assert!(differ.contains("set only EVERSTEP_STORE_MAX_VALUE_BYTES"), "{differ}");
+        for bytes in [1_023, 768 * 1024 + 1] {
+            assert!(read(settings(Some(bytes), None)).unwrap_err().contains("must be from 1024 to 786432"));
         }
     }
 

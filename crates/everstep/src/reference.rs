@@ -40,6 +40,7 @@ park_after = \"1m\"
 const TAIL: &str = "
 `EVERSTEP_SERVER`, the former name of `EVERSTEP_URL`, is accepted too.
 If both are set and name different servers, a command that would use them fails; with `--server` it uses neither.
+`WORKFLOW_STORE_MAX_VALUE_BYTES` is another name of `EVERSTEP_STORE_MAX_VALUE_BYTES`; if both are set and differ, the server does not start.
 
 ## Roles and permissions of people
 

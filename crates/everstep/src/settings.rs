@@ -374,6 +374,42 @@ pub struct EngineSettings {
     )]
     pub(crate) sweeper_interval_ms: Option<u64>,
 
+    /// The maximum size of a record's value in the data store, in bytes of JSON: 1024 to 786432 [default: 262144].
+    #[arg(
+        long,
+        env = "EVERSTEP_STORE_MAX_VALUE_BYTES",
+        hide_env_values = true,
+        value_name = "BYTES",
+        help_heading = "Engine options"
+    )]
+    pub(crate) store_max_value_bytes: Option<usize>,
+
+    /// The name of EVERSTEP_STORE_MAX_VALUE_BYTES in other engines.
+    #[arg(long, env = "WORKFLOW_STORE_MAX_VALUE_BYTES", hide = true, hide_env_values = true, value_name = "BYTES")]
+    #[serde(skip)]
+    pub(crate) workflow_store_max_value_bytes: Option<usize>,
+
+    /// The number of days for which changes of the data store are kept, 1 to 3650; those of a run are also kept while
+    /// the run exists [default: 30].
+    #[arg(
+        long,
+        env = "EVERSTEP_STORE_HISTORY_DAYS",
+        hide_env_values = true,
+        value_name = "DAYS",
+        help_heading = "Engine options"
+    )]
+    pub(crate) store_history_days: Option<u32>,
+
+    /// The time between two searches for expired records and old changes of the data store [default: 60s].
+    #[arg(
+        long,
+        env = "EVERSTEP_STORE_SWEEP",
+        hide_env_values = true,
+        value_name = "DURATION",
+        help_heading = "Engine options"
+    )]
+    pub(crate) store_sweep: Option<HumanDuration>,
+
     /// Threads for javascript nodes [default: one fewer than there are cores].
     #[arg(
         long,

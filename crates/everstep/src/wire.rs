@@ -10,7 +10,9 @@ use everstep_core::definition;
 use everstep_core::graph::{Graph, Problem};
 use everstep_core::ids::WorkspaceId;
 use everstep_core::style::Style;
-use everstep_engine::{Engine, Error, NoPeers, NodeClock, Observe, Options, Peers, SystemRng, TokioSpawner, World};
+use everstep_engine::{
+    Engine, Error, NoPeers, NodeClock, Observe, Options, Peers, Records, SystemRng, TokioSpawner, World,
+};
 use everstep_expressions::Expressions;
 use everstep_handlers::sources::Drivers;
 use everstep_handlers::{FetchPolicy, Ports, Registry};
@@ -112,12 +114,15 @@ async fn start(
     observe: Arc<dyn Observe>,
 ) -> anyhow::Result<Engine> {
     let handlers = Arc::new(Registry::standard(ports));
+    let (clock, random) = (Arc::new(NodeClock::system()), Arc::new(SystemRng::default()));
+    let records = Records::new(stores.records, Arc::clone(&clock), Arc::<SystemRng>::clone(&random), &options);
     let world = World {
         runs: stores.runs,
         workflows: stores.workflows,
-        clock: Arc::new(NodeClock::system()),
+        records,
+        clock,
         spawn: Arc::new(TokioSpawner::current()),
-        random: Arc::new(SystemRng::default()),
+        random,
         evaluate: Arc::new(Expressions::default()),
         handlers,
         peers,

@@ -9,7 +9,9 @@ use everstep_api::auth::identity::{IdentityOptions, IdentityProvider};
 use everstep_api::auth::{ApiKey, Keys, Permission, RoleMaps};
 use everstep_api::{AppServices, AppState, Audit, Meters, StreamHub, Streams, serve};
 use everstep_core::ids::WorkspaceId;
-use everstep_engine::{Engine, NoObserver, NoPeers, NodeClock, Options, Peers, SystemRng, TokioSpawner, World};
+use everstep_engine::{
+    Engine, NoObserver, NoPeers, NodeClock, Options, Peers, Records, SystemRng, TokioSpawner, World,
+};
 use everstep_expressions::Expressions;
 use everstep_handlers::sources::Drivers;
 use everstep_handlers::{Ports, Registry, Secrets};
@@ -304,18 +306,23 @@ fn open(folder: &TempDir) -> Stores {
 }
 
 async fn engine_on(stores: &Stores, ports: Ports, peers: Arc<dyn Peers>, clock: NodeClock) -> Engine {
+    let (clock, random) = (Arc::new(clock), Arc::new(SystemRng::default()));
+    let options = Options { shards: 1, ..Options::default() };
+    let store = Arc::clone(&stores.records);
+    let records = Records::new(store, Arc::clone(&clock), Arc::<SystemRng>::clone(&random), &options);
     let world = World {
         runs: Arc::clone(&stores.runs),
         workflows: Arc::clone(&stores.workflows),
-        clock: Arc::new(clock),
+        records,
+        clock,
         spawn: Arc::new(TokioSpawner::current()),
-        random: Arc::new(SystemRng::default()),
+        random,
         evaluate: Arc::new(Expressions::default()),
         handlers: Arc::new(Registry::standard(ports)),
         peers,
         observe: Arc::new(NoObserver),
     };
-    Engine::start(world, Options { shards: 1, ..Options::default() }).await.unwrap()
+    Engine::start(world, options).await.unwrap()
 }
 
 pub(crate) async fn add_key(access: &dyn AccessStore, workspace: WorkspaceId, permissions: &[Permission]) -> String {

@@ -12,6 +12,7 @@ use tokio::sync::Notify;
 
 use crate::options::Options;
 use crate::ports::World;
+use crate::records;
 
 struct Job {
     /// For log lines.
@@ -39,6 +40,18 @@ fn jobs(options: &Options) -> Vec<Job> {
             period: options.sweep_every,
             batch_rows_max: 0,
             run_batch: |world, _| Box::pin(maintain_database(world)),
+        },
+        Job {
+            name: "delete expired records",
+            period: options.record_sweep_every,
+            batch_rows_max: 1_000,
+            run_batch: |world, batch| Box::pin(records::sweep::delete_expired_records(world, batch)),
+        },
+        Job {
+            name: "delete old changes of records",
+            period: options.record_sweep_every,
+            batch_rows_max: 1_000,
+            run_batch: |world, batch| Box::pin(records::sweep::delete_old_changes(world, batch)),
         },
     ]
 }

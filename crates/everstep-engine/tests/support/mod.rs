@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use everstep_core::ids::{RunId, WorkspaceId};
-use everstep_engine::{Engine, NoObserver, NoPeers, NodeClock, Options, Start, SystemRng, TokioSpawner, World};
+use everstep_engine::{
+    Engine, NoObserver, NoPeers, NodeClock, Options, Records, Start, SystemRng, TokioSpawner, World,
+};
 use everstep_expressions::Expressions;
 use everstep_handlers::{Ports, Registry};
 use everstep_sandbox::Sandbox;
@@ -54,12 +56,15 @@ pub(crate) fn options() -> Options {
 }
 
 pub(crate) fn world(stores: Stores, handlers: Registry) -> World {
+    let (clock, random) = (Arc::new(NodeClock::system()), Arc::new(SystemRng::default()));
+    let records = Records::new(stores.records, Arc::clone(&clock), Arc::<SystemRng>::clone(&random), &options());
     World {
         runs: stores.runs,
         workflows: stores.workflows,
-        clock: Arc::new(NodeClock::system()),
+        records,
+        clock,
         spawn: Arc::new(TokioSpawner::current()),
-        random: Arc::new(SystemRng::default()),
+        random,
         evaluate: Arc::new(Expressions::default()),
         handlers: Arc::new(handlers),
         peers: Arc::new(NoPeers),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use everstep_core::ids::WorkspaceId;
-use everstep_engine::{Engine, NoObserver, NoPeers, NodeClock, Options, SystemRng, TokioSpawner, World};
+use everstep_engine::{Engine, NoObserver, NoPeers, NodeClock, Options, Records, SystemRng, TokioSpawner, World};
 use everstep_expressions::Expressions;
 use everstep_handlers::{Ports, Registry};
 use everstep_sandbox::Sandbox;
@@ -93,18 +93,22 @@ pub(super) async fn open(site: &Site) -> anyhow::Result<Stores> {
 
 /// An engine as in a server, with one workflow. The engine's default settings are measured.
 pub(super) async fn start_engine(stores: Stores, name: &str, graph: &Value) -> anyhow::Result<Engine> {
+    let (clock, random) = (Arc::new(NodeClock::system()), Arc::new(SystemRng::default()));
+    let options = Options::default();
+    let records = Records::new(stores.records, Arc::clone(&clock), Arc::<SystemRng>::clone(&random), &options);
     let world = World {
         runs: stores.runs,
         workflows: stores.workflows,
-        clock: Arc::new(NodeClock::system()),
+        records,
+        clock,
         spawn: Arc::new(TokioSpawner::current()),
-        random: Arc::new(SystemRng::default()),
+        random,
         evaluate: Arc::new(Expressions::default()),
         handlers: Arc::new(Registry::standard(Ports { sandbox: Sandbox::default(), ..Ports::none() })),
         peers: Arc::new(NoPeers),
         observe: Arc::new(NoObserver),
     };
-    let engine = Engine::start(world, Options::default()).await.context("starting an engine")?;
+    let engine = Engine::start(world, options).await.context("starting an engine")?;
     let published = engine.library().publish(WorkspaceId::DEFAULT, name, graph).await?;
     published.map_err(|problems| anyhow::anyhow!("shape {name} is not a workflow: {problems:?}"))?;
     Ok(engine)

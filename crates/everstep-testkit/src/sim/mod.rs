@@ -7,7 +7,8 @@
 //!
 //! * `game` plays a seed on the `executor`; `client` and `inbox_signals` are the world outside, `storm` causes the
 //!   faults.
-//! * `server` runs the engine; `store` is its database, behind a `wire`; `peers` carries the messages between servers.
+//! * `server` runs the engine; `store` and `records` are its database, behind a `wire`; `peers` carries the
+//!   messages between servers.
 //! * `fleet` has the workers that run code workflows: `worker` is one of them, `carrier` and `socket` are its
 //!   connections to a server, `scripts` are the functions that workers run, and `turns` has the conditions on their
 //!   runs.
@@ -32,6 +33,7 @@ mod machines;
 mod peers;
 mod people;
 mod random;
+mod records;
 mod scripts;
 mod server;
 mod socket;

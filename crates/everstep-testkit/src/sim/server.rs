@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use everstep_engine::{Engine, NoObserver, NoPeers, NodeClock, Options, Peers, World};
+use everstep_engine::{Engine, NoObserver, NoPeers, NodeClock, Options, Peers, Records, World};
 use everstep_expressions::Expressions;
 use everstep_handlers::Registry;
 use futures_util::future::{self, Either};
@@ -38,10 +38,13 @@ pub(super) struct Server {
 /// The ports of a process, or of an observer.
 pub(super) fn world(store: &SimStore, process: Process, skew: &Arc<AtomicI64>, peers: Arc<dyn Peers>) -> World {
     let ports = Arc::new(Ports { executor: store.executor.clone(), process, skew: Arc::clone(skew) });
+    let clock = Arc::new(NodeClock::new(Arc::clone(&ports) as _));
+    let random = Arc::clone(&ports);
     World {
         runs: Arc::new(store.clone()),
         workflows: Arc::new(store.clone()),
-        clock: Arc::new(NodeClock::new(Arc::clone(&ports) as _)),
+        records: Records::new(Arc::new(store.clone()), Arc::clone(&clock), random, &Options::default()),
+        clock,
         spawn: Arc::clone(&ports) as _,
         random: ports,
         evaluate: Arc::new(Expressions::default()),
@@ -140,6 +143,7 @@ impl Server {
             node_lease: lease,
             worker_lease: self.ledger().worker_lease,
             sweep_every: Duration::from_secs(3_600),
+            record_sweep_every: Duration::from_secs(3_600),
             address: is_shared.then(|| self.address()),
             ..Options::default()
         };

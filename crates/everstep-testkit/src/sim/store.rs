@@ -19,7 +19,7 @@ pub(super) use super::wire::SimStore;
 
 impl SimStore {
     /// Whether the disk is full: now and then, for some time.
-    fn is_full(&self) -> bool {
+    pub(super) fn is_full(&self) -> bool {
         let now = self.executor.now();
         let mut ledger = self.ledger();
         if ledger.is_calm {

@@ -22,7 +22,7 @@ impl PostgresStore {
     pub(super) async fn apply_ops(&self, ops: &[Op], now: Timestamp, kept_until: Timestamp) -> Result<AppliedBatch> {
         check_texts(ops)?;
         let mut pending = PendingOps::new(ops);
-        for _ in 0..PASSES_MAX {
+        for pass_no in 0..PASSES_MAX {
             let pass = pending.next_pass();
             if pass.is_empty() {
                 return Ok(pending.finish());
@@ -39,7 +39,7 @@ impl PostgresStore {
                 }
                 // Another node has applied an op with one of the keys, or the statement was in the way of another.
                 Err(failure) if is_known_op(&failure) || failure.is_to_be_resent() => pending.redo(),
-                Err(failure) => return Err(failure.into()),
+                Err(failure) => return Err(at_pass(pass_no, failure.into())),
             }
         }
         Err(Error::Unavailable("other nodes write to the same namespaces all the time".to_owned()))
@@ -67,6 +67,15 @@ impl PostgresStore {
         let read = || Ok::<_, Error>((columns::list::<Uuid>(row, 0)?, columns::list::<String>(row, 1)?));
         let (workspaces, names) = read().map_err(|error| StatementError::Disconnected(error.to_string()))?;
         Ok(workspaces.into_iter().zip(names).collect())
+    }
+}
+
+/// The error of a pass. `Full` means that nothing was written, but an earlier pass may have written some of the ops:
+/// the outcome of the batch is then unknown.
+fn at_pass(pass_no: usize, error: Error) -> Error {
+    match error {
+        Error::Full(message) if pass_no > 0 => Error::Unavailable(message),
+        error => error,
     }
 }
 

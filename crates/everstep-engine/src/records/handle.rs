@@ -1,0 +1,186 @@
+//! The handle to records and links, which handlers, the API and the sweeper share.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use everstep_core::ids::WorkspaceId;
+use everstep_core::records::{
+    Author, LinkPage, LinkQuery, Op, OpAction, OpKey, Record, RecordLimits, RecordPage, RecordQuery,
+};
+use everstep_store::{ChangePage, ChangeQuery, NamespacePage, NamespaceQuery, OpOutcome, RecordKey, RecordStore};
+use futures_util::future::{self, Either};
+use sha2::{Digest, Sha256};
+use tokio::sync::{mpsc, oneshot};
+
+use super::reader::{GetRequest, RecordReader};
+use super::writer::{OpRequest, RecordWriter};
+use crate::batch::{BatchBounds, Batcher};
+use crate::error::Error;
+use crate::node::clock::NodeClock;
+use crate::observe::Observe;
+use crate::options::Options;
+use crate::ports::{Random, Spawn};
+
+/// Ops that wait for the record writer. If there are more, their callers wait.
+const WAITING_OPS_MAX: usize = 8_192;
+const OPS: BatchBounds = BatchBounds { requests_max: 512, bytes_max: 1024 * 1024 };
+/// Gets that wait for the reader.
+const WAITING_GETS_MAX: usize = 8_192;
+/// The values of a batch of gets are in memory together.
+const GETS: BatchBounds = BatchBounds { requests_max: 64, bytes_max: usize::MAX };
+/// How long a request waits for a place in the queue. Ops of runs wait as long as necessary.
+const REQUEST_PATIENCE: Duration = Duration::from_secs(5);
+
+/// An op before it is checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewOp {
+    pub workspace: WorkspaceId,
+    pub namespace: String,
+    /// The key under which it is applied once; without one, a random key is chosen.
+    pub key: Option<OpKey>,
+    pub author: Author,
+    pub action: OpAction,
+}
+
+/// Applies ops in batches and reads records, links, namespaces and changes.
+///
+/// It accepts requests as soon as it exists; they are carried out once an engine runs with it.
+pub struct Records {
+    store: Arc<dyn RecordStore>,
+    clock: Arc<NodeClock>,
+    random: Arc<dyn Random>,
+    limits: RecordLimits,
+    kept: Duration,
+    ops: mpsc::Sender<OpRequest>,
+    gets: mpsc::Sender<GetRequest>,
+    /// The other ends of the channels, until an engine takes them.
+    queues: Mutex<Option<(mpsc::Receiver<OpRequest>, mpsc::Receiver<GetRequest>)>>,
+}
+
+impl Records {
+    pub fn new(
+        store: Arc<dyn RecordStore>,
+        clock: Arc<NodeClock>,
+        random: Arc<dyn Random>,
+        options: &Options,
+    ) -> Arc<Self> {
+        let (ops, queued_ops) = mpsc::channel(WAITING_OPS_MAX);
+        let (gets, queued_gets) = mpsc::channel(WAITING_GETS_MAX);
+        Arc::new(Self {
+            store,
+            clock,
+            random,
+            limits: options.record_limits,
+            kept: Duration::from_secs(u64::from(options.record_history_days) * 86_400),
+            ops,
+            gets,
+            queues: Mutex::new(Some((queued_ops, queued_gets))),
+        })
+    }
+
+    /// Starts the loops of a node. `may_send`: whether the node's lease is fresh.
+    ///
+    /// The loops do not hold this handle: they end when no caller is left.
+    pub(crate) fn start(
+        &self,
+        spawn: &dyn Spawn,
+        observe: &Arc<dyn Observe>,
+        may_send: impl Fn() -> bool + Send + Sync + 'static,
+    ) {
+        let queues = self.queues.lock().expect("no holder of the lock panics").take();
+        let (ops, gets) = queues.expect("one engine runs with these records");
+        let writer = RecordWriter {
+            store: Arc::clone(&self.store),
+            clock: Arc::clone(&self.clock),
+            observe: Arc::clone(observe),
+            limits: self.limits,
+            kept: self.kept,
+            may_send: Box::new(may_send),
+        };
+        spawn.spawn(Box::pin(Batcher::new("ops", writer, Arc::clone(&self.clock), ops, OPS).run()));
+        let reader = RecordReader { store: Arc::clone(&self.store) };
+        spawn.spawn(Box::pin(Batcher::new("gets", reader, Arc::clone(&self.clock), gets, GETS).run()));
+    }
+
+    /// Applies an op. An op of a run waits as long as necessary; any other op fails if the record writer is busy or the
+    /// disk is full.
+    pub async fn apply(&self, new: NewOp) -> Result<OpOutcome, Error> {
+        let random = self.random.next();
+        let NewOp { workspace, namespace, key, author, action } = new;
+        let key = key.unwrap_or_else(|| OpKey::of_request(random));
+        let mut op = Op { workspace, namespace, key, digest: None, random, author, action };
+        if let Err(failure) = op.check(&self.limits) {
+            return Ok(Err(failure));
+        }
+        op.digest = op.key.is_chosen().then(|| Sha256::digest(op.digested_text()).into());
+        let is_patient = op.author.run.is_some();
+        let (reply, answer) = oneshot::channel();
+        let request = OpRequest { verb: op.action.verb(), op: Some(op), since: self.clock.monotonic(), reply };
+        self.enqueue(&self.ops, request, is_patient).await?;
+        answer.await.map_err(|_| Error::Stopping)?
+    }
+
+    /// The record with a key, unless it has expired. Fails if the reader is busy.
+    pub async fn get(&self, workspace: WorkspaceId, namespace: &str, key: &str) -> Result<Option<Record>, Error> {
+        let key = RecordKey { workspace, namespace: namespace.to_owned(), key: key.to_owned() };
+        self.get_by_key(key, false).await
+    }
+
+    /// The record with a key, unless it has expired. Waits as long as necessary if `is_patient`.
+    pub(super) async fn get_by_key(&self, key: RecordKey, is_patient: bool) -> Result<Option<Record>, Error> {
+        let (reply, answer) = oneshot::channel();
+        self.enqueue(&self.gets, GetRequest { key: Some(key), reply }, is_patient).await?;
+        let record = answer.await.map_err(|_| Error::Stopping)??;
+        let now = self.clock.now();
+        Ok(record.filter(|record| record.is_live(now)))
+    }
+
+    async fn enqueue<T>(&self, queue: &mpsc::Sender<T>, request: T, is_patient: bool) -> Result<(), Error> {
+        let place = queue.reserve();
+        if is_patient {
+            place.await.map_err(|_| Error::Stopping)?.send(request);
+            return Ok(());
+        }
+        match future::select(std::pin::pin!(place), self.clock.sleep(REQUEST_PATIENCE)).await {
+            Either::Left((place, _)) => {
+                place.map_err(|_| Error::Stopping)?.send(request);
+                Ok(())
+            }
+            Either::Right(_) => Err(Error::Busy("the data store is busy; try again".to_owned())),
+        }
+    }
+
+    /// The number of ops that wait for the record writer.
+    pub fn waiting(&self) -> usize {
+        self.ops.max_capacity() - self.ops.capacity()
+    }
+
+    /// The limits of values, as this server sets them.
+    pub fn limits(&self) -> &RecordLimits {
+        &self.limits
+    }
+
+    /// A page of the records of a namespace.
+    pub async fn list(&self, workspace: WorkspaceId, query: &RecordQuery) -> Result<RecordPage, Error> {
+        Ok(self.store.list(workspace, query, self.clock.now()).await?)
+    }
+
+    /// A page of links.
+    pub async fn links(&self, workspace: WorkspaceId, query: &LinkQuery) -> Result<LinkPage, Error> {
+        Ok(self.store.links(workspace, query).await?)
+    }
+
+    /// A page of namespaces, or one namespace.
+    pub async fn namespaces(&self, workspace: WorkspaceId, query: &NamespaceQuery) -> Result<NamespacePage, Error> {
+        Ok(self.store.namespaces(workspace, query).await?)
+    }
+
+    /// A page of the changes of a namespace.
+    pub async fn changes(&self, workspace: WorkspaceId, query: &ChangeQuery) -> Result<ChangePage, Error> {
+        Ok(self.store.changes(workspace, query).await?)
+    }
+
+    pub(super) fn store(&self) -> &dyn RecordStore {
+        &*self.store
+    }
+}
