@@ -19,6 +19,7 @@ pub mod logic;
 pub mod machine;
 pub mod payload;
 pub mod planted;
+pub mod publisher;
 pub mod records;
 pub mod retry;
 pub mod run;

@@ -15,15 +15,18 @@ use serde_json::Value;
 
 use crate::code;
 use crate::code::Report;
+use crate::definition::Problem;
 use crate::evaluate::{Evaluate, Fault};
 use crate::failure::Failure;
 use crate::graph;
 use crate::graph::{Graph, NamedSecret};
 use crate::ids::StepKey;
 use crate::journal::{Entry, Event, Outcome};
+use crate::kinds::Kinds;
 use crate::machine;
 use crate::machine::{Act, Assignment, Machine, MachineRun};
 use crate::payload::Payload;
+use crate::publisher::Publisher;
 use crate::run::apply::{Fold, Folded};
 use crate::run::decide::Draft;
 use crate::run::task::{StepConfig, TaskSpec, WaitFacts};
@@ -137,6 +140,14 @@ impl Style {
         match self {
             Self::Graph(_) | Self::Code => 1,
             Self::Machine(_) => 2,
+        }
+    }
+
+    /// A problem for each part that needs a permission which the publisher does not have.
+    pub fn denied_parts(&self, kinds: &dyn Kinds, publisher: &Publisher) -> Vec<Problem> {
+        match self {
+            Self::Graph(graph) => graph.denied_nodes(kinds, publisher),
+            Self::Code | Self::Machine(_) => Vec::new(),
         }
     }
 

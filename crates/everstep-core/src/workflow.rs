@@ -1,6 +1,9 @@
 //! A workflow version, ready to be run.
 
+use std::sync::Arc;
+
 use crate::graph::Graph;
+use crate::publisher::Publisher;
 pub use crate::style::{PerformerKind, Style};
 
 /// One immutable version of a workflow.
@@ -11,6 +14,8 @@ pub struct Workflow {
     pub style: Style,
     /// Whether the workflow is not saved, so that the journals of its runs contain its definition.
     pub is_unsaved: bool,
+    /// Who has saved the version. Its steps act with the publisher's permissions.
+    pub publisher: Arc<Publisher>,
 }
 
 impl Workflow {

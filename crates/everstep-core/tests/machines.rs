@@ -25,7 +25,7 @@ use super::support::{Game, code, compile, compile_machine, definition, timed};
 
 fn workflow(definition: &Value) -> Workflow {
     let style = Style::Machine(compile_machine(definition).unwrap());
-    Workflow { name: "orders".into(), version: 3, style, is_unsaved: false }
+    Workflow { name: "orders".into(), version: 3, style, is_unsaved: false, publisher: Default::default() }
 }
 
 fn review() -> Value {

@@ -397,7 +397,7 @@ async fn a_function_calls_a_graph_and_a_graph_calls_a_function() {
     );
     // The call of an unknown name fails.
     let options = SaveOptions { activate: false, precondition: Precondition::Anything };
-    engine.library().save(WORKSPACE, "draft", &chain(&[]), options).await.unwrap();
+    engine.library().save(WORKSPACE, "draft", &chain(&[]), None, options).await.unwrap();
     let start = Start { allow_unserved: true, ..Start::new("draft", json!({})) };
     assert_eq!(engine.start_run(start).await.err().unwrap().code(), "NOT_FOUND");
     let not_found =

@@ -198,7 +198,7 @@ async fn a_repeated_fork_is_reported_as_it_was_created() {
 }
 
 async fn start_test(engine: &Engine, definition: &Value) -> StartReply {
-    let version = engine.library().compile_test(definition).unwrap();
+    let version = engine.library().compile_test(definition, None).unwrap();
     engine.start_run(Start::of_version(&version, json!({}))).await.unwrap()
 }
 
@@ -218,7 +218,7 @@ async fn a_test_run_is_taken_up_by_the_next_process() {
     assert_eq!((row.status, row.is_test), (Status::Completed, true));
     second.stop(Duration::from_secs(5)).await.unwrap();
     assert_eq!(second.world().runs.counts(WORKSPACE).await.unwrap(), [], "it is not counted");
-    let wrong = second.library().compile_test(&json!({"nodes": [], "edges": []}));
+    let wrong = second.library().compile_test(&json!({"nodes": [], "edges": []}), None);
     assert!(matches!(wrong, Err(problems) if !problems.is_empty()));
 }
 

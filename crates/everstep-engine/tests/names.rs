@@ -171,7 +171,7 @@ async fn a_graph_replaces_a_name_that_only_a_start_has_created() {
     let (_folder, engine) = place().await;
     let waiting = engine.start_run(unserved("order", None)).await.unwrap().run;
     let options = SaveOptions { activate: true, precondition: Precondition::Nothing };
-    let saved = engine.library().save(WORKSPACE, "order", &chain(&[]), options).await.unwrap();
+    let saved = engine.library().save(WORKSPACE, "order", &chain(&[]), None, options).await.unwrap();
     assert_eq!(saved, DefinitionOutcome::Saved { version: 2, is_first: true, secrets: Vec::new() });
     let run = engine.start_run(Start::new("order", json!({}))).await.unwrap().run;
     let row = finish(&engine, run).await;

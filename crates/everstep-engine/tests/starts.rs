@@ -118,7 +118,7 @@ async fn a_start_whose_input_does_not_fit_the_schema_writes_nothing() {
 async fn test_runs_are_checked_too() {
     let folder = tempfile::tempdir().unwrap();
     let engine = engine(folder.path()).await;
-    let version = engine.library().compile_test(&with_schema(&[])).unwrap();
+    let version = engine.library().compile_test(&with_schema(&[]), None).unwrap();
     let refused = engine.start_run(Start::of_version(&version, json!({}))).await.unwrap_err();
     assert!(matches!(refused, Error::InputRejected { .. }), "{refused}");
     engine.start_run(Start::of_version(&version, json!({"amount": 1}))).await.unwrap();

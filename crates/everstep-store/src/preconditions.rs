@@ -2,7 +2,7 @@
 
 use everstep_core::style::StyleName;
 
-use crate::workflows::NewWorkflow;
+use crate::workflows::{NewWorkflow, default_permissions};
 
 /// The expected state of a workflow. It is checked in the transaction of the change, so that one of two calls with the
 /// same precondition fails.
@@ -69,6 +69,8 @@ pub(crate) struct Head {
     pub(crate) version: u32,
     pub(crate) style: String,
     pub(crate) digest: String,
+    /// The permissions of the publisher.
+    pub(crate) permissions: Option<String>,
     /// 0 while no version is active.
     pub(crate) active: u32,
     /// Whether starts have named all its versions, and no worker has registered one.
@@ -81,6 +83,12 @@ impl Head {
         self.is_only_named && StyleName::parse(style).is_none_or(StyleName::has_definition)
     }
 
+    /// Whether its newest version is the one that is saved: the same definition with the same permissions.
+    pub(crate) fn is_version(&self, workflow: &NewWorkflow) -> bool {
+        let permissions = self.permissions.clone().unwrap_or_else(default_permissions);
+        self.digest == workflow.digest && permissions == workflow.permission_text()
+    }
+
     /// Its style, if it differs: a name belongs to one style.
     pub(crate) fn other_style(&self, style: &str) -> Option<String> {
         (self.style != style).then(|| self.style.clone())
@@ -90,16 +98,16 @@ impl Head {
 impl Precondition {
     /// Whether a workflow in this state may be replaced. It counts as no workflow, but a caller may have read
     /// its state.
-    pub(crate) fn allows_replacing(self, head: &Head, digest: &str) -> bool {
-        self.allows(None, digest) || self.allows(Some(head), digest)
+    pub(crate) fn allows_replacing(self, head: &Head, saved: &NewWorkflow) -> bool {
+        self.allows(None, Some(saved)) || self.allows(Some(head), Some(saved))
     }
 
-    /// Whether a workflow in this state may be changed.
-    pub(crate) fn allows(self, head: Option<&Head>, digest: &str) -> bool {
+    /// Whether a workflow in this state may be changed. `saved` is the version that is saved, if one is.
+    pub(crate) fn allows(self, head: Option<&Head>, saved: Option<&NewWorkflow>) -> bool {
         match self {
             Self::Anything => true,
             Self::Nothing => head.is_none(),
-            Self::NothingElse => head.is_none_or(|head| head.digest == digest),
+            Self::NothingElse => head.is_none_or(|head| saved.is_some_and(|saved| head.is_version(saved))),
             Self::Active(version) => head.map_or(0, |head| head.active) == version,
         }
     }

@@ -2,6 +2,7 @@
 
 use everstep_core::ids::WorkspaceId;
 use everstep_core::payload::Payload;
+use everstep_core::publisher::Publisher;
 use everstep_core::time::Timestamp;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -15,13 +16,25 @@ pub struct NewWorkflow {
     pub digest: String,
     pub retention_days: u32,
     pub created_at: Timestamp,
+    /// Absent if no caller saves it; it then counts as [`Publisher::default`].
+    pub publisher: Option<Publisher>,
 }
 
 impl NewWorkflow {
+    /// The permissions of its publisher, which are compared with those of the newest version.
+    pub(crate) fn permission_text(&self) -> String {
+        self.publisher.as_ref().map_or_else(default_permissions, Publisher::permission_text)
+    }
+
     /// Whether the version is registered without its definition.
     pub(crate) fn is_only_named(&self) -> bool {
         self.digest.is_empty()
     }
+}
+
+/// The permissions of a version that has none in its row.
+pub(crate) fn default_permissions() -> String {
+    Publisher::default().permission_text()
 }
 
 /// The columns of a workflow that lists show.
@@ -67,4 +80,6 @@ pub struct WorkflowRow {
     pub digest: String,
     pub retention_days: u32,
     pub created_at: Timestamp,
+    /// Absent if no caller has saved it, or an earlier release has.
+    pub publisher: Option<Publisher>,
 }

@@ -6,6 +6,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use everstep_core::actor::Actor;
 use everstep_core::ids::WorkspaceId;
+use everstep_core::publisher::Publisher;
 use everstep_core::time::Timestamp;
 use everstep_store::KeyRow;
 use serde_json::{Value, json};
@@ -123,6 +124,16 @@ impl Caller {
             Principal::Key(_) => self.actor(),
             Principal::Person(person) => Actor::person(person.full_id()),
         }
+    }
+
+    /// The caller as the publisher of a workflow, with all permissions that they have.
+    pub(crate) fn publisher(&self) -> Publisher {
+        let name = match &self.principal {
+            Principal::Key(holder) => Some(holder.name.to_string()),
+            Principal::Person(person) => person.name.clone(),
+        };
+        let permissions = Permission::ALL.iter().filter(|permission| self.may(**permission));
+        Publisher::new(self.audit_actor(), name, permissions.map(|permission| permission.as_str()))
     }
 
     /// Adds the name of the key or the person to the details of an audit row.

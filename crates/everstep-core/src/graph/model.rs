@@ -7,6 +7,9 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::definition::{Problem, secrets};
+use crate::failure::code;
+use crate::kinds::Kinds;
+use crate::publisher::Publisher;
 use crate::retry::RetryPolicy;
 use crate::schema::Schema;
 
@@ -56,6 +59,22 @@ impl Graph {
             }
         }
         named
+    }
+
+    /// A problem for each node whose kind needs a permission that the publisher does not have.
+    pub fn denied_nodes(&self, kinds: &dyn Kinds, publisher: &Publisher) -> Vec<Problem> {
+        let mut denied = Vec::new();
+        for (index, node) in self.nodes.iter().enumerate() {
+            let NodeKind::Task { kind, .. } = &node.kind else { continue };
+            let Some(permission) = kinds.find(kind).and_then(|info| info.permission) else { continue };
+            if !publisher.may(permission) {
+                let message = format!("the publisher may not use {kind}, which needs the permission {permission}");
+                let hint = format!("save the workflow with a key that has {permission}, or remove the node");
+                let problem = Problem::at(format!("/nodes/{index}"), message).code(code::PERMISSION_DENIED);
+                denied.push(problem.of_node(&node.id).hint(hint));
+            }
+        }
+        denied
     }
 
     pub(crate) fn node(&self, index: u32) -> &Node {

@@ -25,7 +25,10 @@ fn workflow(random: &mut Random) -> (Workflow, Value) {
         let definition = random_machine(random);
         if let Ok(machine) = load_machine(&definition) {
             let style = Style::Machine(machine);
-            return (Workflow { name: "test".into(), version: 1, style, is_unsaved: false }, definition);
+            return (
+                Workflow { name: "test".into(), version: 1, style, is_unsaved: false, publisher: Default::default() },
+                definition,
+            );
         }
     }
 }

@@ -20,7 +20,7 @@ use super::Game;
 
 /// A code workflow; only its style is known.
 pub(crate) fn code() -> Workflow {
-    Workflow { name: "test".into(), version: 1, style: Style::Code, is_unsaved: false }
+    Workflow { name: "test".into(), version: 1, style: Style::Code, is_unsaved: false, publisher: Default::default() }
 }
 
 /// A policy without jitter, so that texts have round numbers.

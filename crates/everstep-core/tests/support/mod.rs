@@ -87,16 +87,34 @@ impl Kinds for TestKinds {
 pub(crate) fn compile(definition: &Value) -> Result<Workflow, Vec<Problem>> {
     if definition.get("states").is_some() {
         let style = Style::Machine(compile_machine(definition)?);
-        return Ok(Workflow { name: "test".into(), version: 1, style, is_unsaved: false });
+        return Ok(Workflow {
+            name: "test".into(),
+            version: 1,
+            style,
+            is_unsaved: false,
+            publisher: Default::default(),
+        });
     }
     let graph = graph::compile(definition, &TestKinds::new(), &Expressions::default())?;
-    Ok(Workflow { name: "test".into(), version: 1, style: Style::Graph(graph), is_unsaved: false })
+    Ok(Workflow {
+        name: "test".into(),
+        version: 1,
+        style: Style::Graph(graph),
+        is_unsaved: false,
+        publisher: Default::default(),
+    })
 }
 
 /// Like `compile`, for a definition that an earlier version of the server saved.
 pub(crate) fn load(definition: &Value) -> Result<Workflow, Vec<Problem>> {
     let graph = graph::load(definition, &TestKinds::new(), &Expressions::default())?;
-    Ok(Workflow { name: "test".into(), version: 1, style: Style::Graph(graph), is_unsaved: false })
+    Ok(Workflow {
+        name: "test".into(),
+        version: 1,
+        style: Style::Graph(graph),
+        is_unsaved: false,
+        publisher: Default::default(),
+    })
 }
 
 /// The time of the machine, for tests of speed.

@@ -37,7 +37,7 @@ fn workflow() -> Workflow {
         {"name": "done", "terminal": true, "output": "{{ctx.out}}"},
     ]});
     let style = Style::Machine(compile_machine(&definition).unwrap());
-    Workflow { name: "test".into(), version: 1, style, is_unsaved: false }
+    Workflow { name: "test".into(), version: 1, style, is_unsaved: false, publisher: Default::default() }
 }
 
 fn text(random: &mut Random, choices: &[&str]) -> String {

@@ -8,6 +8,7 @@ use everstep_core::graph::{self, NamedSecret, Problem};
 use everstep_core::ids::WorkspaceId;
 use everstep_core::journal::Event;
 use everstep_core::payload::Payload;
+use everstep_core::publisher::Publisher;
 use everstep_core::schema::Schema;
 use everstep_core::style::StyleName;
 use everstep_core::workflow::{Style, Workflow, is_name};
@@ -110,7 +111,8 @@ impl Library {
         Self { active, world, compiled: RwLock::default(), input_schemas: RwLock::default() }
     }
 
-    /// Checks a definition and saves it as the active version. The same definition again is the same version.
+    /// Checks a definition and saves it as the active version, without a publisher. The same definition again is the
+    /// same version.
     pub async fn publish(
         &self,
         workspace: WorkspaceId,
@@ -118,28 +120,33 @@ impl Library {
         definition: &Value,
     ) -> Result<Result<u32, Vec<Problem>>, Error> {
         let options = SaveOptions { activate: true, precondition: Precondition::Anything };
-        match self.save(workspace, name, definition, options).await? {
+        match self.save(workspace, name, definition, None, options).await? {
             DefinitionOutcome::Saved { version, .. } => Ok(Ok(version)),
             DefinitionOutcome::Invalid(problems) => Ok(Err(problems)),
             DefinitionOutcome::Unexpected { .. } => unreachable!("no state was expected"),
         }
     }
 
-    /// Compiles a definition as it would be saved, or returns all its problems.
-    pub fn validate(&self, definition: &Value) -> Result<Style, Vec<Problem>> {
-        definition::compile(definition, &*self.world.handlers, &*self.world.evaluate)
+    /// Compiles a definition as its publisher would save it, or returns all its problems.
+    pub fn validate(&self, definition: &Value, publisher: Option<&Publisher>) -> Result<Style, Vec<Problem>> {
+        let handlers = &*self.world.handlers;
+        let style = definition::compile(definition, handlers, &*self.world.evaluate)?;
+        let denied = publisher.map(|publisher| style.denied_parts(handlers, publisher)).unwrap_or_default();
+        if denied.is_empty() { Ok(style) } else { Err(denied) }
     }
 
-    /// Checks a definition and saves it as a version. A definition that equals the newest version is that version.
+    /// Checks a definition and saves it as a version. A definition that equals the newest version, by a publisher with
+    /// the same permissions, is that version.
     pub async fn save(
         &self,
         workspace: WorkspaceId,
         name: &str,
         definition: &Value,
+        publisher: Option<Publisher>,
         options: SaveOptions,
     ) -> Result<DefinitionOutcome, Error> {
         check_name(name)?;
-        let style = match self.validate(definition) {
+        let style = match self.validate(definition, publisher.as_ref()) {
             Ok(style) => style,
             Err(problems) => return Ok(DefinitionOutcome::Invalid(problems)),
         };
@@ -153,6 +160,7 @@ impl Library {
             digest,
             retention_days: style.retention_days().unwrap_or(RETENTION_DAYS_DEFAULT),
             created_at: self.world.clock.now(),
+            publisher,
         };
         match self.world.workflows.save_workflow(row, options.activate, options.precondition).await? {
             SaveOutcome::Saved { version, is_first, .. } => {
@@ -222,9 +230,10 @@ impl Library {
     /// The compiled form of a version that has a definition.
     fn find_compiled(&self, workspace: WorkspaceId, row: WorkflowRow) -> Result<Arc<Version>, Error> {
         // A deleted version's number may belong to another version by now.
-        if let Some((_, version)) =
-            self.cached(workspace, &row.name, row.version).filter(|(digest, _)| *digest == row.digest)
-        {
+        let is_same = |(digest, version): &(String, Arc<Version>)| {
+            *digest == row.digest && *version.workflow.publisher == row.publisher.clone().unwrap_or_default()
+        };
+        if let Some((_, version)) = self.cached(workspace, &row.name, row.version).filter(is_same) {
             return Ok(version);
         }
         let digest = row.digest.clone();
@@ -357,6 +366,7 @@ impl Library {
                 digest,
                 retention_days: served.retention_days.unwrap_or(RETENTION_DAYS_DEFAULT),
                 created_at: now,
+                publisher: None,
             };
             rows.push((row, served.version));
         }
@@ -375,7 +385,8 @@ impl Library {
             && let Some(definition) = self.held_by(row).await?
         {
             let style = self.load(&row.workflow, row.version, definition.value())?;
-            return Ok(Arc::new(unsaved(&row.workflow, style)));
+            // Its publisher was checked when it was started.
+            return Ok(Arc::new(unsaved(&row.workflow, style, None)));
         }
         if workers::is_worker_lane(&row.lane) {
             return Ok(Arc::new(code(&row.workflow, row.version)));
@@ -424,10 +435,10 @@ impl Library {
 
     /// Compiles a definition that is not saved. Its runs are test runs: they are neither listed nor counted, and are
     /// deleted an hour after their end.
-    pub fn compile_test(&self, definition: &Value) -> Result<Arc<Version>, Vec<Problem>> {
-        let style = self.validate(definition)?;
+    pub fn compile_test(&self, definition: &Value, publisher: Option<Publisher>) -> Result<Arc<Version>, Vec<Problem>> {
+        let style = self.validate(definition, publisher.as_ref())?;
         let input_schema = style.input_schema().cloned();
-        let workflow = Arc::new(unsaved(TEST, style));
+        let workflow = Arc::new(unsaved(TEST, style, publisher));
         Ok(Arc::new(Version { workflow, retention_days: TEST_RETENTION_DAYS, input_schema }))
     }
 
@@ -446,7 +457,8 @@ impl Library {
     fn compile(&self, row: WorkflowRow) -> Result<Version, Error> {
         let style = self.load(&row.name, row.version, row.definition.value())?;
         let input_schema = style.input_schema().cloned();
-        let workflow = Workflow { name: row.name, version: row.version, style, is_unsaved: false };
+        let publisher = Arc::new(row.publisher.unwrap_or_default());
+        let workflow = Workflow { name: row.name, version: row.version, style, is_unsaved: false, publisher };
         Ok(Version { workflow: Arc::new(workflow), retention_days: row.retention_days, input_schema })
     }
 }
@@ -468,12 +480,13 @@ fn read_style(row: &WorkflowRow) -> Result<StyleName, Error> {
 
 /// A workflow of which the server knows only the name.
 fn code(name: &str, version: u32) -> Workflow {
-    Workflow { name: name.to_owned(), version, style: Style::Code, is_unsaved: false }
+    Workflow { name: name.to_owned(), version, style: Style::Code, is_unsaved: false, publisher: Arc::default() }
 }
 
 /// A workflow that is not saved.
-fn unsaved(name: &str, style: Style) -> Workflow {
-    Workflow { name: name.to_owned(), version: 0, style, is_unsaved: true }
+fn unsaved(name: &str, style: Style, publisher: Option<Publisher>) -> Workflow {
+    let publisher = Arc::new(publisher.unwrap_or_default());
+    Workflow { name: name.to_owned(), version: 0, style, is_unsaved: true, publisher }
 }
 
 fn cannot_run(name: &str, version: u32, problems: &[Problem]) -> Error {

@@ -198,7 +198,13 @@ mod tests {
     #[test]
     fn a_step_of_code_is_on_one_page() {
         let style = Style::Code;
-        let workflow = Arc::new(Workflow { name: "w".to_owned(), version: 1, style, is_unsaved: false });
+        let workflow = Arc::new(Workflow {
+            name: "w".to_owned(),
+            version: 1,
+            style,
+            is_unsaved: false,
+            publisher: Default::default(),
+        });
         let timer = |step: &str| Event::TimerSet {
             step: step.into(),
             attempt: 1,

@@ -176,7 +176,13 @@ fn check_laws(data: &Path) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let evaluate = Expressions::default();
     let graph = graph::compile(&workflow(), &Registry::standard(Ports::none()), &evaluate).unwrap();
-    let workflow = Workflow { name: "crash".to_owned(), version: 1, style: Style::Graph(graph), is_unsaved: false };
+    let workflow = Workflow {
+        name: "crash".to_owned(),
+        version: 1,
+        style: Style::Graph(graph),
+        is_unsaved: false,
+        publisher: Default::default(),
+    };
     let look = Look::into(data).unwrap();
     let mut statement = look.0.prepare("select id from runs").unwrap();
     let runs: Vec<RunId> = statement

@@ -1,6 +1,6 @@
 -- One version of a workflow; a null :version means the active one.
 -- Served by the primary keys of workflows (workspace, name, version) and workflow_heads (workspace, name).
-select workspace, name, version, style, definition, digest, retention_days, created_at
+select workspace, name, version, style, definition, digest, retention_days, created_at, publisher, permissions
 from workflows
 where workspace = :workspace
     and name = :name

@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use everstep_core::ids::WorkspaceId;
+use everstep_core::publisher::Publisher;
 use tokio_postgres::Row;
 
 use super::columns;
@@ -13,7 +14,7 @@ use crate::error::Result;
 use crate::ports::WorkflowStore;
 use crate::preconditions::{ActivationOutcome, Head, Precondition, RegistrationOutcome, SaveOutcome};
 use crate::retention::DELETED_VERSIONS_KEPT_MIN;
-use crate::workflows::{Deletion, NewWorkflow, VersionRow, WorkflowRow, WorkflowSummary};
+use crate::workflows::{Deletion, NewWorkflow, VersionRow, WorkflowRow, WorkflowSummary, default_permissions};
 use crate::{numbers, texts};
 
 #[async_trait]
@@ -50,7 +51,7 @@ impl WorkflowStore for PostgresStore {
         let Some(version) = version else { return Ok(ActivationOutcome::NotFound) };
         let connection = self.lock_workflow(workspace, name).await?;
         let head = read_head(&connection, workspace, name).await??;
-        if !precondition.allows(head.as_ref(), "") {
+        if !precondition.allows(head.as_ref(), None) {
             connection.commit().await?;
             return Ok(ActivationOutcome::Unexpected { active: head.map_or(0, |head| head.active) });
         }
@@ -151,7 +152,7 @@ impl PostgresStore {
         };
         let replaced = head.take_if(|head| head.is_replaced_by(&workflow.style));
         if let Some(replaced) = &replaced {
-            if !precondition.allows_replacing(replaced, &workflow.digest) {
+            if !precondition.allows_replacing(replaced, workflow) {
                 connection.commit().await?;
                 return Ok(Ok(SaveOutcome::Unexpected { active: replaced.active }));
             }
@@ -165,10 +166,12 @@ impl PostgresStore {
             connection.commit().await?;
             return Ok(Ok(SaveOutcome::OtherStyle(style)));
         }
-        if replaced.is_none() && !precondition.allows(head.as_ref(), &workflow.digest) {
+        if replaced.is_none() && !precondition.allows(head.as_ref(), Some(workflow)) {
             connection.commit().await?;
             return Ok(Ok(SaveOutcome::Unexpected { active: head.map_or(0, |head| head.active) }));
         }
+        let publisher = workflow.publisher.as_ref().and_then(Publisher::stored_name);
+        let permissions = workflow.publisher.as_ref().map(Publisher::permission_text);
         let rows = connection
             .query(
                 query!("put_workflow/3_save"),
@@ -181,6 +184,9 @@ impl PostgresStore {
                     "retention_days": i64::from(workflow.retention_days),
                     "created_at": workflow.created_at.micros(),
                     "activate": activate,
+                    "publisher": publisher,
+                    "permissions": permissions,
+                    "default_permissions": default_permissions(),
                 },
             )
             .await?;
@@ -237,6 +243,7 @@ async fn read_head(
             active: columns::integer(row, 2)?,
             style: columns::get(row, 3)?,
             is_only_named: columns::get(row, 4)?,
+            permissions: columns::get(row, 5)?,
         })
     };
     Ok(rows.first().map(read).transpose())
@@ -253,6 +260,7 @@ fn workflow_from_row(row: &Row) -> Result<WorkflowRow> {
         digest: columns::get(row, 5)?,
         retention_days: columns::bigint(row, 6)?,
         created_at: columns::time(row, 7)?,
+        publisher: Publisher::from_stored(columns::get(row, 8)?, columns::get(row, 9)?),
     })
 }
 

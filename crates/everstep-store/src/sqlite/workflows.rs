@@ -4,6 +4,7 @@
 
 use async_trait::async_trait;
 use everstep_core::ids::WorkspaceId;
+use everstep_core::publisher::Publisher;
 use everstep_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, named_params};
 
@@ -83,14 +84,17 @@ impl Database {
         activate: bool,
         precondition: Precondition,
     ) -> Result<SaveOutcome> {
-        texts::check([workflow.name.as_str(), &workflow.style, &workflow.digest])?;
+        let publisher = workflow.publisher.as_ref().and_then(Publisher::stored_name);
+        let permissions = workflow.publisher.as_ref().map(Publisher::permission_text);
+        let texts = [workflow.name.as_str(), &workflow.style, &workflow.digest];
+        texts::check(texts.into_iter().chain(publisher.as_deref()).chain(permissions.as_deref()))?;
         let look_at = self.now().plus(DELETED_VERSIONS_KEPT_MIN);
         let tx = self.begin()?;
         let workspace = workflow.workspace.uuid().into_bytes();
         let mut head = read_head(&tx, workflow.workspace, &workflow.name)?;
         let replaced = head.take_if(|head| head.is_replaced_by(&workflow.style));
         if let Some(replaced) = &replaced {
-            if !precondition.allows_replacing(replaced, &workflow.digest) {
+            if !precondition.allows_replacing(replaced, workflow) {
                 return Ok(SaveOutcome::Unexpected { active: replaced.active });
             }
             bury(&tx, workflow.workspace, &workflow.name, replaced.version, look_at)?;
@@ -98,20 +102,18 @@ impl Database {
         if let Some(style) = head.as_ref().and_then(|head| head.other_style(&workflow.style)) {
             return Ok(SaveOutcome::OtherStyle(style));
         }
-        if replaced.is_none() && !precondition.allows(head.as_ref(), &workflow.digest) {
+        if replaced.is_none() && !precondition.allows(head.as_ref(), Some(workflow)) {
             return Ok(SaveOutcome::Unexpected { active: head.map_or(0, |head| head.active) });
         }
-        let newest: Option<(u32, String)> = tx
+        let newest: Option<u32> = tx
             .prepare_cached(query!("put_workflow/1_newest"))?
-            .query_row(named_params! { ":workspace": workspace, ":name": workflow.name }, |row| {
-                Ok((row.get(0)?, row.get(1)?))
-            })
+            .query_row(named_params! { ":workspace": workspace, ":name": workflow.name }, |row| row.get(0))
             .optional()?;
         let deleted = read_deleted_version(&tx, workflow.workspace, &workflow.name)?;
-        let (version, is_new) = match newest {
-            Some((version, digest)) if digest == workflow.digest && version > deleted => (version, false),
-            Some((version, _)) => (version.max(deleted) + 1, true),
-            None => (deleted + 1, true),
+        let same = head.as_ref().filter(|head| head.is_version(workflow)).map(|head| head.version);
+        let (version, is_new) = match same {
+            Some(version) => (version, false),
+            None => (newest.unwrap_or(0).max(deleted) + 1, true),
         };
         if is_new {
             tx.prepare_cached(query!("put_workflow/2_insert"))?.execute(named_params! {
@@ -123,6 +125,8 @@ impl Database {
                 ":digest": workflow.digest,
                 ":retention_days": workflow.retention_days,
                 ":created_at": workflow.created_at.micros(),
+                ":publisher": publisher,
+                ":permissions": permissions,
             })?;
         }
         if activate {
@@ -145,7 +149,7 @@ impl Database {
     ) -> Result<ActivationOutcome> {
         let tx = self.begin()?;
         let head = read_head(&tx, workspace, name)?;
-        if !precondition.allows(head.as_ref(), "") {
+        if !precondition.allows(head.as_ref(), None) {
             return Ok(ActivationOutcome::Unexpected { active: head.map_or(0, |head| head.active) });
         }
         let workspace = workspace.uuid().into_bytes();
@@ -246,6 +250,7 @@ fn read_head(tx: &Connection, workspace: WorkspaceId, name: &str) -> Result<Opti
             active: row.get(2)?,
             style: row.get(3)?,
             is_only_named: row.get(4)?,
+            permissions: row.get(5)?,
         })
     };
     Ok(statement.query_row(params, read).optional()?)
@@ -269,6 +274,10 @@ fn workflow_from_row(row: &Row<'_>) -> rusqlite::Result<WorkflowRow> {
         digest: row.get(5)?,
         retention_days: row.get(6)?,
         created_at: columns::time(row, 7)?,
+        publisher: Publisher::from_stored(
+            row.get::<_, Option<String>>(8)?.as_deref(),
+            row.get::<_, Option<String>>(9)?.as_deref(),
+        ),
     })
 }
 

@@ -182,6 +182,7 @@ macro_rules! contract_tests {
                 versions {
                     a_workflow_is_saved_as_versions,
                     the_digest_of_the_newest_version_is_that_version,
+                    a_version_remembers_its_publisher,
                     the_active_version_changes_only_on_request,
                     a_workflow_that_is_not_as_expected_is_left_alone,
                     a_workflow_may_have_no_active_version,

@@ -61,13 +61,25 @@ impl Judge {
         }
         if is_code(row) {
             let (name, version) = (row.workflow.clone(), row.version);
-            return Ok(Arc::new(Workflow { name, version, style: Style::Code, is_unsaved: false }));
+            return Ok(Arc::new(Workflow {
+                name,
+                version,
+                style: Style::Code,
+                is_unsaved: false,
+                publisher: Default::default(),
+            }));
         }
         let found = self.store.direct(|db| db.workflow(row.workspace, &row.workflow, Some(row.version)));
         let found = found.map_err(|error| error.to_string())?.ok_or("the workflow does not exist")?;
         let style = definition::load(found.definition.value(), &*self.world.handlers, &*self.world.evaluate)
             .map_err(|problems| format!("{problems:?}"))?;
-        let workflow = Arc::new(Workflow { name: found.name, version: found.version, style, is_unsaved: false });
+        let workflow = Arc::new(Workflow {
+            name: found.name,
+            version: found.version,
+            style,
+            is_unsaved: false,
+            publisher: Default::default(),
+        });
         self.workflows.lock().expect("one thread").insert(key, Arc::clone(&workflow));
         Ok(workflow)
     }

@@ -3,6 +3,7 @@
 use everstep_core::actor::Actor;
 use everstep_core::ids::{NodeId, RunId, WorkspaceId};
 use everstep_core::payload::Payload;
+use everstep_core::publisher::Publisher;
 use everstep_core::records::{LinkQuery, RecordQuery};
 use everstep_core::status::Status;
 use everstep_store::postgres::{Options, PostgresStore};
@@ -170,6 +171,7 @@ async fn do_lists(store: &PostgresStore, run: RunId) {
         digest: "digest".to_owned(),
         retention_days: 7,
         created_at: at(0),
+        publisher: Some(Publisher::default()),
     };
     put_workflow(store, workflow.clone(), true).await.unwrap();
     register(store, &workflow).await;

@@ -168,7 +168,13 @@ async fn read_workflow(store: &dyn WorkflowStore, (name, version): &(String, u32
     let row = store.workflow(WorkspaceId::DEFAULT, name, Some(*version)).await.unwrap().unwrap();
     let registry = Registry::standard(Ports::none());
     let graph = graph::compile(row.definition.value(), &registry, &Expressions::default()).unwrap();
-    Workflow { name: name.clone(), version: *version, style: Style::Graph(graph), is_unsaved: false }
+    Workflow {
+        name: name.clone(),
+        version: *version,
+        style: Style::Graph(graph),
+        is_unsaved: false,
+        publisher: Default::default(),
+    }
 }
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {

@@ -126,7 +126,7 @@ async fn find(
             if version.is_some() {
                 return Err(Problem::invalid("version belongs to workflow; a definition has none"));
             }
-            app.engine.library().compile_test(&definition).map_err(workflows::refuse)?
+            app.engine.library().compile_test(&definition, None).map_err(workflows::refuse)?
         }
         (None, Some(name)) => workflows::find_version(app, caller.workspace, &name, version).await?,
         (Some(_), Some(_)) | (None, None) => {

@@ -30,7 +30,8 @@ pub(crate) async fn post(State(app): State<AppState>, audit: AuditDraft, body: B
     let StrictValue(definition) = serde_json::from_str(definition.json()).map_err(|error| {
         Problem::invalid(format!("the definition does not have the form that this route expects: {error}"))
     })?;
-    let version = app.engine.library().compile_test(&definition).map_err(workflows::refuse)?;
+    let version =
+        app.engine.library().compile_test(&definition, Some(audit.caller().publisher())).map_err(workflows::refuse)?;
     let (workspace, row) = (audit.caller().workspace, audit.row(StatusCode::CREATED));
     let by = Some(audit.caller().actor());
     let start = Start { workspace, by, audit: Some(row), ..Start::of_version(&version, input) };

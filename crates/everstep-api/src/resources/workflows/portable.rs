@@ -66,7 +66,7 @@ pub(crate) async fn import(
     let name = query.text("name").map_or(name, str::to_owned);
     let options =
         SaveOptions { activate: query.flag("activate")?.unwrap_or(true), precondition: Precondition::Anything };
-    save(&app, caller.workspace, &name, &definition, options).await
+    save(&app, &caller, &name, &definition, options).await
 }
 
 /// Saves a version of a workflow as the first version of another.
@@ -80,7 +80,7 @@ pub(crate) async fn clone(
     let Clone { name: new, version, activate } = body.json()?;
     let (workflow, _) = find(&app, caller.workspace, &name, version).await?;
     let definition = workflow.definition.ok_or_else(|| is_code(&name))?;
-    make(&app, caller.workspace, &new, definition.value(), activate, key).await
+    make(&app, &caller, &new, definition.value(), activate, key).await
 }
 
 /// Reads a portable document. Its format is checked first, so that a newer format is distinguished from an invalid

@@ -41,7 +41,7 @@ pub(crate) async fn put(
     let activate = query.flag("activate")?.unwrap_or(true);
     let StrictValue(definition): StrictValue = body.json()?;
     let precondition = super::precondition(version)?;
-    save(&app, caller.workspace, &name, &definition, SaveOptions { activate, precondition }).await
+    save(&app, &caller, &name, &definition, SaveOptions { activate, precondition }).await
 }
 
 /// Saves the first version of a workflow. No workflow with that name may exist.
@@ -55,7 +55,7 @@ pub(crate) async fn create(
     if let Some(description) = description {
         describe(&mut definition, description)?;
     }
-    make(&app, caller.workspace, &name, &definition, activate, key).await
+    make(&app, &caller, &name, &definition, activate, key).await
 }
 
 /// The problems of a definition, without saving it.
@@ -65,7 +65,7 @@ pub(crate) async fn validate(
     body: Body<DEFINITION_BYTES_MAX>,
 ) -> Result<Json<Validation>, Problem> {
     let StrictValue(definition): StrictValue = body.any()?;
-    Ok(Json(match app.engine.library().validate(&definition) {
+    Ok(Json(match app.engine.library().validate(&definition, Some(&caller.publisher())) {
         Ok(style) => Validation::with_warnings(warn(&app, caller.workspace, &style.named_secrets()).await?),
         Err(problems) => Validation::from_problems(problems),
     }))
@@ -87,7 +87,7 @@ async fn warn(app: &AppState, workspace: WorkspaceId, named: &[NamedSecret]) -> 
 /// definition counts as the result of an earlier request.
 pub(super) async fn make(
     app: &AppState,
-    workspace: WorkspaceId,
+    caller: &Caller,
     name: &str,
     definition: &Value,
     activate: bool,
@@ -97,19 +97,20 @@ pub(super) async fn make(
         Some(_) => Precondition::NothingElse,
         None => Precondition::Nothing,
     };
-    save(app, workspace, name, definition, SaveOptions { activate, precondition }).await
+    save(app, caller, name, definition, SaveOptions { activate, precondition }).await
 }
 
 /// Saves a version, and returns it.
 pub(super) async fn save(
     app: &AppState,
-    workspace: WorkspaceId,
+    caller: &Caller,
     name: &str,
     definition: &Value,
     options: SaveOptions,
 ) -> Answer {
+    let (workspace, publisher) = (caller.workspace, Some(caller.publisher()));
     let (version, is_first, secrets) =
-        match within_deadline(app.engine.library().save(workspace, name, definition, options)).await? {
+        match within_deadline(app.engine.library().save(workspace, name, definition, publisher, options)).await? {
             DefinitionOutcome::Saved { version, is_first, secrets } => (version, is_first, secrets),
             DefinitionOutcome::Invalid(problems) => return Err(refuse(problems)),
             DefinitionOutcome::Unexpected { active } => return Err(unexpected(name, options.precondition, active)),

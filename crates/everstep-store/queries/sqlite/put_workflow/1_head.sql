@@ -29,7 +29,8 @@ select
                 0
             )
             and registered.digest <> ''
-    ) as is_only_named
+    ) as is_only_named,
+    permissions
 from workflows
 where workspace = :workspace
     and name = :name

@@ -1,6 +1,6 @@
--- The newest version of a workflow.
+-- The newest version of a workflow, also of a deleted one.
 -- Served by the primary key of workflows (workspace, name, version).
-select version, digest
+select version
 from workflows
 where workspace = :workspace
     and name = :name

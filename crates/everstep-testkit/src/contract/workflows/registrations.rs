@@ -37,6 +37,7 @@ pub async fn a_version_is_registered_under_its_own_number(store: Arc<dyn Workflo
         digest: code("orders").digest,
         retention_days: 7,
         created_at: at(0),
+        publisher: None,
     };
     assert_eq!(store.workflow(HERE, "orders", None).await.unwrap(), Some(expected.clone()));
     // A repeated registration changes nothing, at any time.

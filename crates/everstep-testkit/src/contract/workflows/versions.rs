@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use everstep_core::actor::Actor;
+use everstep_core::publisher::Publisher;
 use everstep_store::{
     ActivationOutcome, NewWorkflow, Precondition, SaveOutcome, VersionRow, WorkflowRow, WorkflowStore, WorkflowSummary,
 };
@@ -23,6 +25,7 @@ pub async fn a_workflow_is_saved_as_versions(store: Arc<dyn WorkflowStore>) {
         digest: first.digest,
         retention_days: 7,
         created_at: at(0),
+        publisher: None,
     };
     assert_eq!(store.workflow(HERE, "orders", Some(1)).await.unwrap(), Some(expected));
     assert_eq!(active(&*store, "orders").await, Some(2));
@@ -38,6 +41,29 @@ pub async fn the_digest_of_the_newest_version_is_that_version(store: Arc<dyn Wor
     // An older definition becomes a new version.
     assert_eq!(put_workflow(&*store, workflow("orders", "one"), true).await.unwrap(), (3, true));
     assert_eq!(store.workflow(HERE, "orders", Some(4)).await.unwrap(), None);
+}
+
+pub async fn a_version_remembers_its_publisher(store: Arc<dyn WorkflowStore>) {
+    let by = |key: &str, permissions: &[&str]| {
+        let publisher = Publisher::new(Actor::key(key), Some(format!("name of {key}")), permissions.iter().copied());
+        NewWorkflow { publisher: Some(publisher), ..workflow("orders", "one") }
+    };
+    let (read, manage) = (by("1", &["workflow:read"]), by("2", &["workflow:read", "workflow:manage"]));
+    assert_eq!(put_workflow(&*store, read.clone(), true).await.unwrap(), (1, true));
+    assert_eq!(store.workflow(HERE, "orders", Some(1)).await.unwrap().unwrap().publisher, read.publisher);
+    // Another publisher with the same permissions changes nothing.
+    assert_eq!(put_workflow(&*store, by("3", &["workflow:read"]), true).await.unwrap(), (1, false));
+    assert_eq!(store.workflow(HERE, "orders", Some(1)).await.unwrap().unwrap().publisher, read.publisher);
+    // The same definition with other permissions is another version.
+    let repeated = store.save_workflow(manage.clone(), true, Precondition::NothingElse).await.unwrap();
+    assert_eq!(repeated, SaveOutcome::Unexpected { active: 1 });
+    assert_eq!(put_workflow(&*store, manage.clone(), true).await.unwrap(), (2, true));
+    assert_eq!(store.workflow(HERE, "orders", None).await.unwrap().unwrap().publisher, manage.publisher);
+    // A version without a publisher counts as one that may write.
+    assert_eq!(put_workflow(&*store, workflow("orders", "one"), true).await.unwrap(), (3, true));
+    assert_eq!(store.workflow(HERE, "orders", None).await.unwrap().unwrap().publisher, None);
+    let default = NewWorkflow { publisher: Some(Publisher::default()), ..workflow("orders", "one") };
+    assert_eq!(put_workflow(&*store, default, true).await.unwrap(), (3, false));
 }
 
 pub async fn the_active_version_changes_only_on_request(store: Arc<dyn WorkflowStore>) {

@@ -115,7 +115,7 @@ pub(super) async fn change(
 /// All problems of a definition, without saving it.
 pub(super) async fn validate(
     State(app): State<AppState>,
-    _: Caller,
+    caller: Caller,
     body: Body<DEFINITION_BYTES_MAX>,
 ) -> Result<Json<DefinitionValidation>, Problem> {
     let StrictValue(mut document): StrictValue = body.any()?;
@@ -125,7 +125,7 @@ pub(super) async fn validate(
         Some(_) => document.as_object().into_iter().flatten().map(|(name, _)| unknown_field(name)).collect(),
         None => Vec::new(),
     };
-    Ok(Json(match app.engine.library().validate(&dsl.unwrap_or(document)) {
+    Ok(Json(match app.engine.library().validate(&dsl.unwrap_or(document), Some(&caller.publisher())) {
         Ok(style) if style.machine().is_none() => DefinitionValidation::other_style(),
         Ok(_) if others.is_empty() => DefinitionValidation::valid(),
         Ok(_) => DefinitionValidation::from_problems(others),
@@ -188,7 +188,8 @@ async fn save(
     activate: bool,
 ) -> Result<(u32, bool), Problem> {
     let library = app.engine.library();
-    let style = library.validate(dsl).map_err(workflows::refuse)?;
+    let publisher = caller.publisher();
+    let style = library.validate(dsl, Some(&publisher)).map_err(workflows::refuse)?;
     if style.machine().is_none() {
         let detail = "the definition is not a state machine";
         let hint = "a state machine has states; save a graph with PUT /v1/workflows/{name}";
@@ -196,7 +197,7 @@ async fn save(
     }
     let newest = app.workflows.list_versions(caller.workspace, name, None, 1).await?.first().map(|row| row.version);
     let options = SaveOptions { activate, precondition: Precondition::Anything };
-    match within_deadline(library.save(caller.workspace, name, dsl, options)).await? {
+    match within_deadline(library.save(caller.workspace, name, dsl, Some(publisher), options)).await? {
         DefinitionOutcome::Saved { version, .. } => Ok((version, newest != Some(version))),
         DefinitionOutcome::Invalid(problems) => Err(workflows::refuse(problems)),
         DefinitionOutcome::Unexpected { .. } => unreachable!("no state was expected"),
