@@ -1,5 +1,6 @@
 //! The task that a handler receives, and the result that it returns.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -9,6 +10,7 @@ use everstep_core::ids::{RunId, StepKey, WorkspaceId};
 use everstep_core::journal::Outcome;
 use everstep_core::kinds::KindInfo;
 use everstep_core::payload::Payload;
+use everstep_core::publisher::Publisher;
 use everstep_core::schema::Schema;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -34,6 +36,8 @@ pub struct Task {
     pub context: Payload,
     /// The time limit of this attempt, counted from the start of its execution.
     pub timeout: Duration,
+    /// The publisher of the workflow's version, with whose permissions the task acts.
+    pub actor: Arc<Publisher>,
 }
 
 impl Task {

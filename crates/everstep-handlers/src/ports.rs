@@ -5,6 +5,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use everstep_core::failure::Failure;
 use everstep_core::ids::WorkspaceId;
+use everstep_core::payload::Payload;
+use everstep_core::records::{
+    LinkPage, LinkQuery, NamespaceCountPage, NamespaceFilter, NamespacesRequest, NewOp, Record, RecordPage, RecordQuery,
+};
 use everstep_net::{Client, Guard};
 use everstep_sandbox::Sandbox;
 use zeroize::Zeroizing;
@@ -31,6 +35,31 @@ pub trait FetchPolicy: Send + Sync {
     async fn allows(&self, workspace: WorkspaceId) -> Result<bool, Failure>;
 }
 
+/// Applies ops of steps to records and links, and reads them. It waits as long as necessary; only the data of an op, or
+/// the state of the records, makes a step fail.
+#[async_trait]
+pub trait Records: Send + Sync {
+    /// Applies an op, once per key. Returns its output.
+    async fn apply(&self, op: NewOp) -> Result<Payload, Failure>;
+
+    /// The record with a key, unless it has expired.
+    async fn get(&self, workspace: WorkspaceId, namespace: &str, key: &str) -> Result<Option<Record>, Failure>;
+
+    /// A page of the records of a namespace.
+    async fn list(&self, workspace: WorkspaceId, query: &RecordQuery) -> Result<RecordPage, Failure>;
+
+    /// A page of links.
+    async fn links(&self, workspace: WorkspaceId, query: &LinkQuery) -> Result<LinkPage, Failure>;
+
+    /// A page of namespaces, by name.
+    async fn namespaces(
+        &self,
+        workspace: WorkspaceId,
+        filter: NamespaceFilter,
+        request: &NamespacesRequest,
+    ) -> Result<NamespaceCountPage, Failure>;
+}
+
 /// All ports of the standard handlers.
 #[derive(Clone)]
 pub struct Ports {
@@ -40,10 +69,12 @@ pub struct Ports {
     pub sources: Arc<dyn Sources>,
     pub drivers: Drivers,
     pub fetch_policy: Arc<dyn FetchPolicy>,
+    pub records: Arc<dyn Records>,
 }
 
 impl Ports {
-    /// For checking definitions, and for tests: no secrets and no sources exist, and private addresses are blocked.
+    /// For checking definitions, and for tests: no secrets, sources and records exist, and private addresses are
+    /// blocked.
     pub fn none() -> Self {
         let client = Client::new(Guard::default());
         let secrets: Arc<dyn Secrets> = Arc::new(Nothing);
@@ -54,6 +85,7 @@ impl Ports {
             secrets,
             sources: Arc::new(Nothing),
             fetch_policy: Arc::new(Nothing),
+            records: Arc::new(Nothing),
         }
     }
 }
@@ -90,4 +122,36 @@ impl FetchPolicy for Nothing {
     async fn allows(&self, _: WorkspaceId) -> Result<bool, Failure> {
         Ok(false)
     }
+}
+
+#[async_trait]
+impl Records for Nothing {
+    async fn apply(&self, _: NewOp) -> Result<Payload, Failure> {
+        Err(no_records())
+    }
+
+    async fn get(&self, _: WorkspaceId, _: &str, _: &str) -> Result<Option<Record>, Failure> {
+        Err(no_records())
+    }
+
+    async fn list(&self, _: WorkspaceId, _: &RecordQuery) -> Result<RecordPage, Failure> {
+        Err(no_records())
+    }
+
+    async fn links(&self, _: WorkspaceId, _: &LinkQuery) -> Result<LinkPage, Failure> {
+        Err(no_records())
+    }
+
+    async fn namespaces(
+        &self,
+        _: WorkspaceId,
+        _: NamespaceFilter,
+        _: &NamespacesRequest,
+    ) -> Result<NamespaceCountPage, Failure> {
+        Err(no_records())
+    }
+}
+
+fn no_records() -> Failure {
+    Failure::fatal("NO_DATA_STORE", "no records and links are stored here")
 }

@@ -11,8 +11,10 @@ use crate::data_query::DataQueryHandler;
 use crate::handler::{Description, Handler};
 use crate::http::HttpHandler;
 use crate::javascript::JavaScriptHandler;
+use crate::links;
 use crate::noop::NoopHandler;
 use crate::ports::Ports;
+use crate::store::{self, RecordHandler};
 
 /// All handlers of a server. Cheap to clone.
 #[derive(Clone, Default)]
@@ -23,13 +25,18 @@ pub struct Registry {
 impl Registry {
     /// Every kind of the product.
     pub fn standard(ports: Ports) -> Self {
-        Self::with([
+        let others = [
             Arc::new(JavaScriptHandler::new(ports.sandbox, ports.client.clone(), ports.fetch_policy))
                 as Arc<dyn Handler>,
             Arc::new(HttpHandler::new(ports.client, ports.secrets)),
             Arc::new(DataQueryHandler::new(ports.sources, ports.drivers)),
             Arc::new(NoopHandler::new()),
-        ])
+        ];
+        let records = store::kinds().into_iter().chain(links::kinds()).map(|kind| {
+            let handler: Arc<dyn Handler> = Arc::new(RecordHandler::new(kind, Arc::clone(&ports.records)));
+            handler
+        });
+        Self::with(records.chain(others))
     }
 
     /// These handlers and no others. Of two with one name the later one counts.

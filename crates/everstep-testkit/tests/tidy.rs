@@ -324,9 +324,9 @@ const GENERAL_NOUNS: &[&str] = &[
     "value",
 ];
 
-/// Names that several modules share, because each has its own part of one concept: its errors, its configuration, and
-/// the part of a run's state that belongs to a style.
-const SHARED_NAMES: &[&str] = &["Error", "Options", "Progress"];
+/// Names that several modules share, because each has its own part of one concept: its errors, its configuration, the
+/// part of a run's state that belongs to a style, and records as a port and behind it.
+const SHARED_NAMES: &[&str] = &["Error", "Options", "Progress", "Records"];
 
 #[test]
 fn the_head_noun_of_every_public_type_is_in_the_glossary() {

@@ -18,7 +18,7 @@ use everstep_handlers::sources::Drivers;
 use everstep_handlers::{FetchPolicy, Ports, Registry};
 use everstep_net::Client;
 use everstep_sandbox::Sandbox;
-use everstep_store::{AccessStore, ResourceStore, Stores, postgres, sqlite};
+use everstep_store::{ResourceStore, Stores, postgres, sqlite};
 use everstep_vault::{DataSources, FetchOptions, Vault};
 use serde_json::Value;
 
@@ -76,7 +76,7 @@ impl LocalNode {
         config: &Config,
         observe: Arc<dyn Observe>,
     ) -> anyhow::Result<Self> {
-        let (ports, data) = ports(&stores.resources, &stores.access, vault, &config.engine);
+        let (ports, data) = NodePorts::new(&stores, vault, &config.engine);
         let DatabaseConfig::Postgres { url, .. } = &config.database else {
             let engine = start(stores, ports, config.engine.options.clone(), Arc::new(NoPeers), observe).await?;
             return Ok(Self { engine, cluster: None, data });
@@ -106,16 +106,22 @@ impl LocalNode {
     }
 }
 
+/// The ports of a node that its engine and its handlers share.
+struct NodePorts {
+    handlers: Registry,
+    records: Arc<Records>,
+    clock: Arc<NodeClock>,
+    random: Arc<SystemRng>,
+}
+
 async fn start(
     stores: Stores,
-    ports: Ports,
+    ports: NodePorts,
     options: Options,
     peers: Arc<dyn Peers>,
     observe: Arc<dyn Observe>,
 ) -> anyhow::Result<Engine> {
-    let handlers = Arc::new(Registry::standard(ports));
-    let (clock, random) = (Arc::new(NodeClock::system()), Arc::new(SystemRng::default()));
-    let records = Records::new(stores.records, Arc::clone(&clock), Arc::<SystemRng>::clone(&random), &options);
+    let NodePorts { handlers, records, clock, random } = ports;
     let world = World {
         runs: stores.runs,
         workflows: stores.workflows,
@@ -124,36 +130,39 @@ async fn start(
         spawn: Arc::new(TokioSpawner::current()),
         random,
         evaluate: Arc::new(Expressions::default()),
-        handlers,
+        handlers: Arc::new(handlers),
         peers,
         observe,
     };
     Engine::start(world, options).await.context("starting the engine")
 }
 
-/// The ports of the handlers; the routes share the data services.
-fn ports(
-    resources: &Arc<dyn ResourceStore>,
-    access: &Arc<dyn AccessStore>,
-    vault: &Arc<Vault>,
-    config: &config::EngineConfig,
-) -> (Ports, DataServices) {
-    let client = Client::new(config.guard.clone());
-    let data = DataServices {
-        sources: Arc::new(DataSources::new(Arc::clone(resources))),
-        drivers: Drivers::new(client.clone(), Arc::<Vault>::clone(vault), config.sqlite_sources.clone()),
-    };
-    let fetch_policy: Arc<dyn FetchPolicy> =
-        if config.allows_fetch { Arc::new(AllowAll) } else { Arc::new(FetchOptions::new(Arc::clone(access))) };
-    let ports = Ports {
-        sandbox: config.javascript_threads.map_or_else(Sandbox::default, Sandbox::new),
-        client,
-        secrets: Arc::<Vault>::clone(vault),
-        sources: Arc::<DataSources>::clone(&data.sources),
-        drivers: data.drivers.clone(),
-        fetch_policy,
-    };
-    (ports, data)
+impl NodePorts {
+    /// The routes share the data services.
+    fn new(stores: &Stores, vault: &Arc<Vault>, config: &config::EngineConfig) -> (Self, DataServices) {
+        let (clock, random) = (Arc::new(NodeClock::system()), Arc::new(SystemRng::default()));
+        let rng = Arc::<SystemRng>::clone(&random);
+        let records = Records::new(Arc::clone(&stores.records), Arc::clone(&clock), rng, &config.options);
+        let client = Client::new(config.guard.clone());
+        let data = DataServices {
+            sources: Arc::new(DataSources::new(Arc::clone(&stores.resources))),
+            drivers: Drivers::new(client.clone(), Arc::<Vault>::clone(vault), config.sqlite_sources.clone()),
+        };
+        let fetch_policy: Arc<dyn FetchPolicy> = match config.allows_fetch {
+            true => Arc::new(AllowAll),
+            false => Arc::new(FetchOptions::new(Arc::clone(&stores.access))),
+        };
+        let handlers = Registry::standard(Ports {
+            sandbox: config.javascript_threads.map_or_else(Sandbox::default, Sandbox::new),
+            client,
+            secrets: Arc::<Vault>::clone(vault),
+            sources: Arc::<DataSources>::clone(&data.sources),
+            drivers: data.drivers.clone(),
+            fetch_policy,
+            records: Arc::<Records>::clone(&records),
+        });
+        (Self { handlers, records, clock, random }, data)
+    }
 }
 
 /// Checks a definition as for saving.

@@ -313,12 +313,12 @@ async fn engine_on(stores: &Stores, ports: Ports, peers: Arc<dyn Peers>, clock: 
     let world = World {
         runs: Arc::clone(&stores.runs),
         workflows: Arc::clone(&stores.workflows),
-        records,
         clock,
         spawn: Arc::new(TokioSpawner::current()),
         random,
         evaluate: Arc::new(Expressions::default()),
-        handlers: Arc::new(Registry::standard(ports)),
+        handlers: Arc::new(Registry::standard(Ports { records: Arc::<Records>::clone(&records), ..ports })),
+        records,
         peers,
         observe: Arc::new(NoObserver),
     };

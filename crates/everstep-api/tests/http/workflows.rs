@@ -344,3 +344,45 @@ async fn a_document_of_a_later_format_is_distinguished_from_an_invalid_one() {
     server.post("/v1/workflows/import", &chain(&[])).await.refuses(422, "VALIDATION_ERROR");
     assert_eq!(server.get("/v1/workflows").await.is(200), json!([]));
 }
+
+#[tokio::test]
+async fn a_publisher_needs_the_permissions_of_the_nodes() {
+    let server = Server::start().await;
+    let write = chain(&[json!({"id": "count", "type": "store.increment", "config": {"namespace": "n", "key": "k"}})]);
+    let publisher = server.key_with(&[Permission::Publish, Permission::Read]).await;
+    let put = async |key: &str| server.ask_as(key, Method::PUT, "/v1/workflows/count", &write).await;
+    let refused = put(&publisher).await.refuses(422, "VALIDATION_ERROR");
+    let problem = &refused["problems"][0];
+    assert_eq!((&problem["code"], &problem["node"]), (&json!("PERMISSION_DENIED"), &json!("count")));
+    assert_eq!(problem["path"], "/nodes/1");
+    assert!(problem["message"].as_str().unwrap().contains("workflow:manage"), "{problem}");
+    // The same without saving.
+    let validated = server.ask_as(&publisher, Method::POST, "/v1/workflows/validate", &write).await.is(200);
+    assert_eq!((&validated["valid"], &validated["problems"]), (&json!(false), &refused["problems"]));
+    server.get("/v1/workflows/count").await.refuses(404, "NOT_FOUND");
+    // A definition that is saved again with other permissions is a new version.
+    let manager = server.key_with(&[Permission::Publish, Permission::Read, Permission::Manage]).await;
+    assert_eq!(put(&manager).await.is(201)["version"], 1);
+    let same = server.key_with(&[Permission::Publish, Permission::Read, Permission::Manage, Permission::Act]).await;
+    assert_eq!(put(&same).await.is(200)["version"], 1);
+    assert_eq!(server.put("/v1/workflows/count", &write).await.is(200)["version"], 2);
+    let read = chain(&[json!({"id": "get", "type": "store.get", "config": {"namespace": "n", "key": "k"}})]);
+    server.ask_as(&publisher, Method::PUT, "/v1/workflows/get", &read).await.is(201);
+}
+
+#[tokio::test]
+async fn a_test_run_writes_only_with_the_permissions_of_its_caller() {
+    let server = Server::start().await;
+    let write = chain(&[json!({"id": "count", "type": "store.increment", "config": {"namespace": "n", "key": "k"}})]);
+    let body = json!({"definition": write, "input": {}});
+    let publisher = server.key_with(&[Permission::Publish, Permission::Read]).await;
+    let refused =
+        server.ask_as(&publisher, Method::POST, "/v1/test-runs", &body).await.refuses(422, "VALIDATION_ERROR");
+    assert_eq!(refused["problems"][0]["code"], "PERMISSION_DENIED");
+    let started = server.post("/v1/test-runs", &body).await.is(201);
+    let run = format!("/v1/runs/{}", started["run"]["id"].as_str().unwrap());
+    server.wait_for(&run, "completed").await;
+    let shown = server.get(&format!("{run}/steps")).await.is(200);
+    let count = shown["steps"].as_array().unwrap().iter().find(|step| step["node"] == "count").unwrap().clone();
+    assert_eq!(count["status"], "completed");
+}

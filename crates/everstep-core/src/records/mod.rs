@@ -19,7 +19,7 @@
 //! * `picture`, `fold`, `write`, `link_writes`, `transact`: how an op changes a picture.
 //! * `batch`: what the picture of a batch holds, and the fold of a whole batch.
 //! * `change`: changes, and the fold of changes.
-//! * `scan`, `list`, `lookup`: how a page of records or links is read, with the bounds of a page.
+//! * `scan`, `list`, `lookup`, `namespaces`: how a page of records, links or namespaces is read, with the bounds of a page.
 //! * `output`: the outputs of ops and reads, as JSON.
 
 mod batch;
@@ -32,6 +32,7 @@ mod link;
 mod link_writes;
 mod list;
 mod lookup;
+mod namespaces;
 mod op;
 mod output;
 mod picture;
@@ -57,10 +58,11 @@ pub use list::{RecordPage, RecordQuery, RecordScan};
 pub use lookup::{
     Direction, LinkMatch, LinkPage, LinkPosition, LinkQuery, LinkRange, LinkScan, LinksRequest, LookupRequest,
 };
-pub use op::{Author, Op, OpAction, OpInput, Verb};
+pub use namespaces::{NamespaceCountPage, NamespaceFilter, NamespacesRequest};
+pub use op::{Author, NewOp, Op, OpAction, OpInput, Verb};
 pub use output::{
-    DeleteOutput, GetOutput, IncrementOutput, ListItem, ListOutput, LookupItem, LookupOutput, SetOutput,
-    TransactOutput, UnlinkOutput, UpsertOutput,
+    DeleteOutput, GetOutput, IncrementOutput, LinkItem, LinksOutput, ListItem, ListOutput, LookupItem, LookupOutput,
+    SetOutput, TransactOutput, UnlinkOutput, UpsertOutput,
 };
 pub use picture::{KnownOp, NamespaceCounts, NamespacePicture, Picture};
 pub use record::{Record, RecordId, ValueType};

@@ -21,6 +21,17 @@ const OP_OVERHEAD_BYTES: usize = 256;
 /// The size of an op that deletes all links of one side. It may read thousands of links.
 const WIDE_UNLINK_BYTES: usize = 64 * 1024;
 
+/// An op before it is checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewOp {
+    pub workspace: WorkspaceId,
+    pub namespace: String,
+    /// The key under which it is applied once; without one, a random key is chosen.
+    pub key: Option<OpKey>,
+    pub author: Author,
+    pub action: OpAction,
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct Op {
     pub workspace: WorkspaceId,

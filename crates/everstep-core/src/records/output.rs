@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Number;
 use serde_json::value::to_raw_value;
 
-use super::link::LinkId;
+use super::link::{Identifier, LinkId};
 use super::list::RecordPage;
 use super::lookup::{LinkMatch, LinkPage};
 use super::record::{Record, ValueType};
@@ -70,7 +70,12 @@ pub struct GetOutput {
 impl GetOutput {
     /// A record for its readers: an expired one is absent.
     pub fn of_record(record: Option<&Record>, now: Timestamp) -> Self {
-        let Some(record) = record.filter(|record| record.is_live(now)) else { return Self::default() };
+        Self::of_live_record(record.filter(|record| record.is_live(now)))
+    }
+
+    /// A record that has not expired.
+    pub fn of_live_record(record: Option<&Record>) -> Self {
+        let Some(record) = record else { return Self::default() };
         Self {
             found: true,
             value: record.value.clone(),
@@ -153,6 +158,40 @@ impl<'a> LookupOutput<'a> {
         };
         let next_cursor = page.next.as_ref().map(super::lookup::LinkPosition::to_cursor);
         Self { matches: page.matches.iter().map(item).collect(), next_cursor }
+    }
+
+    pub fn to_payload(&self) -> Payload {
+        to_payload(self)
+    }
+}
+
+/// The output of `links.list`: both sides of each link.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LinksOutput<'a> {
+    pub items: Vec<LinkItem<'a>>,
+    pub next_cursor: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LinkItem<'a> {
+    pub link_id: LinkId,
+    pub from: &'a Identifier,
+    pub to: &'a Identifier,
+    pub relation: &'a str,
+    pub attributes: Option<&'a Payload>,
+}
+
+impl<'a> LinksOutput<'a> {
+    pub fn of_page(page: &'a LinkPage) -> Self {
+        let item = |found: &'a LinkMatch| LinkItem {
+            link_id: found.link.id,
+            from: &found.link.key.from,
+            to: &found.link.key.to,
+            relation: &found.link.key.relation,
+            attributes: found.link.attributes.as_ref(),
+        };
+        let next_cursor = page.next.as_ref().map(super::lookup::LinkPosition::to_cursor);
+        Self { items: page.matches.iter().map(item).collect(), next_cursor }
     }
 
     pub fn to_payload(&self) -> Payload {

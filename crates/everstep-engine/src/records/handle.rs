@@ -4,9 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use everstep_core::ids::WorkspaceId;
-use everstep_core::records::{
-    Author, LinkPage, LinkQuery, Op, OpAction, OpKey, Record, RecordLimits, RecordPage, RecordQuery,
-};
+use everstep_core::records::{LinkPage, LinkQuery, NewOp, Op, OpKey, Record, RecordLimits, RecordPage, RecordQuery};
+use everstep_core::time::Timestamp;
 use everstep_store::{ChangePage, ChangeQuery, NamespacePage, NamespaceQuery, OpOutcome, RecordKey, RecordStore};
 use futures_util::future::{self, Either};
 use sha2::{Digest, Sha256};
@@ -30,17 +29,6 @@ const WAITING_GETS_MAX: usize = 8_192;
 const GETS: BatchBounds = BatchBounds { requests_max: 64, bytes_max: usize::MAX };
 /// How long a request waits for a place in the queue. Ops of runs wait as long as necessary.
 const REQUEST_PATIENCE: Duration = Duration::from_secs(5);
-
-/// An op before it is checked.
-#[derive(Clone, Debug, PartialEq)]
-pub struct NewOp {
-    pub workspace: WorkspaceId,
-    pub namespace: String,
-    /// The key under which it is applied once; without one, a random key is chosen.
-    pub key: Option<OpKey>,
-    pub author: Author,
-    pub action: OpAction,
-}
 
 /// Applies ops in batches and reads records, links, namespaces and changes.
 ///
@@ -178,6 +166,14 @@ impl Records {
     /// A page of the changes of a namespace.
     pub async fn changes(&self, workspace: WorkspaceId, query: &ChangeQuery) -> Result<ChangePage, Error> {
         Ok(self.store.changes(workspace, query).await?)
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    pub(super) fn clock(&self) -> &NodeClock {
+        &self.clock
     }
 
     pub(super) fn store(&self) -> &dyn RecordStore {

@@ -1,10 +1,9 @@
 //! Jobs of the sweeper: deletes expired records, and changes that are no longer kept.
 
-use everstep_core::records::{Author, DeleteOutput, ExpireRequest, OpAction, OpKey};
+use everstep_core::records::{Author, DeleteOutput, ExpireRequest, NewOp, OpAction, OpKey};
 use everstep_store::{Error, ExpiredRecord, OpOutcome, Result};
 use futures_util::future;
 
-use super::handle::NewOp;
 use crate::ports::World;
 
 /// Deletes records that have expired, by ops: a record that is written again before its op is applied is kept.

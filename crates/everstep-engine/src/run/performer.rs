@@ -1,5 +1,6 @@
 //! The performer of a run's steps. All differences between the two kinds are in this file.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use everstep_core::code::Report;
@@ -265,6 +266,7 @@ impl ActiveRun {
                 written: spec.written,
                 context: spec.context,
                 timeout: spec.timeout.unwrap_or(Duration::ZERO),
+                actor: Arc::clone(&self.workflow.publisher),
             };
             services.dispatcher.submit(Job { task, abort, reply: services.sender().clone() });
         }

@@ -195,6 +195,7 @@ mod tests {
             written: Value::Null,
             context: Payload::null(),
             timeout: Duration::ZERO,
+            actor: Arc::default(),
         };
         let (_, abort) = AbortHandle::new_pair();
         Job { task, abort, reply: tokio::sync::mpsc::unbounded_channel().0 }

@@ -1,5 +1,7 @@
 //! Records and links through an engine: batches of many callers, limits, expiry, a full disk.
 
+mod nodes;
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -74,8 +74,11 @@ pub(crate) fn world(stores: Stores, handlers: Registry) -> World {
 
 pub(crate) async fn engine_with(stores: Stores, options: Options) -> Engine {
     // As many script threads as a server has.
-    let ports = Ports { sandbox: Sandbox::default(), ..Ports::none() };
-    Engine::start(world(stores, Registry::standard(ports)), options).await.unwrap()
+    let mut world = world(stores, Registry::default());
+    let records = Arc::<Records>::clone(&world.records);
+    let ports = Ports { sandbox: Sandbox::default(), records, ..Ports::none() };
+    world.handlers = Arc::new(Registry::standard(ports));
+    Engine::start(world, options).await.unwrap()
 }
 
 pub(crate) async fn engine(folder: &Path) -> Engine {

@@ -80,6 +80,7 @@ impl CatalogueEntry {
         let mut handles =
             vec![Handle::new("success", "The task has a result."), Handle::new("error", "The last attempt failed.")];
         handles.extend(info.handles.iter().map(|handle| Handle::new(handle, "The result selects this handle.")));
+        let default_seconds = Some(info.timeout_seconds).filter(|seconds| *seconds > 0);
         let longest_seconds = match info.longest_timeout_seconds {
             0 => TIMEOUT_SECONDS_MAX,
             longest => longest,
@@ -96,7 +97,7 @@ impl CatalogueEntry {
             output: (*output).to_owned(),
             output_variable: info.output_variable.clone(),
             can_retry: true,
-            timeout: Some(Timeout { default_seconds: Some(info.timeout_seconds), longest_seconds }),
+            timeout: Some(Timeout { default_seconds, longest_seconds }),
             defaults: defaults(schema.source()),
             schema: schema.source().clone(),
             examples: examples.clone(),

@@ -7,8 +7,10 @@ mod http;
 mod javascript;
 mod messages;
 mod noop;
+mod records;
 mod registry;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use everstep_core::ids::{StepKey, WorkspaceId};
@@ -32,6 +34,7 @@ fn task(kind: &str, config: Value, context: Value) -> Task {
         written: Value::Null,
         context: Payload::from(context),
         timeout: Duration::from_secs(5),
+        actor: Arc::default(),
     }
 }
 

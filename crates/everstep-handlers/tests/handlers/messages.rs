@@ -30,6 +30,12 @@ fn configs() -> Vec<(&'static str, Value)> {
         ("http", json!({"url": url, "auth": {"type": "digest"}})),
         ("http", json!({"url": url, "acceptStatuses": ["6xx"], "maxResponseBytes": 0})),
         ("dataQuery", json!({"dataQueryID": "", "args": []})),
+        ("store.set", json!({"namespace": "", "key": "k", "ttl": 5})),
+        ("store.set", json!({"namespace": "n", "key": "k", "value": 1, "ttl_seconds": 0, "value_type": "text"})),
+        ("store.transact", json!({"namespace": "n", "checks": [{"key": "k"}], "writes": [{"put": {}}]})),
+        ("links.upsert", json!({"namespace": "n", "from": {"type": "t"}, "to": "x"})),
+        ("links.lookup", json!({"namespace": "n", "from": {"type": "t", "id": "1"}, "direction": "both"})),
+        ("links.delete", json!({"namespace": "n"})),
     ]
 }
 

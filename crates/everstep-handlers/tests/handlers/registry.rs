@@ -9,7 +9,26 @@ use crate::registry;
 #[test]
 fn kinds_are_found_by_name() {
     let registry = registry();
-    assert_eq!(registry.names(), ["dataQuery", "http", "javascript", "noop"]);
+    let names = registry.names();
+    let (records, others): (Vec<_>, Vec<_>) = names.iter().map(String::as_str).partition(|name| name.contains('.'));
+    assert_eq!(others, ["dataQuery", "http", "javascript", "noop"]);
+    assert_eq!(
+        records,
+        [
+            "links.delete",
+            "links.list",
+            "links.list_namespaces",
+            "links.lookup",
+            "links.upsert",
+            "store.delete",
+            "store.get",
+            "store.increment",
+            "store.list",
+            "store.list_namespaces",
+            "store.set",
+            "store.transact",
+        ]
+    );
     let javascript = registry.find("javascript").unwrap();
     assert_eq!(javascript.output_variable.as_deref(), Some("jsResult"));
     assert_eq!(javascript.raw_fields, ["code"]);

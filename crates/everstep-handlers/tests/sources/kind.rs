@@ -53,6 +53,7 @@ async fn perform(registry: &Registry, config: Value) -> Result<Value, Failure> {
         written: Value::Null,
         context: Payload::null(),
         timeout: Duration::from_secs(5),
+        actor: Arc::default(),
     };
     let report = registry.find_handler("dataQuery").unwrap().perform(task).await;
     report.result.map(|outcome| outcome.output.value().clone())

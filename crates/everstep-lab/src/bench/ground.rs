@@ -96,6 +96,8 @@ pub(super) async fn start_engine(stores: Stores, name: &str, graph: &Value) -> a
     let (clock, random) = (Arc::new(NodeClock::system()), Arc::new(SystemRng::default()));
     let options = Options::default();
     let records = Records::new(stores.records, Arc::clone(&clock), Arc::<SystemRng>::clone(&random), &options);
+    let handled = Arc::<Records>::clone(&records);
+    let ports = Ports { sandbox: Sandbox::default(), records: handled, ..Ports::none() };
     let world = World {
         runs: stores.runs,
         workflows: stores.workflows,
@@ -104,7 +106,7 @@ pub(super) async fn start_engine(stores: Stores, name: &str, graph: &Value) -> a
         spawn: Arc::new(TokioSpawner::current()),
         random,
         evaluate: Arc::new(Expressions::default()),
-        handlers: Arc::new(Registry::standard(Ports { sandbox: Sandbox::default(), ..Ports::none() })),
+        handlers: Arc::new(Registry::standard(ports)),
         peers: Arc::new(NoPeers),
         observe: Arc::new(NoObserver),
     };

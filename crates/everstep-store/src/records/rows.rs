@@ -2,6 +2,7 @@
 
 use everstep_core::ids::{RunId, WorkspaceId};
 use everstep_core::payload::Payload;
+pub use everstep_core::records::NamespaceFilter;
 use everstep_core::records::{AppliedOp, Author, NamespaceCounts, OpFailure, PAGE_ITEMS_DEFAULT, Scan, ValueType};
 use everstep_core::time::Timestamp;
 
@@ -50,16 +51,6 @@ pub struct NamespaceQuery {
     /// The name after which the page begins.
     pub after: Option<String>,
     pub limit: usize,
-}
-
-/// What a listed namespace contains.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum NamespaceFilter {
-    /// Records or links.
-    #[default]
-    Any,
-    Records,
-    Links,
 }
 
 impl Default for NamespaceQuery {
