@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use everstep_api::Meters;
-use everstep_engine::{CommittedItem, Observe};
+use everstep_engine::{AnsweredOp, CommittedItem, Observe};
 
 use crate::exit::invalid;
 use crate::settings::TelemetrySettings;
@@ -76,6 +76,18 @@ impl Observe for Observers {
 
     fn swept(&self, runs: usize) {
         self.meters.swept(runs);
+    }
+
+    fn ops_applied(&self, ops: usize, redone: usize) {
+        self.meters.ops_applied(ops, redone);
+    }
+
+    fn op_answered(&self, op: &AnsweredOp) {
+        self.meters.op_answered(op);
+    }
+
+    fn records_expired(&self, records: usize) {
+        self.meters.records_expired(records);
     }
 }
 

@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 use everstep_core::status::Status;
 use everstep_core::story::{RunChange, RunUpdate, StepChange, Update};
 use everstep_core::time::Timestamp;
-use everstep_engine::{CommittedItem, Observe};
+use everstep_engine::{AnsweredOp, CommittedItem, Observe};
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Label, Level, Metadata, Recorder, SharedString};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
 use crate::metrics::labels::Labels;
+use crate::metrics::records::{self, RecordMeters};
 use crate::metrics::transitions::{self, AttemptOutcome, TransitionMeters};
 
 /// The maximum number of workflows with their own series, on one node.
@@ -34,6 +35,7 @@ pub struct Meters {
     workflows: Labels<WorkflowMeters>,
     in_flight: Labels<InFlight>,
     transitions: TransitionMeters,
+    records: RecordMeters,
     swept: Counter,
     audit_lost: Counter,
     /// When runs in flight were counted.
@@ -64,13 +66,14 @@ struct StepMeters {
 impl Default for Meters {
     fn default() -> Self {
         let builder = PrometheusBuilder::new().set_buckets(BUCKETS_SECONDS).expect("there are buckets");
-        let recorder = transitions::set_buckets(builder).build_recorder();
+        let recorder = records::set_buckets(transitions::set_buckets(builder)).build_recorder();
         describe(&recorder);
         let swept = counter(&recorder, "workflow_retention_swept_total", Vec::new());
         let audit_lost = counter(&recorder, "everstep_audit_lost_total", Vec::new());
         Self {
             handle: recorder.handle(),
             transitions: TransitionMeters::new(&recorder),
+            records: RecordMeters::new(&recorder),
             recorder,
             workflows: Labels::new(WORKFLOW_LABELS_MAX),
             in_flight: Labels::new(WORKFLOW_LABELS_MAX),
@@ -227,6 +230,18 @@ impl Observe for Meters {
     fn swept(&self, runs: usize) {
         self.swept.increment(runs as u64);
     }
+
+    fn ops_applied(&self, ops: usize, redone: usize) {
+        self.records.record_batch(ops, redone);
+    }
+
+    fn op_answered(&self, op: &AnsweredOp) {
+        self.records.count_answered(&self.recorder, op);
+    }
+
+    fn records_expired(&self, records: usize) {
+        self.records.count_expired(records);
+    }
 }
 
 impl WorkflowMeters {
@@ -272,12 +287,13 @@ fn describe(recorder: &PrometheusRecorder) {
         ("everstep_conflicts_total", "Items rejected because another node had written their run."),
         ("everstep_store_calls_total", "Calls to the database."),
     ];
-    for (name, about) in counters.iter().chain(transitions::COUNTERS) {
+    for (name, about) in counters.iter().chain(transitions::COUNTERS).chain(records::COUNTERS) {
         recorder.describe_counter(KeyName::from_const_str(name), None, (*about).into());
     }
     let gauges = [
         ("workflow_runs_in_flight", "Runs that have not ended, in the whole database."),
         ("everstep_runs_held", "Runs in this node's memory."),
+        ("everstep_records_waiting", "Ops of the data store that wait for their batch on this node."),
     ];
     for (name, about) in gauges {
         recorder.describe_gauge(KeyName::from_const_str(name), None, about.into());
@@ -286,7 +302,7 @@ fn describe(recorder: &PrometheusRecorder) {
         ("workflow_run_duration_seconds", "From a run's start to its end."),
         ("workflow_step_duration_seconds", "From a step's dispatch to its result, for each attempt."),
     ];
-    for (name, about) in histograms.iter().chain(transitions::HISTOGRAMS) {
+    for (name, about) in histograms.iter().chain(transitions::HISTOGRAMS).chain(records::HISTOGRAMS) {
         recorder.describe_histogram(KeyName::from_const_str(name), None, (*about).into());
     }
 }

@@ -1,12 +1,14 @@
 //! Metrics for Prometheus.
 //!
-//! * `meters` observes the commits of the engine; `transitions` are attempts of people.
+//! * `meters` observes the commits of the engine; `transitions` are attempts of people, `records` are ops
+//!   of the data store.
 //! * `labels` bounds the number of series, whatever the names of workflows are.
 //! * `page` returns everything at `/metrics`.
 
 mod labels;
 mod meters;
 mod page;
+mod records;
 mod routes;
 mod transitions;
 

@@ -42,6 +42,7 @@ pub fn serve(listener: TcpListener, app: AppState) -> BoxFuture<'static, io::Res
 async fn page(app: &AppState) -> String {
     let (engine, meters) = (&app.engine, &app.meters);
     meters.gauge("everstep_runs_held").set(engine.active_runs() as f64);
+    meters.gauge("everstep_records_waiting").set(engine.records().waiting() as f64);
     meters.count("everstep_conflicts_total", engine.conflicts());
     meters.count("everstep_store_calls_total", engine.database_calls());
     if let Err(error) = count_runs(app).await {
