@@ -14,6 +14,7 @@ mod flows;
 mod kill;
 mod outage;
 mod pooled;
+mod records;
 mod rolling;
 mod single;
 mod stop;
