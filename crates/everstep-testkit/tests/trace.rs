@@ -71,7 +71,7 @@ fn find(test: &str, files: &BTreeMap<String, File>) -> Result<(), String> {
             lists(&format!("crates/everstep-core/tests/{folder}.rs"), name)
         }
         ["contract", group, name] => {
-            let ports = ["runs", "workflows", "access", "resources", "stores"];
+            let ports = ["runs", "workflows", "access", "resources", "records", "stores"];
             let path = |port: &&str| format!("crates/everstep-testkit/src/contract/{port}/{group}.rs");
             let file = ports.iter().find_map(|port| files.get(&path(port))).ok_or_else(missing)?;
             if !file.text.contains(&format!("fn {name}(")) {

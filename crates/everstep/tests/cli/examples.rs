@@ -20,12 +20,17 @@ type Story = fn(&Play, &str);
 /// Each definition, and its story.
 const STORIES: &[(&str, Story)] = &[
     ("booking.yaml", gives_the_output_beside_it),
+    ("counter.yaml", counts_over_all_runs),
+    ("cursor.yaml", continues_after_the_last_run),
+    ("dedup.yaml", handles_an_invoice_once),
     ("document-approval.yaml", machines::is_approved_by_two_of_three),
     ("expense.yaml", machines::is_approved_by_its_amount),
     ("hello.yaml", gives_the_output_beside_it),
     // Before the workflows that start it.
     ("invoice.yaml", is_one_invoice),
     ("invoices.yaml", starts_a_run_per_customer),
+    ("mirror-setup.yaml", connects_a_task_with_its_mirrors),
+    ("mirror.yaml", passes_a_change_on_to_every_mirror),
     ("order-approval.yaml", waits_for_an_approval),
     ("overdue.yaml", reminds_of_every_open_order),
     ("payment.yaml", gives_the_output_beside_it),
@@ -174,6 +179,47 @@ fn undoes_every_booking_before_the_failure(play: &Play, name: &str) {
     assert_eq!((&no_hotel["trip"]["failed"], &no_hotel["trip"]["undone"]), (&json!("hotel"), &json!(["flight"])));
     let booked = play.output(name, &json!({"nights": 3, "age": 30}));
     assert_eq!(booked["trip"]["status"], "booked");
+}
+
+fn counts_over_all_runs(play: &Play, name: &str) {
+    for (mails, total) in [(2, 2), (3, 5), (-1, 4)] {
+        assert_eq!(play.output(name, &json!({"mails": mails})), json!({"total": total}));
+    }
+}
+
+fn continues_after_the_last_run(play: &Play, name: &str) {
+    for (orders, fresh) in
+        [(json!([1, 2, 3]), json!([1, 2, 3])), (json!([2, 3, 4]), json!([4])), (json!([4]), json!([]))]
+    {
+        assert_eq!(play.output(name, &json!({"orders": orders})), json!({"orders": fresh}));
+    }
+}
+
+fn handles_an_invoice_once(play: &Play, name: &str) {
+    let run = |invoice: &str| play.output(name, &json!({"invoice": invoice}));
+    assert_eq!(run("a"), json!({"letter": "invoice a was sent"}));
+    assert_eq!(run("b"), json!({"letter": "invoice b was sent"}));
+    assert_eq!(run("a"), json!({"skipped": "CONFLICT"}));
+}
+
+fn connects_a_task_with_its_mirrors(play: &Play, name: &str) {
+    // A repeated link is the same link.
+    for _ in 0..2 {
+        play.output(name, &json!({"task": "a1", "mirrors": ["b1", "c1", "d1"]}));
+    }
+}
+
+fn passes_a_change_on_to_every_mirror(play: &Play, name: &str) {
+    let updates = |task: &str, direction: &str| {
+        let input = json!({"task": task, "name": "paint the wall", "direction": direction});
+        let updates = play.output(name, &input)["updates"].clone();
+        let updates = updates.as_array().expect("it is a list").clone();
+        assert!(updates.iter().all(|update| update["name"] == "paint the wall"), "{updates:?}");
+        updates.into_iter().map(|update| update["task"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(updates("a1", "forward"), ["b1", "c1", "d1"]);
+    assert_eq!(updates("c1", "reverse"), ["a1"]);
+    assert!(updates("a2", "forward").is_empty());
 }
 
 fn comes_to_its_end(play: &Play, name: &str) {
