@@ -172,6 +172,9 @@ impl PostgresStore {
         if texts::has_nul(&query.namespace) {
             return Ok(scan.finish());
         }
+        let is_filtered = query.actor.is_some() || query.action.is_some() || query.run.is_some();
+        // Without a filter every change is shown; one more shows whether there is another page.
+        let limit = if is_filtered { SMALL_CHUNK_ROWS } else { (query.limit + 1).min(SMALL_CHUNK_ROWS) };
         let mut after = numbers::clamp_seq(query.after);
         loop {
             let found = self
@@ -182,7 +185,7 @@ impl PostgresStore {
                         "workspace": workspace.uuid(),
                         "namespace": query.namespace,
                         "after": after,
-                        "limit": numbers::clamp_limit(SMALL_CHUNK_ROWS),
+                        "limit": numbers::clamp_limit(limit),
                     },
                 )
                 .await?;
@@ -192,7 +195,7 @@ impl PostgresStore {
                     return Ok(scan.finish());
                 }
             }
-            if found.len() < SMALL_CHUNK_ROWS {
+            if found.len() < limit {
                 return Ok(scan.finish());
             }
         }
