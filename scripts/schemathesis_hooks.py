@@ -53,7 +53,17 @@ def session():
     return ask("POST", "/v1/worker/sessions", hello)["session"]
 
 
+def records():
+    """Records and links in one namespace, with their ids."""
+    for number, key in enumerate(STORED):
+        ask("PUT", f"/v1/store/order/{key}", {"value": number})
+    sides = [({"type": "order", "id": str(number)}, {"type": "person", "id": "ann"}) for number in range(8)]
+    return [ask("POST", "/v1/links/order", {"from": one, "to": two})["linkId"] for one, two in sides]
+
+
+STORED = ["a", "b", "c", "d"]
 RUNS = seed()
+LINKS = records()
 SESSIONS = [session() for _ in range(8)]
 KINDS = [kind["name"] for kind in ask("GET", "/v1/catalog", None)["kinds"]]
 OWN = ask("GET", "/v1/me", None)["key"]["id"]
@@ -70,12 +80,19 @@ def map_path_parameters(context, path_parameters):
     path = context.operation.path if context.operation else ""
     places = path_parameters or {}
     name, run, kind = places.get("name"), places.get("id"), places.get("kind")
+    namespace, key = places.get("namespace"), places.get("key")
+    if isinstance(namespace, str):
+        places["namespace"] = known(["order"], namespace) or namespace
+    if isinstance(key, str):
+        places["key"] = known(STORED, key) or key
     if "/runs/{id}" in path and is_id(run):
         found = known(RUNS, run)
         if found:
             places["id"] = found[1]
             if "name" in places and is_name(name):
                 places["name"] = found[0]
+    elif "/links/{namespace}/{id}" in path and is_id(run):
+        places["id"] = known(LINKS, run) or run
     elif "/worker/sessions/{id}" in path and isinstance(run, str) and SESSION.fullmatch(run):
         places["id"] = known(SESSIONS, run) or run
     elif "/workflows/{name}" in path and is_name(name):

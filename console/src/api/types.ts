@@ -55,6 +55,44 @@ export type Alive = {
   status: string;
 };
 
+/** A deletion of a record. */
+export type AppliedDelete = {
+  /** Whether the record existed. */
+  deleted: boolean;
+};
+
+/** A record that was incremented. */
+export type AppliedIncrement = {
+  /** The sum. */
+  value: number;
+  revision: number;
+  /** The number of the change: the record's `ETag`. */
+  change: number;
+};
+
+/** A record that was set. */
+export type AppliedSet = {
+  revision: number;
+  /** The number of the change: the record's `ETag`. */
+  change: number;
+  /** Whether the record was absent before. */
+  created: boolean;
+};
+
+/** A deletion of links. */
+export type AppliedUnlink = {
+  deletedCount: number;
+};
+
+/** A link that was written. */
+export type AppliedUpsert = {
+  linkId: string;
+  /** Whether the link is new. */
+  created: boolean;
+  /** The number of the change. */
+  change: number;
+};
+
 /** An argument that a query declares. */
 export type Argument = {
   name: string;
@@ -128,6 +166,16 @@ export type AuditEntry = {
   details: Record<string, unknown>;
 };
 
+/** Who wrote a record or a link last. */
+export type Author = {
+  /** The run, if a step wrote it. */
+  run: string | null;
+  /** The key of the step. */
+  step: string | null;
+  /** `key:` and the id of an API key; `person:`, the issuer, `/` and the id of a person; `run:` and the id of a run. Null if the change is no longer kept. */
+  actor: string | null;
+};
+
 /** An action of the present state. */
 export type AvailableAction = {
   action: string;
@@ -165,6 +213,35 @@ export type Cancel = {
   expectedVersion?: number | null;
 };
 
+/** The effect of a write on one record or link. */
+export type Change = {
+  /** Counted within the namespace, from 1. */
+  change: number;
+  at: string;
+  /** The verb: `store.set`, `store.delete`, `store.increment`, `store.expire`, `links.upsert` or `links.delete`. */
+  action: string;
+  /** The key of the record; null for a link. */
+  key: string | null;
+  /** The id of the link; null for a record. */
+  linkId: string | null;
+  /** The revision of a record that was written. */
+  revision: number | null;
+  /** The type of a value that was written. */
+  valueType: ValueType | null;
+  /** When a record that was written expires. */
+  expiresAt: string | null;
+  /** The value of a record; of a link, its sides, its relation and, unless it was deleted, its attributes. Absent if a record was deleted, and if the value has more than 16 KiB. */
+  value?: unknown;
+  /** In place of a value of more than 16 KiB. */
+  omitted: OmittedValue | null;
+  /** `key:` and the id of an API key; `person:`, the issuer, `/` and the id of a person; `run:` and the id of a run; or a part of the server. */
+  actor: string;
+  /** The run whose step made the change. */
+  run: string | null;
+  /** The key of the step. */
+  step: string | null;
+};
+
 /** Options to set; missing ones do not change. */
 export type ChangedOptions = {
   /** Whether javascript nodes may use `fetch`. */
@@ -176,6 +253,25 @@ export type ChangedOptions = {
 /** `PATCH /v1/workspaces/{name}`. */
 export type ChangedWorkspace = {
   options: ChangedOptions;
+};
+
+/** A page of changes, oldest first. */
+export type Changes = {
+  changes: Change[];
+  /** `after` of the next page; null on the last one. */
+  nextAfter: number | null;
+};
+
+/** A condition on one record: exactly one of `revision`, `change`, `exists` and `equals`. */
+export type Check = {
+  key: string;
+  /** The revision of the record; 0: it is absent. */
+  revision?: number | null;
+  /** The change of the record; 0: it is absent. */
+  change?: number | null;
+  exists?: boolean | null;
+  /** The value of the record: fields in any order, numbers in any notation. */
+  equals?: unknown;
 };
 
 /** `POST /v1/workflows/{name}/clone`. */
@@ -371,6 +467,19 @@ export type DefinitionValidation = {
   errors: DefinitionError[];
 };
 
+export type DeleteWrite = {
+  key: string;
+  /** The revision that the record must have; 0: it must be absent. */
+  ifRevision?: number | null;
+  /** The change that must have written the record; 0: it must be absent. */
+  ifChange?: number | null;
+};
+
+/** The answer to a request that deletes links. */
+export type DeletedLinks = {
+  deletedCount: number;
+};
+
 /** The work that a dispatched step starts. */
 export type Dispatched = DispatchedTask | DispatchedInstant | DispatchedDelay | DispatchedWait | DispatchedChild | DispatchedBody;
 
@@ -448,6 +557,14 @@ export type DueTimer = {
   to: string | null;
   /** The action that it performs. */
   action: string | null;
+};
+
+/** The answer to a request that empties a namespace. */
+export type EmptiedNamespace = {
+  /** The number of records and links that were deleted. */
+  deleted: number;
+  /** Whether there are more: repeat the request. */
+  more: boolean;
 };
 
 /** An empty body. */
@@ -704,12 +821,40 @@ export type HttpRequest = {
   rows?: string | null;
 };
 
+/** One side of a link: a thing of yours, such as the order `7`. */
+export type Identifier = {
+  /** 1 to 256 characters. */
+  type: string;
+  /** 1 to 256 characters. */
+  id: string;
+};
+
 /** A person, for a dry run. */
 export type ImaginedPerson = {
   /** The person's id at the identity provider. */
   user: string;
   /** The roles of the person's token. */
   roles?: string[];
+};
+
+/** `POST /v1/store/{namespace}/{key}/increment`. */
+export type IncrementRecordRequest = {
+  /** The number to add; 1 by default. */
+  by?: number | null;
+  /** The value before the first increment; 0 by default. */
+  initial?: number | null;
+  /** The seconds after which a record that this request creates expires. An existing record keeps its expiry. */
+  ttlSeconds?: number | null;
+};
+
+export type IncrementWrite = {
+  key: string;
+  /** The number to add; 1 by default. */
+  by?: number | null;
+  /** The value before the first increment; 0 by default. */
+  initial?: number | null;
+  /** The seconds after which a record that this write creates expires. */
+  ttlSeconds?: number | null;
 };
 
 /** A run of a state machine. */
@@ -842,6 +987,44 @@ export type Line = {
   line: string;
 };
 
+/** A typed edge between two identifiers. */
+export type Link = {
+  linkId: string;
+  from: Identifier;
+  to: Identifier;
+  relation: string;
+  attributes: Record<string, unknown>;
+  /** The number of the namespace's change that wrote it. */
+  change: number;
+  createdAt: string;
+  updatedAt: string;
+  /** Who wrote it. Lists leave it out. */
+  writtenBy?: Author | null;
+};
+
+/** The other side of a link that was looked up. */
+export type LinkMatch = {
+  linkId: string;
+  type: string;
+  id: string;
+  relation: string;
+  attributes: Record<string, unknown>;
+};
+
+/** A page of a lookup. */
+export type LinkMatches = {
+  matches: LinkMatch[];
+  /** The cursor of the next page; null on the last one. */
+  nextCursor: string | null;
+};
+
+/** A page of links, by their two sides and their relation. */
+export type Links = {
+  links: Link[];
+  /** The cursor of the next page; null on the last one. */
+  nextCursor: string | null;
+};
+
 /** A page of log lines. */
 export type Logs = {
   logs: Line[];
@@ -930,6 +1113,28 @@ export type MyWorkspace = {
   name: string | null;
 };
 
+/** A named group of records and links. */
+export type Namespace = {
+  name: string;
+  /** The number of its records. An expired one counts until it is swept. */
+  keys: number;
+  /** The number of its links. */
+  links: number;
+  /** Bytes of values and attributes. */
+  bytes: number;
+  /** The number of its last change. Changes are counted from 1 without a gap. */
+  changes: number;
+  /** The time of its last change. */
+  updatedAt: string;
+};
+
+/** A page of namespaces, by name. */
+export type Namespaces = {
+  namespaces: Namespace[];
+  /** The cursor of the next page; null on the last one. */
+  nextCursor: string | null;
+};
+
 /** The votes that an action needs. */
 export type NeededVotes = {
   of: string[] | null;
@@ -996,6 +1201,13 @@ export type OfWorkflow = {
   allowUnserved?: boolean;
 };
 
+/** A value that is too long for the history. */
+export type OmittedValue = {
+  bytes: number;
+  /** SHA-256 of its JSON text, in hexadecimal digits. */
+  sha256: string;
+};
+
 /** The effect of a larger result. */
 export type OnLimit = "error" | "cut";
 
@@ -1024,7 +1236,7 @@ export type Outcome = {
   reason?: string | null;
 };
 
-/** * `workflow:read`: Read definitions of workflows. * `workflow:view`: Read runs, with their data and journals. * `workflow:act`: Act in runs of state machines that concern the caller. [`Self::Manage`] implies it. * `workflow:manage`: Start, signal, pause, resume, retry and cancel runs. * `workflow:publish`: Save definitions of workflows. * `workflow:admin`: Everything, for workflows, nodes and keys. * `worker:serve`: Perform steps for runs of workflows written as code. */
+/** * `workflow:read`: Read definitions of workflows, and records and links. * `workflow:view`: Read runs, with their data and journals. * `workflow:act`: Act in runs of state machines that concern the caller. [`Self::Manage`] implies it. * `workflow:manage`: Start, signal, pause, resume, retry and cancel runs; write records and links. * `workflow:publish`: Save definitions of workflows. * `workflow:admin`: Everything, for workflows, nodes and keys. * `worker:serve`: Perform steps for runs of workflows written as code. */
 export type Permission = "workflow:read" | "workflow:view" | "workflow:act" | "workflow:manage" | "workflow:publish" | "workflow:admin" | "worker:serve";
 
 /** `POST /v1/workflows/import`: an exported document. */
@@ -1103,6 +1315,31 @@ export type Readiness = {
   inTouch: boolean;
   /** The difference between the machine's clock and the clock that runs are stamped with (positive: the machine's is ahead), if it is more than a second. Nodes that share a database use its clock; a server alone uses its own, which never goes back when the machine's clock is corrected. */
   clockSkewSeconds?: number | null;
+};
+
+/** A JSON value under a key of a namespace. */
+export type Record = {
+  key: string;
+  /** The value, exactly as it was written. A list with `values=false` leaves it out. */
+  value?: unknown;
+  valueType: ValueType;
+  /** 1 at the creation, one more with every write. */
+  revision: number;
+  /** The number of the namespace's change that wrote it: its `ETag`. It is never used again, also after a deletion. */
+  change: number;
+  /** When it expires; null if it does not. */
+  expiresAt: string | null;
+  createdAt: string;
+  updatedAt: string;
+  /** Who wrote it. Lists leave it out. */
+  writtenBy?: Author | null;
+};
+
+/** A page of records, by key. */
+export type Records = {
+  records: Record[];
+  /** The cursor of the next page; null on the last one. */
+  nextCursor: string | null;
 };
 
 export type Refusal = {
@@ -1285,10 +1522,33 @@ export type ServedWorkflow = {
   inputSchema?: Record<string, unknown> | null;
 };
 
+/** `PUT /v1/store/{namespace}/{key}`. */
+export type SetRecordRequest = {
+  /** Any JSON, at most `EVERSTEP_STORE_MAX_VALUE_BYTES` (256 KiB by default). */
+  value: unknown;
+  /** The type of the value; by default it follows from the value. */
+  valueType?: ValueType | null;
+  /** The seconds after which the record expires. Without it the record does not expire, even if it did before. */
+  ttlSeconds?: number | null;
+  /** The revision that the record must have; 0: it must be absent. */
+  ifRevision?: number | null;
+};
+
 /** `PUT /v1/secrets/{name}`. It is never shown, not even in the log. */
 export type SetSecretRequest = {
   /** The secret itself; at most 64 KiB. */
   value: string;
+};
+
+export type SetWrite = {
+  key: string;
+  value: unknown;
+  valueType?: ValueType | null;
+  ttlSeconds?: number | null;
+  /** The revision that the record must have; 0: it must be absent. */
+  ifRevision?: number | null;
+  /** The change that must have written the record; 0: it must be absent. */
+  ifChange?: number | null;
 };
 
 /** The values that a person who decides is shown. */
@@ -1511,6 +1771,50 @@ export type TimerSetData = {
   why: string;
 };
 
+/** `POST /v1/namespaces/{namespace}/transact`: 1 to 64 checks and writes, together at most 1 MiB. */
+export type TransactRequest = {
+  /** All are evaluated before the first write. */
+  checks?: Check[];
+  /** In their order; each sees those before it. */
+  writes?: TransactWrite[];
+};
+
+/** One write. */
+export type TransactWrite = TransactWriteSet | TransactWriteDelete | TransactWriteIncrement | TransactWriteUpsert | TransactWriteUnlink;
+
+/** Deletes a record, if it exists. */
+export type TransactWriteDelete = {
+  delete: DeleteWrite;
+};
+
+/** Adds to a number. */
+export type TransactWriteIncrement = {
+  increment: IncrementWrite;
+};
+
+/** Creates or replaces a record. */
+export type TransactWriteSet = {
+  set: SetWrite;
+};
+
+/** Deletes links. */
+export type TransactWriteUnlink = {
+  unlink: UnlinkWrite;
+};
+
+/** Creates or replaces a link. */
+export type TransactWriteUpsert = {
+  upsert: UpsertLinkRequest;
+};
+
+/** A transaction that was applied. */
+export type Transaction = {
+  /** The numbers of its first and its last change; null if it changed nothing. */
+  changes: number[] | null;
+  /** The results of the writes, in their order. */
+  results: WriteResult[];
+};
+
 /** An accepted transition or vote. */
 export type Transition = {
   success: boolean;
@@ -1572,9 +1876,26 @@ export type TurnStartedData = {
   worker: string;
 };
 
+/** At least one side of the links. */
+export type UnlinkWrite = {
+  from?: Identifier | null;
+  to?: Identifier | null;
+  relation?: string | null;
+};
+
 /** Written by a later build. */
 export type UnreadableData = {
   unreadable: string;
+};
+
+/** `POST /v1/links/{namespace}`. */
+export type UpsertLinkRequest = {
+  from: Identifier;
+  to: Identifier;
+  /** What the link expresses; `related` by default. */
+  relation?: string | null;
+  /** At most 64 KiB; they replace those of a link with the same sides and relation. `{}` by default. */
+  attributes?: Record<string, unknown> | null;
 };
 
 /** The problems of a definition. */
@@ -1585,6 +1906,9 @@ export type Validation = {
   /** Problems to correct before a run is started, such as a secret that does not exist. A definition with warnings is valid. */
   warnings: Fault[];
 };
+
+/** What kind of JSON a value is. Any value may also be stored as `json`. */
+export type ValueType = "string" | "number" | "boolean" | "json";
 
 /** A version in lists. */
 export type Version = {
@@ -1951,6 +2275,9 @@ export type Workspaces = {
   nextCursor: string | null;
 };
 
+/** The result of one write. */
+export type WriteResult = AppliedSet | AppliedDelete | AppliedIncrement | AppliedUpsert | AppliedUnlink;
+
 /** Every route, with its query parameters, its body and its answer. */
 export interface Routes {
   /** Check liveness */
@@ -2091,6 +2418,38 @@ export interface Routes {
   "GET /v1/worker/socket": { answer: unknown; };
   /** List workers */
   "GET /v1/workers": { answer: Workers; };
+  /** List namespaces */
+  "GET /v1/namespaces": { query: { cursor?: string; limit?: number }; answer: Namespaces; };
+  /** Get a namespace */
+  "GET /v1/namespaces/{namespace}": { answer: Namespace; };
+  /** Empty a namespace */
+  "DELETE /v1/namespaces/{namespace}": { answer: EmptiedNamespace; };
+  /** Apply a transaction */
+  "POST /v1/namespaces/{namespace}/transact": { body: TransactRequest; answer: Transaction; };
+  /** List changes */
+  "GET /v1/namespaces/{namespace}/changes": { query: { after?: number; limit?: number; actor?: string; action?: "store.set" | "store.delete" | "store.increment" | "store.expire" | "links.upsert" | "links.delete"; run?: string }; answer: Changes; };
+  /** List records */
+  "GET /v1/store/{namespace}": { query: { prefix?: string; match?: string; values?: boolean; cursor?: string; limit?: number }; answer: Records; };
+  /** Get a record */
+  "GET /v1/store/{namespace}/{key}": { answer: Record; };
+  /** Set a record */
+  "PUT /v1/store/{namespace}/{key}": { body: SetRecordRequest; answer: AppliedSet; };
+  /** Delete a record */
+  "DELETE /v1/store/{namespace}/{key}": { query: { ifRevision?: number }; answer: undefined; };
+  /** Increment a record */
+  "POST /v1/store/{namespace}/{key}/increment": { body: IncrementRecordRequest; answer: AppliedIncrement; };
+  /** List links */
+  "GET /v1/links/{namespace}": { query: { leftType?: string; rightType?: string; relation?: string; cursor?: string; limit?: number }; answer: Links; };
+  /** Upsert a link */
+  "POST /v1/links/{namespace}": { body: UpsertLinkRequest; answer: AppliedUpsert; };
+  /** Delete links */
+  "DELETE /v1/links/{namespace}": { query: { fromType?: string; fromId?: string; toType?: string; toId?: string; relation?: string }; answer: DeletedLinks; };
+  /** Look up links */
+  "GET /v1/links/{namespace}/lookup": { query: { type?: string; id?: string; direction?: "forward" | "reverse" | "either"; relation?: string; toType?: string; cursor?: string; limit?: number }; answer: LinkMatches; };
+  /** Get a link */
+  "GET /v1/links/{namespace}/{id}": { answer: Link; };
+  /** Delete a link */
+  "DELETE /v1/links/{namespace}/{id}": { answer: undefined; };
   /** Get the caller */
   "GET /v1/me": { answer: Me; };
   /** List API keys */

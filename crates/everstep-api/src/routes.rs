@@ -43,8 +43,8 @@ pub(crate) fn router(app: AppState) -> Router {
 
 pub(crate) fn table() -> Table {
     use resources::{
-        audit, catalog, data, documents, health, inbox, keys, machines, nodes, runs, schemas, secrets, sign_ins, stats,
-        tickets, workflows, workspaces,
+        audit, catalog, data, documents, health, inbox, keys, links, machines, namespaces, nodes, runs, schemas, secrets,
+        sign_ins, stats, store, tickets, workflows, workspaces,
     };
     Table::default()
         .with(health::add)
@@ -60,6 +60,9 @@ pub(crate) fn table() -> Table {
         .with(inbox::add)
         .with(stats::add)
         .with(workers::add)
+        .with(namespaces::add)
+        .with(store::add)
+        .with(links::add)
         .with(keys::add)
         .with(tickets::add)
         .with(sign_ins::add)

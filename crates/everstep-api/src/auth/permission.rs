@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum Permission {
-    /// Read definitions of workflows.
+    /// Read definitions of workflows, and records and links.
     #[serde(rename = "workflow:read")]
     Read,
     /// Read runs, with their data and journals.
@@ -17,7 +17,7 @@ pub enum Permission {
     /// Act in runs of state machines that concern the caller. [`Self::Manage`] implies it.
     #[serde(rename = "workflow:act")]
     Act,
-    /// Start, signal, pause, resume, retry and cancel runs.
+    /// Start, signal, pause, resume, retry and cancel runs; write records and links.
     #[serde(rename = "workflow:manage")]
     Manage,
     /// Save definitions of workflows.

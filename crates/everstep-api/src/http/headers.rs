@@ -1,8 +1,10 @@
 //! Headers that several routes use.
 
+use std::convert::Infallible;
+
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use everstep_core::limits;
 
 use crate::http::problem::Problem;
@@ -96,6 +98,58 @@ impl<S: Sync> FromRequestParts<S> for IfMatch {
     }
 }
 
+/// `If-None-Match: *`: the target of a request must not exist.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct IfAbsent(bool);
+
+impl IfAbsent {
+    pub(crate) fn is_given(self) -> bool {
+        self.0
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for IfAbsent {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        match once(&parts.headers, header::IF_NONE_MATCH.as_str())? {
+            None => Ok(Self(false)),
+            Some("*") => Ok(Self(true)),
+            Some(text) => Err(Problem::invalid(format!("the header If-None-Match is not valid: {text:?}"))
+                .hint("a write accepts only `If-None-Match: *`, which means: the target must not exist")),
+        }
+    }
+}
+
+/// `If-None-Match` of a read: the versions that the client has.
+#[derive(Clone, Debug)]
+pub(crate) struct IfNoneMatch(Vec<String>);
+
+impl IfNoneMatch {
+    /// Whether the client has this version. A tag of another form is a version that the target never had.
+    pub(crate) fn has(&self, version: u64) -> bool {
+        let tag = format!("\"{version}\"");
+        self.0.iter().flat_map(|list| list.split(',')).map(str::trim).any(|sent| {
+            let sent = sent.strip_prefix("W/").unwrap_or(sent);
+            sent == "*" || sent == tag
+        })
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for IfNoneMatch {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        let lines = parts.headers.get_all(header::IF_NONE_MATCH).iter();
+        Ok(Self(lines.map(|line| String::from_utf8_lossy(line.as_bytes()).into_owned()).collect()))
+    }
+}
+
+/// The header `ETag` with a version.
+pub(crate) fn etag(version: u64) -> (HeaderName, HeaderValue) {
+    (header::ETAG, HeaderValue::from_str(&format!("\"{version}\"")).expect("a number is plain text"))
+}
+
 /// Whether one of the values of a header meets a condition.
 pub(crate) fn holds(headers: &HeaderMap, name: &HeaderName, is_met: impl Fn(&str) -> bool) -> bool {
     headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).any(is_met)
@@ -109,4 +163,18 @@ pub(crate) fn once<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a 
     }
     let text = str::from_utf8(value.as_bytes());
     text.map(|text| Some(text.trim())).map_err(|_| Problem::invalid(format!("the header {name} is not UTF-8")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_found_among_the_tags_of_a_client() {
+        let has =
+            |lines: &[&str], version| IfNoneMatch(lines.iter().map(|line| (*line).to_owned()).collect()).has(version);
+        assert!(has(&["\"12\""], 12) && has(&["W/\"12\""], 12) && has(&["\"3\", \"12\""], 12) && has(&["*"], 12));
+        assert!(has(&["\"3\"", "\"12\""], 12));
+        assert!(!has(&[], 12) && !has(&["12"], 12) && !has(&["\"1\""], 12) && !has(&["\"012\""], 12));
+    }
 }

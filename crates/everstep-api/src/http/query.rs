@@ -53,6 +53,11 @@ impl Query {
                 }
             }
         }
+        let missing =
+            known.iter().find(|parameter| parameter.is_required() && !parameters.contains_key(parameter.name));
+        if let Some(missing) = missing {
+            return Err(Problem::invalid(format!("the query parameter {:?} is missing", missing.name)));
+        }
         Ok(Self(parameters))
     }
 

@@ -23,6 +23,7 @@ mod machines;
 mod many;
 mod messages;
 mod people;
+mod records;
 mod runs;
 mod schemas;
 mod secrets;

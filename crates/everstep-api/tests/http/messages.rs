@@ -82,6 +82,49 @@ fn requests() -> Vec<(&'static str, &'static str, Value)> {
         ("POST", "/v1/workflows/evaluate", json!({"workflow": "machine", "state": "z"})),
         ("POST", "/workflow-engine/definitions", json!({"dsl": {}})),
         ("GET", "/workflow-engine/definitions/waits", none.clone()),
+        ("GET", "/v1/store/missing", none.clone()),
+        ("GET", "/v1/store/missing/a", none.clone()),
+        ("GET", "/v1/store/books?match=%7B", none.clone()),
+        ("GET", "/v1/store/books/%00", none.clone()),
+        ("GET", "/v1/store/books/%FF", none.clone()),
+        ("PUT", "/v1/store/books/a", json!({"ttlSeconds": 1})),
+        ("PUT", "/v1/store/books/a", json!({"value": 1, "ttl": 1})),
+        ("PUT", "/v1/store/books/a", json!({"value": 1, "ttlSeconds": 0})),
+        ("PUT", "/v1/store/books/a", json!({"value": 1, "valueType": "string"})),
+        ("PUT", "/v1/store/books/count", json!({"value": 1, "ifRevision": 0})),
+        ("PUT", "/v1/store/books/count", json!({"value": 1, "ifRevision": 7})),
+        ("PUT", "/v1/store/books/a", json!({"value": 1, "ifRevision": 7})),
+        ("DELETE", "/v1/store/books/a", none.clone()),
+        ("DELETE", "/v1/store/books/count?ifRevision=7", none.clone()),
+        ("POST", "/v1/store/books/title/increment", none.clone()),
+        ("POST", "/v1/store/books/count/increment", json!({"by": i64::MAX})),
+        ("POST", "/v1/store/books/count/increment", json!({"by": "1"})),
+        ("GET", "/v1/namespaces/missing", none.clone()),
+        ("GET", "/v1/namespaces/books/changes?action=set", none.clone()),
+        ("POST", "/v1/namespaces/books/transact", json!({})),
+        ("POST", "/v1/namespaces/books/transact", json!({"checks": [{"key": "count"}]})),
+        ("POST", "/v1/namespaces/books/transact", json!({"checks": [{"key": "count", "exists": false}]})),
+        ("POST", "/v1/namespaces/books/transact", json!({"checks": [{"key": "count", "equals": 7}]})),
+        (
+            "POST",
+            "/v1/namespaces/books/transact",
+            json!({"writes": [{"set": {"key": "a", "value": 1, "ttlSeconds": 0}}]}),
+        ),
+        ("POST", "/v1/namespaces/books/transact", json!({"writes": [{"delete": {"key": "count", "ifRevision": 7}}]})),
+        ("GET", "/v1/links/books/x", none.clone()),
+        ("GET", "/v1/links/books/00000000-0000-7000-8000-000000000000", none.clone()),
+        ("GET", "/v1/links/books/lookup?type=a", none.clone()),
+        ("GET", "/v1/links/books/lookup?type=a&id=%20", none.clone()),
+        ("GET", "/v1/links/books/lookup?type=a&id=1&direction=back", none.clone()),
+        ("GET", "/v1/links/books?cursor=x", none.clone()),
+        ("POST", "/v1/links/books", json!({"from": {"type": "a", "id": ""}, "to": {"type": "b", "id": "2"}})),
+        (
+            "POST",
+            "/v1/links/books",
+            json!({"from": {"type": "a", "id": "1"}, "to": {"type": "b", "id": "2"}, "attributes": 1}),
+        ),
+        ("DELETE", "/v1/links/books", none.clone()),
+        ("DELETE", "/v1/links/books?fromType=a", none.clone()),
         ("POST", "/v1/worker/sessions", json!({"protocol": 9, "worker": "a", "capacity": 1, "workflows": []})),
         ("POST", "/v1/worker/poll", json!({"session": "x", "seen": 0})),
     ]
@@ -107,6 +150,8 @@ async fn messages_of_problems_are_as_written() {
     server.publish("machine", &machine()).await;
     let started = server.post("/v1/workflows/machine/runs", &json!({})).await.is(201);
     let machine = format!("/v1/runs/{}", started["run"]["id"].as_str().unwrap());
+    server.put("/v1/store/books/count", &json!({"value": 1})).await.is(201);
+    server.put("/v1/store/books/title", &json!({"value": "a"})).await.is(201);
     let mut text = String::new();
     for (method, path, body) in requests() {
         let method: Method = method.parse().unwrap();

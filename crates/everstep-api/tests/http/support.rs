@@ -16,7 +16,8 @@ use everstep_expressions::Expressions;
 use everstep_handlers::sources::Drivers;
 use everstep_handlers::{Ports, Registry, Secrets};
 use everstep_net::Guard;
-use everstep_store::{AccessStore, Stores, sqlite};
+use everstep_store::sqlite::SqliteStore;
+use everstep_store::{AccessStore, Stores};
 use everstep_vault::{DataSources, Keyring, SealKey, Vault};
 use http_body_util::{BodyExt, Full};
 use hyper_util::client::legacy::Client;
@@ -31,6 +32,7 @@ pub(crate) struct Server {
     pub(crate) access: Arc<dyn AccessStore>,
     pub(crate) vault: Arc<Vault>,
     pub(crate) engine: Engine,
+    pub(crate) database: Arc<SqliteStore>,
     url: String,
     /// An admin API key.
     key: String,
@@ -109,7 +111,8 @@ impl Server {
     pub(crate) async fn launch(setup: Setup) -> Self {
         let Setup { streams, keyring, clock, identity, rate_limit } = setup;
         let folder = tempfile::tempdir().unwrap();
-        let stores = open(&folder);
+        let database = open(&folder);
+        let stores = Stores::new(Arc::clone(&database));
         let vault = Arc::new(Vault::new(Arc::clone(&stores.resources), keyring));
         let sources = Arc::new(DataSources::new(Arc::clone(&stores.resources)));
         // The data sources of these tests are on this machine.
@@ -154,7 +157,7 @@ impl Server {
         }));
         let client = Client::builder(TokioExecutor::new()).build_http();
         let key = add_key(&*access, WorkspaceId::DEFAULT, &[Permission::Admin]).await;
-        Self { access, vault, engine, url, key, client, running: Some(running), folder }
+        Self { access, vault, engine, database, url, key, client, running: Some(running), folder }
     }
 
     /// Creates an API key of the default workspace.
@@ -298,11 +301,11 @@ fn read(body: &[u8]) -> Value {
 
 /// An engine on a separate database.
 pub(crate) async fn engine(folder: &TempDir, peers: Arc<dyn Peers>) -> Engine {
-    engine_on(&open(folder), Ports::none(), peers, NodeClock::system()).await
+    engine_on(&Stores::new(open(folder)), Ports::none(), peers, NodeClock::system()).await
 }
 
-fn open(folder: &TempDir) -> Stores {
-    sqlite::open(folder.path(), &Default::default()).unwrap()
+fn open(folder: &TempDir) -> Arc<SqliteStore> {
+    Arc::new(SqliteStore::open(folder.path(), &Default::default()).unwrap())
 }
 
 async fn engine_on(stores: &Stores, ports: Ports, peers: Arc<dyn Peers>, clock: NodeClock) -> Engine {

@@ -32,6 +32,8 @@ struct Ours {
     key: String,
     /// The session of a worker.
     session: String,
+    /// A link in the namespace `ours`.
+    link: String,
 }
 
 impl Ours {
@@ -61,13 +63,18 @@ impl Ours {
         hello["worker"] = json!(HIDDEN);
         let opened = server.post("/v1/worker/sessions", &hello).await.is(201);
         let session = opened["session"].as_str().unwrap().to_owned();
-        Self { run, test_run, machine_run, key, session }
+        server.put(&format!("/v1/store/{NAME}/{NAME}"), &json!({"value": HIDDEN})).await.is(201);
+        let mut link = our_link();
+        link["attributes"] = json!({"note": HIDDEN});
+        let made = server.post(&format!("/v1/links/{NAME}"), &link).await.is(201);
+        let link = made["linkId"].as_str().unwrap().to_owned();
+        Self { run, test_run, machine_run, key, session, link }
     }
 
     /// Resources that do not exist.
     fn missing() -> Self {
-        let [run, test_run, machine_run, key] = [1, 2, 4, 3].map(uuid_of);
-        Self { run, test_run, machine_run, key, session: "none".to_owned() }
+        let [run, test_run, machine_run, key, link] = [1, 2, 4, 3, 5].map(uuid_of);
+        Self { run, test_run, machine_run, key, session: "none".to_owned(), link }
     }
 
     /// A route's path with a resource of ours in each parameter.
@@ -88,13 +95,20 @@ impl Ours {
                 ("sessions", "{id}") => &self.session,
                 ("signals", "{event}") => "go",
                 ("steps", "{key}") => "wait",
+                (_, "{namespace}" | "{key}") => NAME,
+                (_, "{id}") if route.path.starts_with("/v1/links/") => &self.link,
                 (before, word) if word.starts_with('{') => {
                     panic!("{} {}: make something for {before}/{word} in Ours", route.method, route.path)
                 }
                 (_, word) => word,
             };
         }
-        words.join("/")
+        let path = words.join("/");
+        match (route.method.as_str(), route.path) {
+            ("DELETE", "/v1/links/{namespace}") => format!("{path}?fromType=a&fromId=1"),
+            ("GET", "/v1/links/{namespace}/lookup") => format!("{path}?type=a&id=1"),
+            _ => path,
+        }
     }
 
     /// The body of a request to a route, about our resources.
@@ -125,6 +139,11 @@ impl Ours {
             let shown = server.get(&format!("/v1/{path}/{NAME}")).await.is(200);
             assert!(shown.to_string().contains(HIDDEN), "{shown}");
         }
+        let record = server.get(&format!("/v1/store/{NAME}/{NAME}")).await.is(200);
+        assert_eq!((&record["value"], &record["revision"]), (&json!(HIDDEN), &json!(1)));
+        let link = server.get(&format!("/v1/links/{NAME}/{}", self.link)).await.is(200);
+        assert_eq!((&link["attributes"]["note"], &link["change"]), (&json!(HIDDEN), &json!(2)));
+        assert_eq!(server.get(&format!("/v1/namespaces/{NAME}")).await.is(200)["changes"], 2);
         assert_eq!(*server.vault.open(WorkspaceId::DEFAULT, NAME).await.unwrap(), HIDDEN);
         let keys = server.get("/v1/keys?limit=500").await.is(200);
         let key = keys["keys"].as_array().unwrap().iter().find(|key| key["id"] == self.key.as_str());
@@ -150,6 +169,11 @@ fn is_of_machine(path: &str) -> bool {
 /// Another state machine, without hidden data.
 fn other() -> Value {
     json!({"states": [{"name": "a", "initial": true, "on": {"GO": {"to": "b"}}}, {"name": "b", "terminal": true}]})
+}
+
+/// The link of ours, without its attributes.
+fn our_link() -> Value {
+    json!({"from": {"type": "a", "id": "1"}, "to": {"type": "b", "id": "2"}})
 }
 
 /// The headers of a request to a route.
@@ -239,6 +263,19 @@ fn written(route: &Route) -> (Value, Found) {
         ("DELETE", "/v1/data-sources/{name}" | "/v1/queries/{id}") => (nothing, Nothing),
         ("PUT", "/v1/queries/{id}") => (json!({"source": NAME, "sql": "select 1"}), Theirs),
         ("POST", "/v1/queries/{id}/run") => (json!({}), Nothing),
+        ("PUT", "/v1/store/{namespace}/{key}") => (json!({"value": 1}), Theirs),
+        ("POST", "/v1/store/{namespace}/{key}/increment") => (json!({}), Theirs),
+        ("POST", "/v1/links/{namespace}") => (our_link(), Theirs),
+        ("POST", "/v1/namespaces/{namespace}/transact") => {
+            (json!({"writes": [{"set": {"key": "theirs", "value": 1}}]}), Theirs)
+        }
+        (
+            "DELETE",
+            "/v1/store/{namespace}/{key}"
+            | "/v1/links/{namespace}"
+            | "/v1/links/{namespace}/{id}"
+            | "/v1/namespaces/{namespace}",
+        ) => (nothing, Nothing),
         (method, path) => {
             panic!("{method} {path} is missing in this test: add its body, and what other workspaces find")
         }
@@ -423,6 +460,11 @@ fn may_act(route: &Route, permission: Permission) -> bool {
     matches!(route.access, Access::OrAct(_)) && permission.implies(Permission::Act)
 }
 
+/// A path with another query parameter.
+fn with_query(path: &str, query: &str) -> String {
+    format!("{path}{}{query}", if path.contains('?') { '&' } else { '?' })
+}
+
 fn without_names(text: &str) -> String {
     text.replace(MACHINE, "no-machine").replace(NAME, "nothing")
 }
@@ -470,7 +512,7 @@ async fn no_route_takes_a_key_from_its_address() {
         for query in [format!("x={key}"), "api_key=1".to_owned(), format!("x-api-key={key}"), format!("ticket={key}")] {
             // A valid key in the header does not change that.
             for headers in [&[][..], &[("x-api-key", &*key)]] {
-                let path = format!("{}?{query}", ours.path(&route));
+                let path = with_query(&ours.path(&route), &query);
                 let problem = server.ask(route.method.clone(), &path, headers, &body).await.refuses(401, "AUTH_ERROR");
                 assert!(problem["detail"].as_str().unwrap().contains("query string"), "{path}: {problem}");
             }
@@ -488,7 +530,7 @@ async fn a_ticket_opens_live_routes_alone() {
     for route in guarded() {
         let (path, body) = (ours.path(&route), text(&ours.body(&route)));
         let bearer = format!("Bearer {ticket}");
-        let shown = format!("{path}?ticket={ticket}");
+        let shown = with_query(&path, &format!("ticket={ticket}"));
         if route.is_live() {
             // A socket is opened by an upgrade, which this request is not.
             let opened = if written(&route).1 == Found::Refused(426) { 426 } else { 200 };

@@ -228,7 +228,8 @@ impl LinkPosition {
             .expect("texts can be written as JSON")
     }
 
-    fn from_cursor(text: &str) -> Result<Self, OpFailure> {
+    /// Reads what [`LinkPosition::to_cursor`] writes.
+    pub fn from_cursor(text: &str) -> Result<Self, OpFailure> {
         let wrong = || OpFailure::invalid("cursor is not valid; send next_cursor of the previous page unchanged");
         let parts: [String; 6] = serde_json::from_str(text).map_err(|_| wrong())?;
         let [direction, from_type, from_id, to_type, to_id, relation] = parts;

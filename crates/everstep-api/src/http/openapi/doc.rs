@@ -4,6 +4,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::Value;
 
 use crate::http::openapi::Parameter;
+use crate::http::openapi::parameter::{IF_ABSENT, IF_MATCH, IF_NONE_MATCH};
 
 /// Generates the schema of a type.
 pub(crate) type SchemaFn = fn(&mut SchemaGenerator) -> Schema;
@@ -19,7 +20,8 @@ pub(crate) struct Doc {
     pub(crate) key: KeyPolicy,
     /// Whether a request changes nothing, whatever its method is.
     pub(crate) is_dry: bool,
-    pub(crate) takes_match: bool,
+    /// The headers that it accepts, beside `Idempotency-Key`.
+    pub(crate) headers: Vec<Parameter>,
     pub(crate) body: Option<RequestBody>,
     pub(crate) answers: Vec<ResponseDoc>,
     /// Its own rejections, beside those that follow from its method and path.
@@ -63,7 +65,7 @@ pub(crate) fn doc(tag: &'static str, summary: &'static str) -> Doc {
         query: &[],
         key: KeyPolicy::Ignored,
         is_dry: false,
-        takes_match: false,
+        headers: Vec::new(),
         body: None,
         answers: Vec::new(),
         refusals: Vec::new(),
@@ -103,8 +105,20 @@ impl Doc {
 
     /// Accepts the header `If-Match`.
     pub(crate) fn matched(mut self) -> Self {
-        self.takes_match = true;
+        self.headers.push(IF_MATCH);
         self.refuses(409, "`CONCURRENCY_ERROR`: the target has changed; nothing was done.")
+    }
+
+    /// Accepts the header `If-None-Match: *`.
+    pub(crate) fn may_require_absence(mut self) -> Self {
+        self.headers.push(IF_ABSENT);
+        self
+    }
+
+    /// Accepts the header `If-None-Match`, and answers 304 if the client has the present version.
+    pub(crate) fn cached(mut self) -> Self {
+        self.headers.push(IF_NONE_MATCH);
+        self.answers_nothing(304).with_header("ETag", "The present version.")
     }
 
     /// Accepts a body.

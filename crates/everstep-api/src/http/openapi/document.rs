@@ -8,7 +8,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use crate::auth::Access;
-use crate::http::openapi::parameter::{IDEMPOTENCY_KEY, IF_MATCH};
+use crate::http::openapi::parameter::IDEMPOTENCY_KEY;
 use crate::http::openapi::{Doc, KeyPolicy, Parameter, normalize};
 use crate::http::problem;
 use crate::http::table::{Route, Table};
@@ -81,7 +81,7 @@ impl<'a> Schemas<'a> {
     }
 
     fn operation(&mut self, route: &Route) -> Value {
-        let Doc { tag, summary, about, query, key, takes_match, body, .. } = &*route.doc;
+        let Doc { tag, summary, about, query, key, headers, body, .. } = &*route.doc;
         assert!(self.info.tags.iter().any(|(name, _)| name == tag), "{tag:?} is missing in the list of tags");
         let mut parameters: Vec<_> = path_parameters(route.path)
             .map(|(segment, name)| self.path_parameter(segment, name).document("path"))
@@ -92,7 +92,7 @@ impl<'a> Schemas<'a> {
             header["required"] = (*key == KeyPolicy::Required).into();
             parameters.push(header);
         }
-        parameters.extend(takes_match.then(|| IF_MATCH.document("header")));
+        parameters.extend(headers.iter().map(|parameter| parameter.document("header")));
         let needs = (route.access != Access::Public).then(|| format!("Needs {}.", route.access));
         let about: Vec<_> =
             [Some((*about).to_owned()), needs].into_iter().flatten().filter(|text| !text.is_empty()).collect();

@@ -9,6 +9,7 @@ pub(crate) struct Parameter {
     pub(crate) name: &'static str,
     about: &'static str,
     shape: Shape,
+    is_required: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -19,54 +20,67 @@ enum Shape {
     Flag,
     Time,
     Id,
-    Word(&'static [&'static str]),
+    Choice(&'static [&'static str]),
     Choices(&'static [&'static str]),
     Family,
 }
 
 impl Parameter {
+    const fn new(name: &'static str, about: &'static str, shape: Shape) -> Self {
+        Self { name, about, shape, is_required: false }
+    }
+
     pub(crate) const fn text(name: &'static str, about: &'static str) -> Self {
-        Self { name, about, shape: Shape::Text { least: 0, most: 0 } }
+        Self::new(name, about, Shape::Text { least: 0, most: 0 })
     }
 
     /// Text with a number of characters.
     pub(crate) const fn sized(name: &'static str, least: u32, most: u32, about: &'static str) -> Self {
-        Self { name, about, shape: Shape::Text { least, most } }
+        Self::new(name, about, Shape::Text { least, most })
     }
 
     /// Text that a regular expression describes.
     pub(crate) const fn pattern(name: &'static str, pattern: &'static str, about: &'static str) -> Self {
-        Self { name, about, shape: Shape::Pattern(pattern) }
+        Self::new(name, about, Shape::Pattern(pattern))
     }
 
     /// A whole number within bounds.
     pub(crate) const fn whole(name: &'static str, least: u64, most: u64, about: &'static str) -> Self {
-        Self { name, about, shape: Shape::Whole { least, most } }
+        Self::new(name, about, Shape::Whole { least, most })
     }
 
     /// `true` or `false`.
     pub(crate) const fn flag(name: &'static str, about: &'static str) -> Self {
-        Self { name, about, shape: Shape::Flag }
+        Self::new(name, about, Shape::Flag)
     }
 
     /// A time in RFC 3339, or a day.
     pub(crate) const fn time(name: &'static str, about: &'static str) -> Self {
-        Self { name, about, shape: Shape::Time }
+        Self::new(name, about, Shape::Time)
     }
 
     /// A UUID.
     pub(crate) const fn id(name: &'static str, about: &'static str) -> Self {
-        Self { name, about, shape: Shape::Id }
+        Self::new(name, about, Shape::Id)
     }
 
     /// One of these words.
-    pub(crate) const fn word(name: &'static str, words: &'static [&'static str], about: &'static str) -> Self {
-        Self { name, about, shape: Shape::Word(words) }
+    pub(crate) const fn choice(name: &'static str, words: &'static [&'static str], about: &'static str) -> Self {
+        Self::new(name, about, Shape::Choice(words))
     }
 
     /// Some of these words: the parameter is repeated for each, or sent once with commas between them.
     pub(crate) const fn choices(name: &'static str, words: &'static [&'static str], about: &'static str) -> Self {
-        Self { name, about, shape: Shape::Choices(words) }
+        Self::new(name, about, Shape::Choices(words))
+    }
+
+    /// A request without this query parameter is rejected.
+    pub(crate) const fn required(self) -> Self {
+        Self { is_required: true, ..self }
+    }
+
+    pub(crate) fn is_required(&self) -> bool {
+        self.is_required
     }
 
     /// Whether a request may contain it more than once.
@@ -76,7 +90,7 @@ impl Parameter {
 
     /// Any number of parameters with a common prefix: `input.` includes `input.order.id`.
     pub(crate) const fn family(prefix: &'static str, about: &'static str) -> Self {
-        Self { name: prefix, about, shape: Shape::Family }
+        Self::new(prefix, about, Shape::Family)
     }
 
     /// Whether `name` is this parameter, or one of this family.
@@ -101,7 +115,7 @@ impl Parameter {
             "name": self.name.trim_end_matches('.'),
             "in": location,
             "description": self.about,
-            "required": location == "path",
+            "required": self.is_required || location == "path",
             "schema": self.schema(),
         });
         if matches!(self.shape, Shape::Family) {
@@ -123,7 +137,7 @@ impl Parameter {
                 json!({"anyOf": [{"type": "string", "format": "date-time"}, {"type": "string", "format": "date"}]})
             }
             Shape::Id => json!({"type": "string", "format": "uuid"}),
-            Shape::Word(words) => json!({"type": "string", "enum": words}),
+            Shape::Choice(words) => json!({"type": "string", "enum": words}),
             Shape::Choices(words) => {
                 json!({"type": "array", "minItems": 1, "items": {"type": "string", "enum": words}})
             }
@@ -153,4 +167,18 @@ pub(crate) const IF_MATCH: Parameter = Parameter::pattern(
     "^([0-9]{1,19}|\"[0-9]{1,19}\")$",
     "The version that the target must have, as in the header `ETag` of `GET`: `\"12\"`. Otherwise nothing is done \
      and the response is `CONCURRENCY_ERROR`.",
+);
+
+/// `If-None-Match` of a write.
+pub(crate) const IF_ABSENT: Parameter = Parameter::choice(
+    "If-None-Match",
+    &["*"],
+    "`*`: the target must not exist. Otherwise nothing is done and the response is `CONCURRENCY_ERROR`.",
+);
+
+/// `If-None-Match` of a read.
+pub(crate) const IF_NONE_MATCH: Parameter = Parameter::text(
+    "If-None-Match",
+    "Versions that the client has, as in the header `ETag`: `\"12\"`. If the target has one of them, the response is \
+     304 without a body.",
 );

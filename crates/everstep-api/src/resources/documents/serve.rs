@@ -18,6 +18,7 @@ const TAGS: &[(&str, &str)] = &[
     ("runs", "Executions of workflows: start, follow and control them."),
     ("machines", "State machines: the actions of people in their runs."),
     ("workers", "Users' processes that run code workflows."),
+    ("records", "Records and links: data of a workspace that outlives its runs."),
     ("data", "Data sources, and saved queries for them."),
     ("access", "API keys, workspaces, tickets, the audit and secrets."),
     ("nodes", "The servers that share a database."),

@@ -1,0 +1,39 @@
+//! Pages of records and links.
+
+use everstep_core::ids::WorkspaceId;
+use everstep_core::records::{PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX};
+use everstep_store::NamespaceQuery;
+
+use crate::http::openapi::Parameter;
+use crate::http::problem::Problem;
+use crate::http::query::Query;
+use crate::server::AppState;
+
+pub(crate) const LIMIT_PARAMETER: Parameter = Parameter::whole(
+    "limit",
+    1,
+    PAGE_ITEMS_MAX as u64,
+    "The maximum number of results; 100 by default. A page may be shorter and still have a next one: it ends at \
+     512 KiB of values, or after 10,000 rows that were read.",
+);
+
+pub(crate) fn read_limit(query: &Query) -> Result<usize, Problem> {
+    let limit = query.number("limit", 1..=PAGE_ITEMS_MAX as u64)?;
+    Ok(limit.map_or(PAGE_ITEMS_DEFAULT, |limit| usize::try_from(limit).expect("a page is small")))
+}
+
+/// Whether a page is the only one and empty, so that its namespace may not exist.
+pub(crate) fn is_end<T, N>(items: &[T], next: Option<&N>) -> bool {
+    items.is_empty() && next.is_none()
+}
+
+/// Rejects a request for a namespace that was never written to. An emptied one exists.
+pub(crate) async fn check_namespace(app: &AppState, workspace: WorkspaceId, namespace: &str) -> Result<(), Problem> {
+    let page = app.engine.records().namespaces(workspace, &NamespaceQuery::by_name(namespace)).await?;
+    if page.namespaces.is_empty() { Err(missing_namespace(namespace)) } else { Ok(()) }
+}
+
+pub(crate) fn missing_namespace(namespace: &str) -> Problem {
+    Problem::not_found(format!("namespace {namespace:?} was not found"))
+        .hint("a namespace exists after its first write")
+}
