@@ -5,6 +5,7 @@
 mod inputs;
 mod keys;
 mod nodes;
+mod records;
 mod starts;
 #[path = "../support/mod.rs"]
 #[expect(dead_code, reason = "each suite uses a part of it")]
