@@ -1169,6 +1169,8 @@ export type NotUndone = {
   children: StartedChild[];
   /** Steps that the original has begun and that the fork performs again, or may perform again; at most 1,000. */
   steps: string[];
+  /** Those of the steps that write records or links; at most 1,000. The writes of the original remain, and the fork writes again. */
+  writes: string[];
 };
 
 /** The member that every report must have. */

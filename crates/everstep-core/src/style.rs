@@ -27,6 +27,7 @@ use crate::machine;
 use crate::machine::{Act, Assignment, Machine, MachineRun};
 use crate::payload::Payload;
 use crate::publisher::Publisher;
+use crate::records::Verb;
 use crate::run::apply::{Fold, Folded};
 use crate::run::decide::Draft;
 use crate::run::task::{StepConfig, TaskSpec, WaitFacts};
@@ -200,6 +201,14 @@ impl Style {
         match self {
             Self::Graph(_) => step.node_name(),
             Self::Code | Self::Machine(_) => step.as_str(),
+        }
+    }
+
+    /// Whether a step writes records or links, which outlive the run.
+    pub fn writes_records(&self, step: &StepKey) -> bool {
+        match self {
+            Self::Graph(graph) => graph::step_kind(graph, step).and_then(Verb::from_name).is_some(),
+            Self::Code | Self::Machine(_) => false,
         }
     }
 

@@ -26,7 +26,7 @@ async fn a_fork_goes_on_from_where_its_original_was() {
     let place = answer.headers["location"].to_str().unwrap().to_owned();
     let forked = answer.is(201);
     assert_eq!((&forked["forkedAt"], &forked["created"]), (&json!(at), &json!(true)), "an item is taken whole");
-    assert_eq!(forked["notUndone"], json!({"children": [], "steps": []}));
+    assert_eq!(forked["notUndone"], json!({"children": [], "steps": [], "writes": []}));
     assert_eq!((&forked["run"]["origin"], &forked["run"]["input"]), (&ended["id"], &ended["input"]));
     server.wait_for(&place, "waiting").await;
     server.post(&format!("{place}/signals/go"), &json!({"by": "two"})).await.is(200);
@@ -43,6 +43,38 @@ async fn a_fork_goes_on_from_where_its_original_was() {
     let steps = server.get(&format!("{place}/steps")).await.is(200);
     let work = steps["steps"].as_array().unwrap().iter().find(|step| step["key"] == "work").unwrap();
     assert_eq!(work["attempts"].as_array().unwrap().len(), 2, "{work}");
+}
+
+#[tokio::test]
+async fn a_fork_lists_the_writes_that_it_does_not_undo() {
+    let server = Server::start().await;
+    let key = json!({"namespace": "books", "key": "count"});
+    let count = json!({"id": "count", "type": "store.increment", "config": key});
+    let read = json!({"id": "read", "type": "store.get", "config": key});
+    let side = |id: &str| json!({"type": "book", "id": id});
+    let link = json!({"namespace": "books", "from": side("1"), "to": side("2")});
+    let link = json!({"id": "link", "type": "links.upsert", "config": link});
+    let run = server.start_chain("writes", &[count, read, link, wait_for_go()]).await;
+    server.wait_for(&run, "waiting").await;
+    let record = server.get("/v1/store/books/count").await.is(200);
+    assert_eq!((&record["value"], &record["writtenBy"]["step"]), (&json!(1), &json!("count")));
+    assert_eq!(format!("/v1/runs/{}", record["writtenBy"]["run"].as_str().unwrap()), run);
+
+    let answer = server.post(&format!("{run}/fork"), &json!({"at": 1})).await;
+    let place = answer.headers["location"].to_str().unwrap().to_owned();
+    let forked = answer.is(201);
+    assert_eq!(forked["notUndone"]["steps"], json!(["count", "link", "read"]));
+    assert_eq!(forked["notUndone"]["writes"], json!(["count", "link"]));
+    server.wait_for(&place, "waiting").await;
+    let record = server.get("/v1/store/books/count").await.is(200);
+    assert_eq!((&record["value"], &record["writtenBy"]["run"]), (&json!(2), &forked["run"]["id"]));
+    let id = forked["run"]["id"].as_str().unwrap();
+    let changes = server.get(&format!("/v1/namespaces/books/changes?run={id}")).await.is(200);
+    let steps: Vec<_> = changes["changes"].as_array().unwrap().iter().map(|change| change["step"].clone()).collect();
+    assert_eq!(steps, ["count", "link"]);
+    // A fork after the writes performs none of them.
+    let late = server.post(&format!("{run}/fork"), &Value::Null).await.is(201);
+    assert_eq!(late["notUndone"]["writes"], json!([]));
 }
 
 #[tokio::test]

@@ -4,11 +4,13 @@
 //! and performs them again. External effects of the original run are not undone; the reply lists them.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use everstep_core::ids::{CommitId, RunId, StepKey, WorkspaceId};
 use everstep_core::journal::{Dispatch, Event};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
+use everstep_core::workflow::Workflow;
 use everstep_store::{RunRow, SideWrites};
 use sha2::{Digest, Sha256};
 use tokio::sync::oneshot;
@@ -35,6 +37,8 @@ pub struct ForkedRun {
     pub children: Vec<(StepKey, RunId)>,
     /// Steps that the original has begun and that the fork may perform again.
     pub repeated: Vec<StepKey>,
+    /// Those of them that write records or links. The fork does not undo the writes of the original.
+    pub writes: Vec<StepKey>,
 }
 
 /// Why a run cannot be forked there.
@@ -76,7 +80,8 @@ impl Engine {
     ) -> Result<ForkedRun, ForkError> {
         let store = &self.world().runs;
         let row = store.get_run(workspace, source).await?.ok_or(Error::RunNotFound(source))?;
-        let past = self.read_past(source).await?;
+        let mut past = self.read_past(source).await?;
+        past.workflow = self.library().of_run(&row).await.ok();
         let now = self.world().clock.now();
         let run = match key {
             Some(key) => keyed_id(source, key),
@@ -178,6 +183,8 @@ struct Past {
     /// Work of handlers and workers, with the seqs of its dispatch and of its end. For a worker both are one entry.
     tasks: Vec<(StepKey, u64, u64)>,
     open: std::collections::BTreeMap<StepKey, usize>,
+    /// The workflow, if this build can read it.
+    workflow: Option<Arc<Workflow>>,
     /// Steps that were ever dispatched. The steps of a worker never are.
     dispatched: BTreeSet<StepKey>,
 }
@@ -250,14 +257,19 @@ impl Past {
 
     fn forked(&self, run: RunId, created: bool, at: u64) -> ForkedRun {
         let children = self.children.iter().take(LISTED_MAX).cloned().collect();
-        ForkedRun { run, created, at, children, repeated: self.repeated(at) }
+        let repeated = self.repeated(at);
+        let writes = repeated.iter().filter(|step| self.writes_records(step)).take(LISTED_MAX).cloned().collect();
+        ForkedRun { run, created, at, children, repeated: repeated.into_iter().take(LISTED_MAX).collect(), writes }
+    }
+
+    fn writes_records(&self, step: &StepKey) -> bool {
+        self.workflow.as_ref().is_some_and(|workflow| workflow.style.writes_records(step))
     }
 
     /// The steps that were in progress at an entry, or were performed after it.
-    fn repeated(&self, at: u64) -> Vec<StepKey> {
+    fn repeated(&self, at: u64) -> BTreeSet<StepKey> {
         let tasks = self.tasks.iter().filter(|(_, _, ended)| *ended > at);
-        let steps: BTreeSet<_> = tasks.map(|(step, ..)| step.clone()).collect();
-        steps.into_iter().take(LISTED_MAX).collect()
+        tasks.map(|(step, ..)| step.clone()).collect()
     }
 }
 
@@ -291,7 +303,7 @@ mod tests {
         assert_eq!(past().find(Some(3)), Err(ForkError::Ended { usable: Some(2) }));
         assert_eq!(past().find(Some(9)), Err(ForkError::NoEntry { last: 4 }));
         assert_eq!(past().find(Some(0)), Err(ForkError::NoEntry { last: 4 }));
-        assert_eq!(past().repeated(2), ["a".into()]);
+        assert_eq!(past().repeated(2), BTreeSet::from(["a".into()]));
         assert!(past().repeated(4).is_empty());
     }
 
@@ -313,8 +325,8 @@ mod tests {
         );
         past.apply(6, None, &failed("call"));
         past.close();
-        assert_eq!(past.repeated(2), ["charge".into(), "ship".into()]);
-        assert_eq!(past.repeated(3), ["ship".into()]);
+        assert_eq!(past.repeated(2), BTreeSet::from(["charge".into(), "ship".into()]));
+        assert_eq!(past.repeated(3), BTreeSet::from(["ship".into()]));
         assert!(past.repeated(6).is_empty());
     }
 

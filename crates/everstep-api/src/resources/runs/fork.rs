@@ -33,7 +33,7 @@ pub(crate) async fn post(
     audit.record(forked.created);
     let run = show::show(&app, show::row(&app, workspace, forked.run).await?).await?;
     let children = forked.children.into_iter().map(|(step, run)| StartedChild { step, run }).collect();
-    let not_undone = NotUndone { children, steps: forked.repeated };
+    let not_undone = NotUndone { children, steps: forked.repeated, writes: forked.writes };
     let status = if forked.created { StatusCode::CREATED } else { StatusCode::OK };
     let place = HeaderValue::from_str(&format!("/v1/runs/{}", forked.run)).expect("an id is plain text");
     let answer = Forked { run, created: forked.created, forked_at: forked.at, not_undone };

@@ -39,6 +39,10 @@ pub(crate) struct NotUndone {
     /// Steps that the original has begun and that the fork performs again, or may perform again; at most 1,000.
     #[schemars(with = "Vec<String>")]
     pub(crate) steps: Vec<StepKey>,
+    /// Those of the steps that write records or links; at most 1,000. The writes of the original remain, and the fork
+    /// writes again.
+    #[schemars(with = "Vec<String>")]
+    pub(crate) writes: Vec<StepKey>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
