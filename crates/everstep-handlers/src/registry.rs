@@ -11,10 +11,9 @@ use crate::data_query::DataQueryHandler;
 use crate::handler::{Description, Handler};
 use crate::http::HttpHandler;
 use crate::javascript::JavaScriptHandler;
-use crate::links;
 use crate::noop::NoopHandler;
 use crate::ports::Ports;
-use crate::store::{self, RecordHandler};
+use crate::store::RecordHandler;
 
 /// All handlers of a server. Cheap to clone.
 #[derive(Clone, Default)]
@@ -32,11 +31,7 @@ impl Registry {
             Arc::new(DataQueryHandler::new(ports.sources, ports.drivers)),
             Arc::new(NoopHandler::new()),
         ];
-        let records = store::kinds().into_iter().chain(links::kinds()).map(|kind| {
-            let handler: Arc<dyn Handler> = Arc::new(RecordHandler::new(kind, Arc::clone(&ports.records)));
-            handler
-        });
-        Self::with(records.chain(others))
+        Self::with(RecordHandler::all(&ports.records).into_iter().chain(others))
     }
 
     /// These handlers and no others. Of two with one name the later one counts.

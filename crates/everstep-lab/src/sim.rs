@@ -42,6 +42,10 @@ pub(crate) struct Args {
     /// Whether persons act on machines [default: the seed decides].
     #[arg(long, value_name = "BOOL")]
     pub(crate) machines: Option<bool>,
+
+    /// Whether graphs and clients write records and links [default: the seed decides].
+    #[arg(long, value_name = "BOOL")]
+    pub(crate) records: Option<bool>,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -49,8 +53,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Some(seed) => (seed, 1),
         None => (args.from, args.seeds),
     };
-    let options =
-        Options { nodes: args.nodes.map(usize::from), code: args.code, machines: args.machines, ..Options::default() };
+    let options = Options {
+        nodes: args.nodes.map(usize::from),
+        code: args.code,
+        machines: args.machines,
+        records: args.records,
+        ..Options::default()
+    };
     let began = Instant::now();
     let (total, failures) = play_all(first, count, &options);
     for failure in &failures {

@@ -8,9 +8,11 @@ const SEEDS: u64 = 500;
 const CODE_SEEDS: u64 = 250;
 /// Seeds with machines, on which persons act all the time.
 const MACHINE_SEEDS: u64 = 250;
+/// Seeds with graphs and clients that write records and links.
+const RECORD_SEEDS: u64 = 250;
 
 fn alone(_: u64) -> Options {
-    Options { nodes: Some(1), code: Some(false), machines: Some(false), ..Options::default() }
+    Options { nodes: Some(1), code: Some(false), machines: Some(false), records: Some(false), ..Options::default() }
 }
 
 /// Two to four servers on one database.
@@ -25,6 +27,15 @@ fn machines_alone(seed: u64) -> Options {
 
 fn machines_of_several(seed: u64) -> Options {
     Options { machines: Some(true), ..several(seed) }
+}
+
+/// With graphs and clients that write records and links.
+fn records_alone(seed: u64) -> Options {
+    Options { records: Some(true), ..alone(seed) }
+}
+
+fn records_of_several(seed: u64) -> Options {
+    Options { records: Some(true), ..several(seed) }
 }
 
 /// With workers that run code workflows.
@@ -87,11 +98,21 @@ fn many_seeds_of_machines_and_several_nodes_lose_and_double_nothing() {
 }
 
 #[test]
+fn many_seeds_of_records_lose_and_double_nothing() {
+    play(0..RECORD_SEEDS, records_alone);
+}
+
+#[test]
+fn many_seeds_of_records_and_several_nodes_lose_and_double_nothing() {
+    play(0..RECORD_SEEDS, records_of_several);
+}
+
+#[test]
 fn a_seed_replays_exactly() {
     for seed in [1, 42, 8113] {
-        let machines = [machines_alone(seed), machines_of_several(seed)];
-        for options in [alone(seed), several(seed), code_alone(seed), code_of_several(seed)].into_iter().chain(machines)
-        {
+        let graphs = [alone(seed), several(seed), records_alone(seed), records_of_several(seed)];
+        let others = [code_alone(seed), code_of_several(seed), machines_alone(seed), machines_of_several(seed)];
+        for options in graphs.into_iter().chain(others) {
             let first = sim::play(seed, &options).unwrap();
             assert_eq!(first, sim::play(seed, &options).unwrap());
         }

@@ -21,6 +21,7 @@ use serde_json::Value;
 
 use crate::config;
 use crate::handler::{Description, Example, Handler, Task, TaskResult};
+use crate::links;
 use crate::ports::Records;
 
 /// The steps of one kind that a node performs at the same time. They wait for the database together.
@@ -75,7 +76,13 @@ impl RecordStep {
 }
 
 impl RecordHandler {
-    pub(crate) fn new(kind: RecordKind, records: Arc<dyn Records>) -> Self {
+    /// The handlers of all kinds of the data store.
+    pub fn all(records: &Arc<dyn Records>) -> Vec<Arc<dyn Handler>> {
+        let kinds = super::kinds().into_iter().chain(links::kinds());
+        kinds.map(|kind| Arc::new(Self::new(kind, Arc::clone(records))) as Arc<dyn Handler>).collect()
+    }
+
+    fn new(kind: RecordKind, records: Arc<dyn Records>) -> Self {
         let variable = if kind.name.starts_with("links.") { "linkResult" } else { "storeResult" };
         let info = KindInfo {
             name: kind.name.to_owned(),

@@ -137,7 +137,8 @@ pub(super) fn check(
         }
     }
     for run in runs {
-        for (asked, entries) in asked_in(run, &journal(run)?) {
+        let copied = store.ledger().copied(run);
+        for (asked, entries) in asked_in(run, &journal(run)?, copied) {
             let count = written.remove(&asked).unwrap_or(0);
             // A parent that ends cancels its children, without a request.
             let is_right = if asked == Asked::Cancel(run) { count <= entries } else { count == entries };
@@ -154,11 +155,11 @@ pub(super) fn number_of(comment: Option<&str>) -> Option<u64> {
     comment.and_then(|comment| comment.parse().ok())
 }
 
-/// The actions that the entries of a run record, and how often.
-fn asked_in(run: RunId, journal: &[Entry]) -> BTreeMap<Asked, usize> {
+/// The actions that the entries of a run record, and how often, without those that it has copied from another run.
+fn asked_in(run: RunId, journal: &[Entry], copied: u64) -> BTreeMap<Asked, usize> {
     let mut asked: BTreeMap<_, _> =
-        signals_in(journal).into_iter().map(|(number, times)| (Asked::Signal(run, number), times)).collect();
-    let controls = journal.iter().filter_map(|entry| match &entry.event {
+        signals_in(journal, copied).into_iter().map(|(number, times)| (Asked::Signal(run, number), times)).collect();
+    let controls = journal.iter().filter(|entry| entry.seq > copied).filter_map(|entry| match &entry.event {
         // A pause with a reason is the engine's own.
         Event::RunPaused { reason } => reason.is_none().then_some(Asked::Pause(run)),
         Event::RunResumed => Some(Asked::Resume(run)),

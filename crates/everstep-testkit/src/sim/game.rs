@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::client::Client;
 use super::executor::{Executor, OUTSIDE, Step};
 use super::fleet::Fleet;
-use super::graphs;
+use super::graphs::{self, GraphOptions};
 use super::inbox_signals::InboxSender;
 use super::judge::{Judge, Judged, show};
 use super::ledger::Ledger;
@@ -31,7 +31,8 @@ pub(super) fn play(seed: u64, options: &Options) -> Result<SeedSummary, Box<Seed
     let executor = Executor::new(seed, options.has_trace);
     let code = options.code.unwrap_or(seed / 2 % 2 == 1);
     let machines = options.machines.unwrap_or(seed / 4 % 2 == 1);
-    let mut game = Game::new(executor.clone(), nodes, code, machines);
+    let records = options.records.unwrap_or(seed / 8 % 2 == 1);
+    let mut game = Game::new(executor.clone(), nodes, Styles { code, machines, records });
     let played = game.play(options.polls_max);
     // Tasks hold the executor that holds them, and servers the directory that lists them.
     for server in &game.servers {
@@ -55,12 +56,23 @@ pub(super) fn play(seed: u64, options: &Options) -> Result<SeedSummary, Box<Seed
             faults: ledger.faults,
             digest: judged.digest,
         })
-        .map_err(|message| Box::new(SeedFailure { seed, nodes, code, machines, message, trace: executor.take_trace() }))
+        .map_err(|message| {
+            let trace = executor.take_trace();
+            Box::new(SeedFailure { seed, nodes, code, machines, records, message, trace })
+        })
 }
 
 /// One server alone in every second seed, else two to four.
 fn mixed(seed: u64) -> usize {
     if seed.is_multiple_of(2) { 1 } else { 2 + (seed / 2 % 3) as usize }
+}
+
+/// What a simulation has, beside plain graphs.
+#[derive(Clone, Copy)]
+struct Styles {
+    code: bool,
+    machines: bool,
+    records: bool,
 }
 
 struct Game {
@@ -77,7 +89,8 @@ struct Game {
 }
 
 impl Game {
-    fn new(executor: Executor, nodes: usize, code: bool, has_machines: bool) -> Self {
+    fn new(executor: Executor, nodes: usize, styles: Styles) -> Self {
+        let Styles { code, machines, records } = styles;
         let is_shared = nodes > 1;
         let database_skew: Arc<AtomicI64> = Arc::default();
         let mut database = Database::in_memory().expect("SQLite opens in memory");
@@ -85,7 +98,8 @@ impl Game {
         database.set_clock(move || Timestamp::from_micros(clock.now().micros() + skew.load(Ordering::Relaxed)));
         let (lease, fault_rate) =
             if is_shared { executor.with_random(|random| (random.between(1, 2), random.below(3))) } else { (10, 2) };
-        let ledger = Ledger::new(nodes, is_shared, Duration::from_secs(lease), fault_rate);
+        let mut ledger = Ledger::new(nodes, is_shared, Duration::from_secs(lease), fault_rate);
+        ledger.has_records = records;
         let store = SimStore {
             executor: executor.clone(),
             database: Arc::new(Mutex::new(database)),
@@ -100,7 +114,7 @@ impl Game {
         directory.lock().expect("one thread").extend(addresses);
         let onlooker = world(&store, OUTSIDE, &Arc::default(), Arc::new(NoPeers));
         let scripts = if code { make_scripts(&executor, is_shared) } else { Scripts::default() };
-        let machines = if has_machines { make_machines(&executor, is_shared) } else { Machines::default() };
+        let machines = if machines { make_machines(&executor, is_shared) } else { Machines::default() };
         let judge = Arc::new(Judge::new(store.clone(), onlooker, Arc::clone(&scripts), Arc::clone(&machines)));
         let fleet = code.then(|| {
             let places = executor.with_random(|random| random.between(1, 3)) as usize;
@@ -117,10 +131,14 @@ impl Game {
         }
         let client =
             Client { executor: self.executor.clone(), servers: self.servers.clone(), judge: Arc::clone(&self.judge) };
-        let is_shared = self.store.ledger().is_shared;
+        let (is_shared, has_records) = {
+            let ledger = self.store.ledger();
+            (ledger.is_shared, ledger.has_records)
+        };
+        let options = GraphOptions { is_brief: is_shared, has_records };
         let (workflows_max, runs_max) = if is_shared { (2, 4) } else { (3, 6) };
         let workflows = self.executor.with_random(|random| random.between(1, workflows_max));
-        let child = self.executor.with_random(|random| graphs::make_child(random, is_shared));
+        let child = self.executor.with_random(|random| graphs::make_child(random, options));
         if let Some(fleet) = &self.fleet {
             fleet.boot_all();
             self.start_code(&client, &child, runs_max);
@@ -131,7 +149,7 @@ impl Game {
         let workflows = if has_others { self.executor.with_random(|random| random.below(2)) as u64 } else { workflows };
         for index in 0..workflows {
             let callees: Vec<_> = [graphs::CHILD.to_owned()].into_iter().chain(self.machines.keys().cloned()).collect();
-            let definition = self.executor.with_random(|random| graphs::make(random, is_shared, &callees));
+            let definition = self.executor.with_random(|random| graphs::make(random, options, &callees));
             let name = format!("w{index}");
             let called = self.machines.iter().map(|(name, machine)| (name.clone(), machine.clone()));
             let definitions = [(graphs::CHILD.to_owned(), child.clone()), (name.clone(), definition)];
@@ -145,6 +163,9 @@ impl Game {
         }
         self.executor.spawn(OUTSIDE, client.clone().meddle());
         self.executor.spawn(OUTSIDE, client.clone().act());
+        if has_records {
+            self.executor.spawn(OUTSIDE, client.clone().write_records());
+        }
         let sender =
             InboxSender { executor: self.executor.clone(), servers: self.servers.clone(), store: self.store.clone() };
         self.executor.spawn(OUTSIDE, sender.deliver());

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::machines;
+use super::ops;
 use super::random::SeededRng;
 
 /// An edge without a target: a node and its handle.
@@ -14,23 +15,34 @@ struct Maker<'a> {
     edges: Vec<Value>,
     budget: usize,
     is_brief: bool,
+    /// Whether nodes read and write records and links.
+    has_records: bool,
     /// The workflows that it may call; none for one that others call.
     callees: &'a [String],
+}
+
+/// What is in the graphs of a simulation.
+#[derive(Clone, Copy)]
+pub(super) struct GraphOptions {
+    /// Nothing lasts longer than a few seconds.
+    pub(super) is_brief: bool,
+    /// Nodes read and write records and links.
+    pub(super) has_records: bool,
 }
 
 /// The name of the workflow that others call.
 pub(super) const CHILD: &str = "child";
 
 /// A definition with up to about twenty nodes: tasks, pure nodes, delays, waits, child runs, branches, joins, loops and
-/// scopes. In a brief one nothing lasts longer than a few seconds.
-pub(super) fn make(random: &mut SeededRng, is_brief: bool, callees: &[String]) -> Value {
-    let budget = random.between(3, if is_brief { 12 } else { 20 }) as usize;
-    build(Maker { random, nodes: Vec::new(), edges: Vec::new(), budget, is_brief, callees })
+/// scopes.
+pub(super) fn make(random: &mut SeededRng, options: GraphOptions, callees: &[String]) -> Value {
+    let budget = random.between(3, if options.is_brief { 12 } else { 20 }) as usize;
+    build(Maker::new(random, options, budget, callees))
 }
 
 /// A small definition that others call. It calls no others.
-pub(super) fn make_child(random: &mut SeededRng, is_brief: bool) -> Value {
-    build(Maker { random, nodes: Vec::new(), edges: Vec::new(), budget: 3, is_brief, callees: &[] })
+pub(super) fn make_child(random: &mut SeededRng, options: GraphOptions) -> Value {
+    build(Maker::new(random, options, 3, &[]))
 }
 
 fn build(mut maker: Maker<'_>) -> Value {
@@ -46,7 +58,12 @@ fn build(mut maker: Maker<'_>) -> Value {
     json!({"nodes": maker.nodes, "edges": maker.edges})
 }
 
-impl Maker<'_> {
+impl<'a> Maker<'a> {
+    fn new(random: &'a mut SeededRng, options: GraphOptions, budget: usize, callees: &'a [String]) -> Self {
+        let GraphOptions { is_brief, has_records } = options;
+        Self { random, nodes: Vec::new(), edges: Vec::new(), budget, is_brief, has_records, callees }
+    }
+
     fn node(&mut self, stem: &str, kind: &str, config: Value) -> String {
         let id = format!("{stem}{}", self.nodes.len());
         let mut node = json!({"id": id, "type": kind});
@@ -70,6 +87,7 @@ impl Maker<'_> {
     fn block(&mut self, depth: usize) -> (String, Vec<Exit>) {
         let choice = if self.budget == 0 || depth > 3 { self.random.below(40) } else { self.random.below(108) };
         match choice {
+            0..40 if self.has_records && self.random.chance(70) => self.op(),
             0..40 => self.task(),
             100..108 if !self.callees.is_empty() => self.call(),
             40..46 => {
@@ -95,6 +113,22 @@ impl Maker<'_> {
         }
         let mut exits = vec![(id.clone(), "success")];
         if self.random.chance(60) {
+            exits.push((id.clone(), "error"));
+        }
+        (id, exits)
+    }
+
+    /// A node that reads or writes records and links.
+    fn op(&mut self) -> (String, Vec<Exit>) {
+        let (stem, kind, config) = ops::make(self.random);
+        let id = self.node(&stem, kind, config);
+        let attempts = self.random.between(1, 3);
+        self.last()["retry"] = json!({"maxAttempts": attempts, "baseMs": 100, "jitter": 0.5});
+        if self.random.chance(40) {
+            self.last()["timeoutSeconds"] = self.random.between(1, 2).into();
+        }
+        let mut exits = vec![(id.clone(), "success")];
+        if self.random.chance(70) {
             exits.push((id.clone(), "error"));
         }
         (id, exits)

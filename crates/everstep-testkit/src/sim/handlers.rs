@@ -44,33 +44,30 @@ impl Act {
         };
         Self { description, store, timeout: Duration::from_secs(seconds.into()), longest }
     }
+}
 
-    /// A task is performed only after its dispatch is durable, never twice under one attempt, and not by a node whose
-    /// lease has nearly expired.
-    fn watch(&self, task: &Task) {
-        let journal = self.store.direct(|db| db.journal(task.run, 0, 100_000)).unwrap_or_default();
-        let is_durable = journal.iter().any(|entry| {
-            entry.row.kind == Kind::StepDispatched
-                && entry.row.step.as_ref() == Some(&task.step)
-                && entry.row.attempt == task.attempt
-        });
-        let now = self.store.executor.now();
-        let mut ledger = self.store.ledger();
-        let (run, step, attempt) = (task.run, &task.step, task.attempt);
-        if !is_durable {
-            ledger.violation(format!("{run} {step} #{attempt} is performed before its dispatch is durable"));
-        }
-        if !ledger.performed.insert((run, step.clone(), attempt)) {
-            ledger.violation(format!("{run} {step} #{attempt} is performed twice"));
-        }
-        let machine = &ledger.machines[self.store.machine];
-        // A process that was suspended between reading the clock and the work cannot know it.
-        let was_stalled = machine.resumed_at == now || ledger.jumped_at == now;
-        let silence = machine.heartbeat.map_or(Duration::MAX, |heartbeat| now.since(heartbeat));
-        if ledger.is_shared && !was_stalled && silence > ledger.lease * 7 / 10 {
-            let text = format!("{run} {step} #{attempt} is performed {} ms after a heartbeat", silence.as_millis());
-            ledger.violation(text);
-        }
+/// A task is performed only after its dispatch is durable, never twice under one attempt, and not by a node whose
+/// lease has nearly expired.
+pub(super) fn watch(store: &SimStore, task: &Task) {
+    let journal = store.direct(|db| db.journal(task.run, 0, 100_000)).unwrap_or_default();
+    let is_durable = journal.iter().any(|entry| {
+        entry.row.kind == Kind::StepDispatched
+            && entry.row.step.as_ref() == Some(&task.step)
+            && entry.row.attempt == task.attempt
+    });
+    let now = store.executor.now();
+    let mut ledger = store.ledger();
+    let (run, step, attempt) = (task.run, &task.step, task.attempt);
+    if !is_durable {
+        ledger.violation(format!("{run} {step} #{attempt} is performed before its dispatch is durable"));
+    }
+    if !ledger.performed.insert((run, step.clone(), attempt)) {
+        ledger.violation(format!("{run} {step} #{attempt} is performed twice"));
+    }
+    let (silence, is_late) = ledger.silence(store.machine, now);
+    if is_late {
+        let text = format!("{run} {step} #{attempt} is performed {} ms after a heartbeat", silence.as_millis());
+        ledger.violation(text);
     }
 }
 
@@ -85,7 +82,7 @@ impl Handler for Act {
     }
 
     async fn perform(&self, task: Task) -> TaskResult {
-        self.watch(&task);
+        watch(&self.store, &task);
         let executor = &self.store.executor;
         let is_calm = self.store.ledger().is_calm;
         let (luck, millis) = executor.with_random(|random| (random.below(100), random.between(0, self.longest)));

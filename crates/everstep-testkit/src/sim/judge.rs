@@ -18,6 +18,7 @@ use everstep_engine::World;
 use everstep_store::RunRow;
 
 use super::audit;
+use super::changes;
 use super::ledger::{Fate, Ledger};
 use super::machines::Machines;
 use super::scripts::Scripts;
@@ -88,10 +89,9 @@ impl Judge {
         Ok(self.written(run)?.into_iter().map(|(_, entry)| entry).collect())
     }
 
-    /// The entries of a run without those that it has copied from another.
-    fn own_journal(&self, run: RunId) -> Result<Vec<Entry>, String> {
-        let copied = self.store.ledger().copied(run);
-        Ok(self.journal(run)?.into_iter().filter(|entry| entry.seq > copied).collect())
+    /// Whether a run belongs to a graph.
+    pub(super) fn is_graph(&self, run: RunId) -> bool {
+        self.row(run).is_ok_and(|row| !is_code(&row) && !self.machines.contains_key(&row.workflow))
     }
 
     /// A journal, with the writer of each entry.
@@ -191,10 +191,12 @@ impl Judge {
             check_writers(&ledger, run, &written)?;
             check_attempts(&ledger, run, &written)?;
             check_signals(&ledger, run, &journal)?;
+            drop(ledger);
             entries += journal.len();
             format!("{journal:?}").hash(&mut hasher);
         }
-        audit::check(&self.store, &started, |run| self.own_journal(run))?;
+        audit::check(&self.store, &started, |run| self.journal(run))?;
+        changes::check(&self.store, |run| self.journal(run), &mut hasher)?;
         let stored = self.store.count_entries();
         if stored != entries as u64 {
             return Err(format!("{stored} entries are stored, {entries} belong to runs that were started"));
@@ -221,7 +223,9 @@ impl Judge {
         if row.owner.is_some() {
             return Err(format!("{run} has ended and is owned"));
         }
-        let answered = journal.iter().filter(|entry| is_inbox_signal(&entry.event)).count();
+        let copied = self.store.ledger().copied(run);
+        let own = journal.iter().filter(|entry| entry.seq > copied);
+        let answered = own.filter(|entry| is_inbox_signal(&entry.event)).count();
         let sent = self.store.ledger().inbox_signals_sent.get(&run).copied().unwrap_or(0);
         if answered > sent {
             return Err(format!("{run}: {answered} waits were answered by {sent} inbox signals"));
@@ -249,8 +253,9 @@ fn check_writers(ledger: &Ledger, run: RunId, written: &[(NodeId, Entry)]) -> Re
 
 /// An attempt ends with the result of its handler, or with the node that dispatched it; an outage costs no attempt.
 fn check_attempts(ledger: &Ledger, run: RunId, written: &[(NodeId, Entry)]) -> Result<(), String> {
+    let copied = ledger.copied(run);
     let mut open = BTreeMap::new();
-    for (writer, entry) in written {
+    for (writer, entry) in written.iter().filter(|(_, entry)| entry.seq > copied) {
         match &entry.event {
             Event::RunRetried => open.clear(),
             Event::StepDispatched { step, attempt, dispatch: Dispatch::Task } => {
@@ -265,6 +270,7 @@ fn check_attempts(ledger: &Ledger, run: RunId, written: &[(NodeId, Entry)]) -> R
                 let task = (run, step.clone(), *attempt);
                 let is_explained = match failure.code.as_str() {
                     "UNLUCKY" | "BROKEN" => ledger.failed.contains(&task),
+                    "CONFLICT" | "VALIDATION_ERROR" | "IDEMPOTENCY_KEY_REUSED" => ledger.failed.contains(&task),
                     code::STEP_TIMEOUT => ledger.performed.contains(&task),
                     code::CRASH_LOOP => true,
                     _ => false,
@@ -281,7 +287,7 @@ fn check_attempts(ledger: &Ledger, run: RunId, written: &[(NodeId, Entry)]) -> R
 
 /// An accepted signal is in the journal once; a signal that was not written is not in it.
 fn check_signals(ledger: &Ledger, run: RunId, journal: &[Entry]) -> Result<(), String> {
-    let mut seen = signals_in(journal);
+    let mut seen = signals_in(journal, ledger.copied(run));
     for (number, signal) in ledger.signals.iter().filter(|(_, signal)| signal.run == run) {
         let times = seen.remove(number).unwrap_or(0);
         let is_right = match signal.fate {
@@ -296,14 +302,16 @@ fn check_signals(ledger: &Ledger, run: RunId, journal: &[Entry]) -> Result<(), S
     if seen.is_empty() { Ok(()) } else { Err(format!("{run}: signals that no client sent: {seen:?}")) }
 }
 
-/// The numbers of the signals in a journal, and how often each is there.
-pub(super) fn signals_in(journal: &[Entry]) -> BTreeMap<u64, usize> {
+/// The numbers of the signals in a journal, and how often each is there. The first entries may be copied from another
+/// run: those up to the seq `copied`.
+pub(super) fn signals_in(journal: &[Entry], copied: u64) -> BTreeMap<u64, usize> {
     let mut seen: BTreeMap<u64, usize> = BTreeMap::new();
     // The payload of a wait is also part of the output of the scope around it.
     let mut waits = BTreeSet::new();
     for entry in journal {
         match &entry.event {
             Event::StepDispatched { step, dispatch: Dispatch::Wait { .. }, .. } => _ = waits.insert(step),
+            _ if entry.seq <= copied => {}
             Event::StepCompleted { step, outcome, .. } if waits.contains(step) => {
                 if let Some(number) = outcome.output.value().get("signal").and_then(serde_json::Value::as_u64) {
                     *seen.entry(number).or_default() += 1;

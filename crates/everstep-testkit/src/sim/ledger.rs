@@ -11,12 +11,16 @@ use tokio::sync::Notify;
 use uuid::Uuid;
 
 use super::audit::AuditedRequest;
+use super::callers::StoreCall;
 use super::executor::{BEGIN, Process};
-use super::people::{Forked, PersonRequest};
+use super::forks::Forked;
+use super::people::PersonRequest;
 
 pub(super) struct Ledger {
     /// Whether the servers share their database, and the lease of a node.
     pub(super) is_shared: bool,
+    /// Whether graphs read and write records and links.
+    pub(super) has_records: bool,
     pub(super) lease: Duration,
     /// The lease of a worker.
     pub(super) worker_lease: Duration,
@@ -41,6 +45,8 @@ pub(super) struct Ledger {
     pub(super) requests: BTreeMap<u64, PersonRequest>,
     /// The request whose answer was that it led to a version of a run.
     pub(super) moves: BTreeMap<(RunId, u32), u64>,
+    /// Requests to write records, by their numbers.
+    pub(super) calls: BTreeMap<u64, StoreCall>,
     /// Forks, by their keys.
     pub(super) forks: BTreeMap<String, Forked>,
     /// Requests with a row of the audit, by the id of the row.
@@ -124,6 +130,7 @@ impl Ledger {
     pub(super) fn new(machines: usize, is_shared: bool, lease: Duration, fault_rate: usize) -> Self {
         Self {
             is_shared,
+            has_records: false,
             lease,
             worker_lease: lease * 2,
             tokens: BTreeSet::new(),
@@ -137,6 +144,7 @@ impl Ledger {
             signals: BTreeMap::new(),
             requests: BTreeMap::new(),
             moves: BTreeMap::new(),
+            calls: BTreeMap::new(),
             forks: BTreeMap::new(),
             audited: BTreeMap::new(),
             inbox_signals: BTreeSet::new(),
@@ -186,6 +194,15 @@ impl Ledger {
     /// Since when a machine has been well and none of its ticks has failed.
     pub(super) fn steady_since(&self, machine: usize, now: Timestamp) -> Option<Timestamp> {
         self.well_since(machine, now).map(|since| since.max(self.machines[machine].unsteady_at))
+    }
+
+    /// The time since a machine's last heartbeat, and whether its process must know that its lease has nearly expired.
+    pub(super) fn silence(&self, machine: usize, now: Timestamp) -> (Duration, bool) {
+        let machine = &self.machines[machine];
+        // A process that was suspended between reading the clock and the work cannot know it.
+        let was_stalled = machine.resumed_at == now || self.jumped_at == now;
+        let silence = machine.heartbeat.map_or(Duration::MAX, |heartbeat| now.since(heartbeat));
+        (silence, self.is_shared && !was_stalled && silence > self.lease * 7 / 10)
     }
 
     /// The process on a machine has ended, and with it its nodes.

@@ -5,23 +5,28 @@
 //! on one database are also suspended, lose the connection to it or to each other, and have different clocks. The store
 //! is the real SQL on an in-memory database. The same seed replays exactly.
 //!
-//! * `game` plays a seed on the `executor`; `client` and `inbox_signals` are the world outside, `storm` causes the
-//!   faults.
+//! * `game` plays a seed on the `executor`; `client`, `forks` and `inbox_signals` are the world outside, `storm`
+//!   causes the faults.
 //! * `server` runs the engine; `store` and `records` are its database, behind a `wire`; `peers` carries the
 //!   messages between servers.
 //! * `fleet` has the workers that run code workflows: `worker` is one of them, `carrier` and `socket` are its
 //!   connections to a server, `scripts` are the functions that workers run, and `turns` has the conditions on their
 //!   runs.
 //! * `machines` are state machines, `people` act on them, and `transitions` says what must hold of their journals.
+//! * `ops` are nodes that write records and links, `watched` observes their handlers, `callers` write from outside, and
+//!   `changes` says what must hold of the data and its changes.
 //! * `audit` has the requests with a row of the audit, and compares the rows with the journals.
 //! * `watch` and `judge` have the conditions on all runs, during a simulation and at its end; they compare them with
 //!   the `ledger`.
 
 mod audit;
+mod callers;
 mod carrier;
+mod changes;
 mod client;
 mod executor;
 mod fleet;
+mod forks;
 mod function;
 mod game;
 mod graphs;
@@ -30,6 +35,7 @@ mod inbox_signals;
 mod judge;
 mod ledger;
 mod machines;
+mod ops;
 mod peers;
 mod people;
 mod random;
@@ -43,6 +49,7 @@ mod tables;
 mod transitions;
 mod turns;
 mod watch;
+mod watched;
 mod wire;
 mod worker;
 
@@ -61,6 +68,8 @@ pub struct Options {
     pub code: Option<bool>,
     /// Whether persons act on machines; by default the seed decides.
     pub machines: Option<bool>,
+    /// Whether graphs and clients write records and links; by default the seed decides.
+    pub records: Option<bool>,
     /// The number of polls after which a simulation that does not end is stuck.
     pub polls_max: u64,
     /// Whether every poll and fault is recorded for the report.
@@ -71,7 +80,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { nodes: None, code: None, machines: None, polls_max: 100_000, has_trace: false, bug: None }
+        Self { nodes: None, code: None, machines: None, records: None, polls_max: 100_000, has_trace: false, bug: None }
     }
 }
 
@@ -98,6 +107,7 @@ pub struct SeedFailure {
     pub nodes: usize,
     pub code: bool,
     pub machines: bool,
+    pub records: bool,
     pub message: String,
     pub trace: Vec<String>,
 }
@@ -108,8 +118,12 @@ impl fmt::Display for SeedFailure {
         for line in &self.trace {
             writeln!(f, "  {line}")?;
         }
-        let Self { nodes, code, machines, seed, .. } = self;
-        write!(f, "replay it with: everstep-lab sim --nodes {nodes} --code {code} --machines {machines} --seed {seed}")
+        let Self { nodes, code, machines, records, seed, .. } = self;
+        write!(
+            f,
+            "replay it with: everstep-lab sim --nodes {nodes} --code {code} --machines {machines} --records {records} \
+             --seed {seed}"
+        )
     }
 }
 

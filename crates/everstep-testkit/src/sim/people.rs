@@ -1,15 +1,13 @@
 //! Persons who act on machines, at any server: with a fresh, a stale or no version, again under the same key, twice at
 //! once. They assign states, change contexts and fork runs.
 
-use std::sync::Arc;
-
 use everstep_core::actor::Actor;
 use everstep_core::ids::{RunId, WorkspaceId};
 use everstep_core::machine::{Act, Applied, Assignment, AssignmentChange};
 use everstep_core::payload::Payload;
 use everstep_core::run::{Input, Reply, State};
-use everstep_engine::{Error, ForkError, RunInput};
-use everstep_store::{RunRow, SideWrites};
+use everstep_engine::{Error, RunInput};
+use everstep_store::RunRow;
 use serde_json::{Value, json};
 
 use super::audit::{self, Asked};
@@ -17,9 +15,6 @@ use super::client::Client;
 use super::executor::OUTSIDE;
 use super::ledger::{Fate, Ledger};
 use super::machines::{self, BACK, GO, Machines, PERSONS, VOTERS};
-
-/// The forks of a seed.
-const FORKS_MAX: usize = 3;
 
 /// The persons. Cheap to clone.
 #[derive(Clone)]
@@ -52,9 +47,6 @@ impl PersonRequest {
         }
     }
 }
-
-/// A fork that was requested: its id and the seq of its last copied entry, once they are known.
-pub(super) type Forked = Option<(RunId, u64)>;
 
 /// The version that a person sends.
 #[derive(Clone, Copy)]
@@ -111,7 +103,7 @@ impl People {
             52..62 => self.spawn(self.clone().repeat(run)),
             62..68 => self.spawn(self.clone().assign(run)),
             68..74 => self.spawn(self.clone().change_voters(run)),
-            74..77 if row.origin.is_none() => self.spawn(self.clone().fork(run)),
+            74..77 if row.origin.is_none() => self.spawn(self.client.clone().fork(run, None)),
             _ => {}
         }
     }
@@ -257,54 +249,9 @@ impl People {
         let reply = server.ask(|engine| async move { engine.route(input).await }).await;
         self.client.executor.note(|| format!("{run} {reply:?} by server {}", server.index));
     }
-
-    /// Forks a run, and repeats the request until it is answered.
-    async fn fork(self, run: RunId) {
-        let key = {
-            let mut ledger = self.client.judge.store.ledger();
-            // A refused fork frees its key, so the number of forks may be the number of a key that is in use.
-            let free = (0..FORKS_MAX).map(|n| format!("fork-{n}")).find(|key| !ledger.forks.contains_key(key));
-            let Some(key) = free.filter(|_| !ledger.is_calm) else { return };
-            ledger.forks.insert(key.clone(), None);
-            key
-        };
-        loop {
-            let asked: Arc<str> = key.as_str().into();
-            let forked = self.client.server().ask(|engine| async move {
-                engine.fork(WorkspaceId::DEFAULT, run, None, Some(&asked), SideWrites::default()).await
-            });
-            let forked = forked.await;
-            self.client.executor.note(|| format!("{run} is forked: {forked:?}"));
-            let mut ledger = self.client.judge.store.ledger();
-            match forked {
-                Some(Ok(forked)) => {
-                    ledger.forks.insert(key, Some((forked.run, forked.at)));
-                    return;
-                }
-                Some(Err(ForkError::Ended { .. } | ForkError::NoEntry { .. })) => {
-                    ledger.forks.remove(&key);
-                    return;
-                }
-                Some(Err(ForkError::Unreadable { seq })) => {
-                    return ledger.violation(format!("{run}: entry {seq} cannot be read"));
-                }
-                Some(Err(ForkError::Engine(Error::RunNotFound(_)))) => {
-                    return ledger.violation(format!("{run} exists and cannot be forked"));
-                }
-                Some(Err(ForkError::Engine(_))) | None => {}
-            }
-            drop(ledger);
-            self.client.sleep(1, 500).await;
-        }
-    }
 }
 
 impl Ledger {
-    /// The seq of the last entry that a run has copied from another; 0 if it is not a fork.
-    pub(super) fn copied(&self, run: RunId) -> u64 {
-        self.forks.values().flatten().find(|(fork, _)| *fork == run).map_or(0, |(_, at)| *at)
-    }
-
     /// Records the reply to a request. A repeated request is answered as before, and each version is answered once.
     /// `was_accepted` says that the request had been accepted before it was sent this time.
     fn answer_request(&mut self, number: u64, reply: Option<Result<Reply, Error>>, was_accepted: bool) {

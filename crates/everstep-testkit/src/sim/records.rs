@@ -4,23 +4,66 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use everstep_core::ids::WorkspaceId;
-use everstep_core::records::{LinkPage, LinkQuery, Op, Record, RecordPage, RecordQuery};
+use everstep_core::records::{LinkPage, LinkQuery, Op, OpAction, Record, RecordPage, RecordQuery};
 use everstep_core::time::Timestamp;
 use everstep_store::{
     AppliedBatch, ChangePage, ChangeQuery, Error, ExpiredRecord, NamespacePage, NamespaceQuery, RecordKey, RecordStore,
     Result,
 };
 
+use super::store::POISON;
 use super::wire::SimStore;
+
+/// Whether the database rejects the data of an op.
+fn has_poison(op: &Op) -> bool {
+    matches!(&op.action, OpAction::Set(set) if set.value.json().contains(POISON))
+}
+
+impl SimStore {
+    /// Ops of runs are not sent by a node whose lease has nearly expired.
+    fn watch_lease(&self, ops: &[Op]) {
+        if ops.iter().all(|op| op.author.run.is_none()) {
+            return;
+        }
+        let now = self.executor.now();
+        let mut ledger = self.ledger();
+        let (silence, is_late) = ledger.silence(self.machine, now);
+        if is_late {
+            let text = format!("ops are sent by server {} {} ms after a heartbeat", self.machine, silence.as_millis());
+            ledger.violation(text);
+        }
+    }
+
+    fn note_ops(&self, ops: &[Op], applied: &AppliedBatch) {
+        for (op, outcome) in ops.iter().zip(&applied.outcomes) {
+            self.executor.note(|| {
+                let (key, verb) = (&op.key, op.action.verb().as_str());
+                match outcome {
+                    Ok(output) => format!("server {}: {verb} {key}: {}", self.machine, output.json()),
+                    Err(failure) => format!("server {}: {verb} {key}: {failure}", self.machine),
+                }
+            });
+        }
+    }
+}
 
 #[async_trait]
 impl RecordStore for SimStore {
     async fn apply(&self, ops: &[Op], now: Timestamp, kept_until: Timestamp) -> Result<AppliedBatch> {
+        if ops.iter().any(has_poison) {
+            return Err(Error::Refused("the data is rejected".to_owned()));
+        }
         if self.is_full() {
             return Err(Error::Full("no room".to_owned()));
         }
-        let ops: Arc<[Op]> = ops.into();
-        self.call("apply", move |db| db.apply_ops(&ops, now, kept_until)).await
+        self.watch_lease(ops);
+        let (store, ops): (_, Arc<[Op]>) = (self.clone(), ops.into());
+        self.call("apply", move |db| {
+            let applied = db.apply_ops(&ops, now, kept_until)?;
+            store.note_ops(&ops, &applied);
+            Ok(applied)
+        })
+        .await
     }
 
     async fn get(&self, keys: &[RecordKey]) -> Result<Vec<Option<Record>>> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use everstep_engine::{Engine, NoObserver, NoPeers, NodeClock, Options, Peers, Records, World};
 use everstep_expressions::Expressions;
-use everstep_handlers::Registry;
+use everstep_handlers::{Handler, RecordHandler, Registry};
 use futures_util::future::{self, Either};
 use tokio::sync::oneshot;
 
@@ -16,6 +16,7 @@ use super::handlers::Act;
 use super::ledger::{Ledger, Machine};
 use super::peers::SimPeers;
 use super::store::SimStore;
+use super::watched::Watched;
 
 /// The server at each address.
 pub(super) type Directory = Arc<Mutex<BTreeMap<String, Server>>>;
@@ -40,18 +41,29 @@ pub(super) fn world(store: &SimStore, process: Process, skew: &Arc<AtomicI64>, p
     let ports = Arc::new(Ports { executor: store.executor.clone(), process, skew: Arc::clone(skew) });
     let clock = Arc::new(NodeClock::new(Arc::clone(&ports) as _));
     let random = Arc::clone(&ports);
+    let records = Records::new(Arc::new(store.clone()), Arc::clone(&clock), random, &Options::default());
     World {
         runs: Arc::new(store.clone()),
         workflows: Arc::new(store.clone()),
-        records: Records::new(Arc::new(store.clone()), Arc::clone(&clock), random, &Options::default()),
+        handlers: Arc::new(Registry::with(handlers(store, &records))),
+        records,
         clock,
         spawn: Arc::clone(&ports) as _,
         random: ports,
         evaluate: Arc::new(Expressions::default()),
-        handlers: Arc::new(Registry::with([Arc::new(Act::new(store.clone())) as _])),
         peers,
         observe: Arc::new(NoObserver),
     }
+}
+
+fn handlers(store: &SimStore, records: &Arc<Records>) -> Vec<Arc<dyn Handler>> {
+    let mut handlers: Vec<Arc<dyn Handler>> = vec![Arc::new(Act::new(store.clone()))];
+    if store.ledger().has_records {
+        let watched = |handler| Arc::new(Watched::new(handler, store.clone())) as Arc<dyn Handler>;
+        let records: Arc<dyn everstep_handlers::Records> = Arc::<Records>::clone(records);
+        handlers.extend(RecordHandler::all(&records).into_iter().map(watched));
+    }
+    handlers
 }
 
 impl Server {
@@ -128,10 +140,12 @@ impl Server {
     }
 
     fn options(&self) -> Options {
-        let (is_shared, lease) = {
+        let (is_shared, lease, has_records) = {
             let ledger = self.ledger();
-            (ledger.is_shared, ledger.lease)
+            (ledger.is_shared, ledger.lease, ledger.has_records)
         };
+        let record_sweep_millis =
+            if has_records { self.executor.with_random(|random| random.between(500, 5_000)) } else { 3_600_000 };
         let most = if is_shared { 12 } else { 30 };
         let (max_active_runs, shards, max_state_bytes) = self.executor.with_random(|random| {
             (random.between(2, most) as usize, random.between(1, 2) as usize, *random.pick(&[4_000, 1 << 28]))
@@ -143,7 +157,7 @@ impl Server {
             node_lease: lease,
             worker_lease: self.ledger().worker_lease,
             sweep_every: Duration::from_secs(3_600),
-            record_sweep_every: Duration::from_secs(3_600),
+            record_sweep_every: Duration::from_millis(record_sweep_millis),
             address: is_shared.then(|| self.address()),
             ..Options::default()
         };

@@ -12,6 +12,13 @@ impl SimStore {
         self.direct(|db| read_waits(db.connection(), WorkspaceId::DEFAULT, event, 1_000)).unwrap_or_default()
     }
 
+    /// The number of changes of all namespaces.
+    pub(super) fn count_changes(&self) -> usize {
+        let sql = "select count(*) from store_changes";
+        let count: i64 = self.direct(|db| db.connection().query_row(sql, [], |row| row.get(0))).unwrap_or_default();
+        usize::try_from(count).unwrap_or_default()
+    }
+
     /// The number of entries of all journals.
     pub(super) fn count_entries(&self) -> u64 {
         let sql = "select count(*) from journal";
