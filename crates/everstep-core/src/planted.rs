@@ -65,6 +65,18 @@ bugs! {
     TimerOutlivesItsState = "timer-outlives-its-state",
     /// The row of a run that stays in memory does not follow the transitions of its machine.
     RowLagsBehind = "row-lags-behind",
+    /// The ops of all iterations of a step have the same key.
+    OpKeyWithoutIteration = "op-key-without-iteration",
+    /// Each attempt of a step has an op of its own.
+    OpKeyWithAttempt = "op-key-with-attempt",
+    /// The first change of an op does not contain the output of the op.
+    OutputNotSaved = "output-not-saved",
+    /// The sweep of an expired record removes its expiry, and not the record.
+    ExpiredRecordRevived = "expired-record-revived",
+    /// The writes of a transaction before the one that failed are kept.
+    TransactionHalfApplied = "transaction-half-applied",
+    /// The record writer gives up the ops of a batch whose outcome is unknown, instead of sending them again.
+    UnknownOpGivenUp = "unknown-op-given-up",
 }
 
 #[cfg(feature = "planted-bugs")]

@@ -17,6 +17,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use everstep_core::planted::{self, Bug};
 use everstep_store::Error;
 use futures_util::future::BoxFuture;
 use tokio::sync::mpsc;
@@ -178,6 +179,12 @@ impl<P: BatchPort> Batcher<P> {
                         "the disk is full; new requests are rejected and accepted work waits; free some disk space"
                     );
                     batches.push(batch);
+                }
+                Err(error) if error.is_transient() && planted::is_planted(Bug::UnknownOpGivenUp) => {
+                    for request in batch {
+                        self.port.answer(request, Err(Rejection::Unreadable(error.to_string())));
+                    }
+                    continue;
                 }
                 Err(error) if error.is_transient() => {
                     tracing::warn!(%error, requests = self.name, count = batch.len(), "a batch failed; sending it again");

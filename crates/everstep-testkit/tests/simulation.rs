@@ -242,4 +242,34 @@ mod planted {
     fn a_row_that_lags_behind_is_caught() {
         caught(Bug::RowLagsBehind, machines_of_several);
     }
+
+    #[test]
+    fn an_op_key_without_the_iteration_is_caught() {
+        caught(Bug::OpKeyWithoutIteration, records_alone);
+    }
+
+    #[test]
+    fn an_op_key_with_the_attempt_is_caught() {
+        caught(Bug::OpKeyWithAttempt, records_alone);
+    }
+
+    #[test]
+    fn an_output_that_is_not_saved_with_the_write_is_caught() {
+        caught(Bug::OutputNotSaved, records_alone);
+    }
+
+    #[test]
+    fn an_expired_record_that_a_sweep_revives_is_caught() {
+        caught(Bug::ExpiredRecordRevived, records_alone);
+    }
+
+    #[test]
+    fn a_transaction_that_is_half_applied_is_caught() {
+        caught(Bug::TransactionHalfApplied, records_alone);
+    }
+
+    #[test]
+    fn an_op_that_is_given_up_when_its_outcome_is_unknown_is_caught() {
+        caught(Bug::UnknownOpGivenUp, records_alone);
+    }
 }

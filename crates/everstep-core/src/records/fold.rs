@@ -6,6 +6,7 @@ use super::op::{Op, OpAction, Verb};
 use super::picture::{KnownOp, NamespacePicture, Picture};
 use super::{link_writes, transact, write};
 use crate::payload::Payload;
+use crate::planted::{self, Bug};
 use crate::retry::mix;
 use crate::time::Timestamp;
 
@@ -20,12 +21,15 @@ pub fn fold(picture: &mut Picture, op: &Op, now: Timestamp) -> Result<Payload, O
     let output = match performed {
         Ok(output) => output,
         Err(failure) => {
-            namespace.roll_back(mark);
+            if !planted::is_planted(Bug::TransactionHalfApplied) {
+                namespace.roll_back(mark);
+            }
             return Err(failure);
         }
     };
     if let Some(first) = namespace.change_mut(mark.changes) {
-        first.op = Some(AppliedOp { key: op.key.clone(), digest: op.digest, output: output.clone() });
+        let stored = if planted::is_planted(Bug::OutputNotSaved) { Payload::null() } else { output.clone() };
+        first.op = Some(AppliedOp { key: op.key.clone(), digest: op.digest, output: stored });
         let pending_in = Some(op.namespace.clone());
         let known = KnownOp { digest: op.digest, output: output.clone(), pending_in };
         picture.add_known(op.workspace, op.key.clone(), known);

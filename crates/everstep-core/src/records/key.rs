@@ -7,6 +7,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::ids::{RunId, StepKey};
+use crate::planted::{self, Bug};
 
 /// The idempotency key of an op within its workspace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -16,6 +17,7 @@ impl OpKey {
     /// A step of a run. The step key contains the iteration path and not the attempt: a step is activated once per run,
     /// so all its attempts are one op.
     pub fn of_step(run: RunId, step: &StepKey) -> Self {
+        let step = if planted::is_planted(Bug::OpKeyWithoutIteration) { step.node_name() } else { step.as_str() };
         Self(format!("r:{run}:{step}").into())
     }
 

@@ -14,6 +14,7 @@ use super::record::{Record, RecordId, ValueType};
 use super::requests::{DeleteRequest, ExpireRequest, IncrementRequest, SetRequest};
 use crate::ids::RunId;
 use crate::payload::Payload;
+use crate::planted::{self, Bug};
 use crate::time::Timestamp;
 
 pub(super) fn set(draft: &mut Draft<'_>, request: &SetRequest) -> Result<Payload, OpFailure> {
@@ -52,7 +53,15 @@ pub(super) fn increment(draft: &mut Draft<'_>, request: &IncrementRequest) -> Re
 /// Deletes an expired record, unless it was written since the sweeper has seen it.
 pub(super) fn expire(draft: &mut Draft<'_>, request: &ExpireRequest) -> Payload {
     let is_due = |record: &&Record| record.change == request.change && !record.is_live(draft.now);
-    let deleted = draft.namespace.record(&request.key).filter(is_due).is_some();
+    let due = draft.namespace.record(&request.key).filter(is_due);
+    if let Some(record) = due.filter(|_| planted::is_planted(Bug::ExpiredRecordRevived)) {
+        let change = draft.namespace.next_change();
+        let revived = Record { expires_at: None, revision: record.revision + 1, change, ..record.clone() };
+        draft.namespace.put_record(revived.clone());
+        draft.record_change(Verb::Set, Effect::Written(revived));
+        return to_payload(&DeleteOutput { deleted: true });
+    }
+    let deleted = due.is_some();
     if deleted {
         draft.namespace.delete_record(&request.key);
         draft.record_change(Verb::Expire, Effect::Deleted(request.key.clone()));

@@ -9,6 +9,7 @@ use everstep_core::failure::{Failure, code};
 use everstep_core::journal::Outcome;
 use everstep_core::kinds::KindInfo;
 use everstep_core::payload::Payload;
+use everstep_core::planted::{self, Bug};
 use everstep_core::publisher::{MANAGE, READ};
 use everstep_core::records::{
     Author, GetOutput, LinksOutput, LinksRequest, ListOutput, LookupOutput, LookupRequest, NamespaceFilter,
@@ -161,6 +162,9 @@ fn op_of_task(verb: Verb, task: Task) -> Result<NewOp, OpFailure> {
     let OpInput { namespace, idempotency_key, action } = OpAction::read(verb, &config)?;
     let key = match idempotency_key {
         Some(key) => OpKey::of_author(verb.as_str(), &key),
+        None if planted::is_planted(Bug::OpKeyWithAttempt) => {
+            OpKey::from_stored(&format!("{}#{}", OpKey::of_step(task.run, &task.step), task.attempt))
+        }
         None => OpKey::of_step(task.run, &task.step),
     };
     let actor = task.actor.actor.as_ref().map_or_else(|| format!("run:{}", task.run), Actor::to_text);
