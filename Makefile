@@ -47,6 +47,8 @@ bench: ## Measure this machine, and check the figures against the budgets.
 	$(LAB) bench --store postgres --check bench/budgets.toml
 	$(LAB) bench machine --check bench/budgets.toml
 	$(LAB) bench machine --store postgres --check bench/budgets.toml
+	$(LAB) bench store --check bench/budgets.toml
+	$(LAB) bench store --store postgres --check bench/budgets.toml
 	cd sdks/typescript && npm ci && npm run build
 	$(LAB) bench code --check bench/budgets.toml
 	$(LAB) bench code --store postgres --check bench/budgets.toml

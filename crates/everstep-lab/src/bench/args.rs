@@ -9,13 +9,18 @@ use clap::ValueEnum;
 use clap::builder::ArgPredicate;
 use everstep_testkit::postgres::{Cluster, Durability};
 
-use super::cases::{Case, Kit};
+use super::cases::{Case, Kit, SAMPLES};
 use super::usage::Process;
 
 const IN_FLIGHT: &[usize] = &[1, 64, 256, 1_024];
 const QUICK_IN_FLIGHT: &[usize] = &[1, 256];
 /// The numbers of runs in flight for the load of a worker.
 const LOADS: &[usize] = &[64, 256];
+
+/// The number of records with which larger numbers are compared.
+pub(super) const RECORDS_MIN: usize = 10_000;
+const RECORDS: u32 = 1_000_000;
+const QUICK_RECORDS: u32 = 20_000;
 
 /// Measures the store and the engine on this machine.
 #[derive(Clone, Debug, clap::Args)]
@@ -34,14 +39,19 @@ pub(crate) struct Args {
     pub(super) server: Option<String>,
 
     /// Measure only these cases: throughput, latency, starts, growth, sleeping, idle, http, shapes, one shape,
-    /// two-nodes (PostgreSQL). Two further cases must be named: code (a worker of the TypeScript SDK) and machine
-    /// (approvals of state machines, and guards, their conditions); a part such as code-load can be measured alone.
+    /// two-nodes (PostgreSQL). Three further cases must be named: code (a worker of the TypeScript SDK), machine
+    /// (approvals of state machines, and guards, their conditions) and store (records); a part such as code-load can be
+    /// measured alone.
     #[arg(value_name = "CASE", value_delimiter = ',')]
     pub(super) cases: Vec<String>,
 
     /// The numbers of runs in flight for each shape.
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=4_000))]
     pub(super) in_flight: Vec<u16>,
+
+    /// The number of records in the database for store-size and store-idle [default: 1000000, with --quick 20000].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(RECORDS_MIN as i64..=100_000_000))]
+    pub(super) records: Option<u32>,
 
     /// The length of one sample; a quarter of it precedes the sample as a warm-up.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=3_600))]
@@ -120,6 +130,10 @@ pub(super) struct Plan {
     /// A server that was started for this measurement, and ends with it.
     pub(super) own_server: Option<Arc<Cluster>>,
     pub(super) length: Duration,
+    /// The number of samples whose median is a figure of case store.
+    pub(super) samples: usize,
+    /// Records in the database, for parts of case store.
+    pub(super) records: usize,
     pub(super) in_flight: Vec<usize>,
     /// Runs in flight for a worker's load.
     pub(super) loads: Vec<usize>,
@@ -151,6 +165,8 @@ impl Plan {
             site,
             own_server,
             length: Duration::from_secs(u64::from(seconds)),
+            samples: if args.quick { 1 } else { SAMPLES },
+            records: args.records.unwrap_or(if args.quick { QUICK_RECORDS } else { RECORDS }) as usize,
             in_flight: in_flight(if args.quick { QUICK_IN_FLIGHT } else { IN_FLIGHT }),
             loads: in_flight(LOADS),
             is_quick: args.quick,

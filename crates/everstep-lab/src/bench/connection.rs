@@ -45,9 +45,18 @@ impl Connection {
 
 /// A request to post a document, for [`Connection::ask`].
 pub(super) fn post(address: &str, key: &str, path: &str, body: &str) -> Vec<u8> {
+    send("POST", address, key, path, body)
+}
+
+/// A request to put a document, for [`Connection::ask`].
+pub(super) fn put(address: &str, key: &str, path: &str, body: &str) -> Vec<u8> {
+    send("PUT", address, key, path, body)
+}
+
+fn send(method: &str, address: &str, key: &str, path: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     format!(
-        "POST {path} HTTP/1.1\r\nhost: {address}\r\nx-api-key: {key}\r\n\
+        "{method} {path} HTTP/1.1\r\nhost: {address}\r\nx-api-key: {key}\r\n\
          content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
     )
     .into_bytes()

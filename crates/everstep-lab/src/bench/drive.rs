@@ -9,7 +9,7 @@ use everstep_engine::{Engine, Start, StartDetail};
 use serde_json::Value;
 use tokio::task::JoinSet;
 
-use super::process;
+use super::{process, shapes};
 
 /// The time for which a run may be silent before its row is read: it may have ended before it was watched.
 const SILENCE_MAX: Duration = Duration::from_secs(1);
@@ -24,6 +24,28 @@ pub(super) struct Load {
     pub(super) input: Value,
     pub(super) in_flight: usize,
     pub(super) length: Duration,
+    /// Whether the input of each run has its number, as `n`.
+    is_numbered: bool,
+}
+
+impl Load {
+    /// Runs with the usual input.
+    pub(super) fn new(workflow: &'static str, in_flight: usize, length: Duration) -> Self {
+        Self { workflow, input: shapes::input(), in_flight, length, is_numbered: false }
+    }
+
+    /// The same, with a number in the input of each run.
+    pub(super) fn numbered(self) -> Self {
+        Self { is_numbered: true, ..self }
+    }
+
+    fn input_of(&self, number: u64) -> Value {
+        let mut input = self.input.clone();
+        if self.is_numbered {
+            input["n"] = number.into();
+        }
+        input
+    }
 }
 
 /// The result of a sample.
@@ -50,6 +72,7 @@ impl Pace {
 
 #[derive(Default)]
 struct Tally {
+    started: AtomicU64,
     entries: AtomicU64,
     ended: Mutex<Vec<(RunId, Duration)>>,
 }
@@ -77,7 +100,8 @@ pub(super) async fn drive(engine: &Engine, load: &Load) -> anyhow::Result<Driven
 async fn keep_running(engine: Engine, load: Load, tally: Arc<Tally>) -> anyhow::Result<()> {
     loop {
         let began = Instant::now();
-        let started = engine.start_run(Start::new(load.workflow, load.input.clone())).await?;
+        let input = load.input_of(tally.started.fetch_add(1, Ordering::Relaxed));
+        let started = engine.start_run(Start::new(load.workflow, input)).await?;
         follow(&engine, started.run, &tally).await?;
         tally.ended.lock().expect("no holder of the lock panics").push((started.run, began.elapsed()));
     }

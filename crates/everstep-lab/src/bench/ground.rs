@@ -27,20 +27,29 @@ where
     F: Future<Output = anyhow::Result<T>> + Send + 'static,
 {
     let scratch = Scratch::new(site).await?;
-    let site = scratch.site();
+    let measured = visit(&scratch.site(), measure).await;
+    scratch.remove().await?;
+    measured
+}
+
+/// Opens an existing database for some work, in a separate runtime.
+pub(super) async fn visit<T, F>(site: &Site, work: impl FnOnce(Stores) -> F + Send + 'static) -> anyhow::Result<T>
+where
+    T: Send + 'static,
+    F: Future<Output = anyhow::Result<T>> + Send + 'static,
+{
+    let site = site.clone();
     let sampling = tokio::task::spawn_blocking(move || {
         let runtime = tokio::runtime::Runtime::new().context("starting a runtime")?;
         // Spawned, so that a sample is woken as the engine's own loops are.
         let measured = runtime.block_on(async {
             let stores = open(&site).await?;
-            tokio::spawn(measure(stores)).await.context("taking a sample")?
+            tokio::spawn(work(stores)).await.context("taking a sample")?
         });
         runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
         measured
     });
-    let measured = sampling.await.context("taking a sample")?;
-    scratch.remove().await?;
-    measured
+    sampling.await.context("taking a sample")?
 }
 
 /// A database for one sample.

@@ -11,7 +11,14 @@ pub(super) struct Shape {
     pub(super) graph: fn() -> Value,
 }
 
-pub(super) const CHAIN: Shape = Shape { name: "chain-10", graph: || chain(10) };
+/// The nodes of the chains with which rates are compared.
+pub(super) const CHAIN_NODES: usize = 10;
+
+pub(super) const CHAIN: Shape = Shape { name: "chain-10", graph: || chain(CHAIN_NODES) };
+
+/// The same chain, whose nodes increment a thousand counters in turn. The input of a run has its number, `n`.
+pub(super) const COUNTING_CHAIN: Shape =
+    Shape { name: "counting-chain-10", graph: || counting_chain(CHAIN_NODES, 1_000) };
 
 pub(super) const ALL: &[Shape] = &[
     CHAIN,
@@ -53,6 +60,18 @@ pub(super) fn growing_chain(length: usize) -> Value {
         if node["type"] == "noop" {
             node["config"] = json!({"output": {"order": n, "state": "shipped"}});
             node["outputVariable"] = format!("order_{n}").into();
+        }
+    }
+    graph
+}
+
+fn counting_chain(length: usize, counters: usize) -> Value {
+    let mut graph = chain(length);
+    for (n, node) in graph["nodes"].as_array_mut().into_iter().flatten().enumerate() {
+        if node["type"] == "noop" {
+            let key = format!("counter-{{{{(ctx.input.n * {length} + {n}) % {counters}}}}}");
+            node["type"] = "store.increment".into();
+            node["config"] = json!({"namespace": "bench", "key": key});
         }
     }
     graph

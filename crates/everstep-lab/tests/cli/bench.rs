@@ -50,6 +50,29 @@ fn the_benchmark_approves_runs_of_a_state_machine() {
     }
 }
 
+#[test]
+fn the_benchmark_measures_the_data_store() {
+    let figures = quick("store");
+    let value = |case: &str, metric: &str| {
+        let is_it = |figure: &&serde_json::Value| figure["case"] == case && figure["metric"] == metric;
+        let figure = figures.as_array().unwrap().iter().find(is_it);
+        figure.unwrap_or_else(|| panic!("no {metric} of {case}: {figures}"))["value"].as_f64().unwrap()
+    };
+    let rates = [
+        ("store-limit", "opsPerSecond"),
+        ("store-nodes", "nodesPerSecond"),
+        ("store-latency", "nodeOfCommit"),
+        ("store-one-key", "oneOfMany"),
+        ("store-http", "httpOfDirect"),
+        ("store-size", "manyOfFew"),
+        ("store-idle", "rss"),
+    ];
+    for (case, metric) in rates {
+        assert!(value(case, metric) > 0.0, "{metric} of {case}");
+    }
+    assert_eq!(value("store-size", "records"), 20_000.0);
+}
+
 /// The figures of some cases, measured as briefly as possible.
 fn quick(cases: &str) -> serde_json::Value {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

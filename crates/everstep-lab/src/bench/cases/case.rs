@@ -1,13 +1,15 @@
 //! The cases by name.
 
-use super::{code, growth, guards, http, idle, latency, machine, shape, sleeping, starts, throughput, two_nodes};
+use super::{
+    code, growth, guards, http, idle, latency, machine, shape, sleeping, starts, store, throughput, two_nodes,
+};
 use crate::bench::args::{Plan, Site};
 use crate::bench::figure::Figure;
 use crate::bench::process;
 use crate::bench::shapes::{self, Shape};
 
 /// The number of samples whose median is a figure with a budget.
-pub(super) const SAMPLES: usize = 3;
+pub(in crate::bench) const SAMPLES: usize = 3;
 
 #[derive(Clone, Copy, Debug)]
 pub(in crate::bench) enum Case {
@@ -30,6 +32,8 @@ pub(in crate::bench) enum Case {
     Code(code::Part),
     /// A part of `machine`, which needs the server, and so is measured only if it is named.
     Machine(machine::Part),
+    /// A part of `store`, which fills a database; measured only if it is named.
+    Store(store::Part),
 }
 
 impl Case {
@@ -60,6 +64,16 @@ impl Case {
         machine::Part::ALL.into_iter().map(Self::Machine).chain([Self::Guards])
     }
 
+    fn store() -> impl Iterator<Item = Self> {
+        store::Part::ALL.into_iter().map(Self::Store)
+    }
+
+    /// Cases that other cases measure in separate processes.
+    fn children() -> impl Iterator<Item = Self> {
+        let of_store = store::Part::CHILDREN.into_iter().map(Self::Store);
+        [Self::OneNode, Self::HalfNode].into_iter().chain(of_store)
+    }
+
     pub(in crate::bench) fn name(self) -> &'static str {
         match self {
             Self::Throughput => "throughput",
@@ -76,32 +90,35 @@ impl Case {
             Self::Shape(shape) => shape.name,
             Self::Code(part) => part.name(),
             Self::Machine(part) => part.name(),
+            Self::Store(part) => part.name(),
         }
     }
 
     pub(in crate::bench) fn find(name: &str) -> anyhow::Result<Self> {
-        let public = || Self::all().chain(Self::machine()).chain(Self::code());
+        let public = || Self::all().chain(Self::machine()).chain(Self::code()).chain(Self::store());
         let names = || public().map(Self::name).collect::<Vec<_>>().join(", ");
-        let found = public().chain([Self::OneNode, Self::HalfNode]).find(|case| case.name() == name);
+        let found = public().chain(Self::children()).find(|case| case.name() == name);
         found.ok_or_else(|| {
-            anyhow::anyhow!("the case {name:?} does not exist; the cases are shapes, code, machine, {}", names())
+            anyhow::anyhow!("the case {name:?} does not exist; the cases are shapes, code, machine, store, {}", names())
         })
     }
 
-    /// The named cases, or all that need only this program. `shapes` is every shape; `code` and `machine`
-    /// are every part of those cases.
+    /// The named cases, or all that need only this program. `shapes` is every shape; `code`, `machine` and `store` are
+    /// every part of those cases.
     pub(in crate::bench) fn find_all(names: &[String], site: &Site) -> anyhow::Result<Vec<Self>> {
         let is_shared = matches!(site, Site::Postgres(_));
         if names.is_empty() {
             return Ok(Self::all().filter(|case| is_shared || !matches!(case, Self::TwoNodes)).collect());
         }
-        anyhow::ensure!(is_shared || !names.iter().any(|name| name == "two-nodes"), "two-nodes needs --server");
+        let of_two = names.iter().find(|name| name.ends_with("two-nodes"));
+        anyhow::ensure!(is_shared || of_two.is_none(), "{} needs --server", of_two.map_or("", String::as_str));
         let mut cases = Vec::new();
         for name in names {
             match name.as_str() {
                 "shapes" => cases.extend(Self::shapes()),
                 "code" => cases.extend(Self::code()),
                 "machine" => cases.extend(Self::machine()),
+                "store" => cases.extend(store::Part::all_on(site).map(Self::Store)),
                 name => cases.push(Self::find(name)?),
             }
         }
@@ -131,6 +148,7 @@ impl Case {
             Self::Shape(shape) => shape::measure(shape, plan).await,
             Self::Code(part) => part.measure(plan).await,
             Self::Machine(part) => part.measure(plan).await,
+            Self::Store(part) => part.measure(plan).await,
         }
     }
 }

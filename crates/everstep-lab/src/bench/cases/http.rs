@@ -4,14 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context, ensure};
-use everstep_api::auth::{ApiKey, Keys, Permission, RoleMaps};
-use everstep_api::{AppServices, AppState, Audit, Meters, StreamHub, Streams};
-use everstep_core::ids::WorkspaceId;
-use everstep_handlers::Ports;
-use everstep_vault::{DataSources, Vault};
+use anyhow::ensure;
 use serde_json::json;
-use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 use super::case::SAMPLES;
@@ -19,6 +13,7 @@ use crate::bench::args::{Plan, Site};
 use crate::bench::connection::{Answer, Connection};
 use crate::bench::drive::{self, Load, Pace};
 use crate::bench::figure::{Figure, Figures, median};
+use crate::bench::remote::Remote;
 use crate::bench::shapes::{self, CHAIN};
 use crate::bench::{connection, ground, report};
 
@@ -45,7 +40,7 @@ pub(super) async fn measure(plan: &Plan) -> anyhow::Result<Vec<Figure>> {
 }
 
 async fn measure_direct(site: &Site, length: Duration) -> anyhow::Result<Pace> {
-    let load = Load { workflow: CHAIN.name, input: shapes::input(), in_flight: CLIENTS, length };
+    let load = Load::new(CHAIN.name, CLIENTS, length);
     ground::sample(site, move |stores| async move {
         let engine = ground::start_engine(stores, CHAIN.name, &(CHAIN.graph)()).await?;
         drive::run_to_end(&engine, &load).await
@@ -55,35 +50,13 @@ async fn measure_direct(site: &Site, length: Duration) -> anyhow::Result<Pace> {
 
 async fn measure_remote(site: &Site, length: Duration) -> anyhow::Result<Pace> {
     ground::sample(site, move |stores| async move {
-        let secret = ApiKey::generate();
         let engine = ground::start_engine(stores.clone(), CHAIN.name, &(CHAIN.graph)()).await?;
-        let now = engine.world().clock.now();
-        stores.access.add_key(&secret.row(WorkspaceId::DEFAULT, "bench", &[Permission::Admin], now)).await?;
-        let listener = TcpListener::bind("127.0.0.1:0").await.context("listening")?;
-        let address = listener.local_addr().context("reading the address")?.to_string();
-        let meters: Arc<Meters> = Arc::default();
-        let app = AppState::new(AppServices {
-            engine: engine.clone(),
-            workflows: stores.workflows,
-            access: Arc::clone(&stores.access),
-            keys: Arc::new(Keys::new(Arc::clone(&stores.access), 0)),
-            identity: None,
-            role_maps: RoleMaps::new(Default::default(), Arc::clone(&stores.access)),
-            audit: Audit::start(Arc::clone(&stores.access), &meters),
-            vault: Arc::new(Vault::new(Arc::clone(&stores.resources), None)),
-            sources: Arc::new(DataSources::new(stores.resources)),
-            drivers: Ports::none().drivers,
-            meters,
-            hub: Arc::new(StreamHub::new(Streams::default())),
-            serves_console: true,
-            store: "bench",
-        });
-        let server = tokio::spawn(everstep_api::serve(listener, app, std::future::pending()));
+        let remote = Remote::serve(&engine, stores).await?;
         let ended = Arc::new(AtomicU64::new(0));
         let mut clients = JoinSet::new();
         for _ in 0..CLIENTS {
-            let request = request(&address, secret.reveal());
-            clients.spawn(keep_asking(address.clone(), request, Arc::clone(&ended)));
+            let request = request(&remote.address, &remote.key);
+            clients.spawn(keep_asking(remote.address.clone(), request, Arc::clone(&ended)));
         }
         let pace = drive::sample(&ended, length).await?;
         if let Some(failed) = clients.try_join_next() {
@@ -91,7 +64,7 @@ async fn measure_remote(site: &Site, length: Duration) -> anyhow::Result<Pace> {
         }
         clients.shutdown().await;
         engine.stop(drive::END_TIMEOUT).await?;
-        server.abort();
+        remote.end();
         Ok(pace)
     })
     .await

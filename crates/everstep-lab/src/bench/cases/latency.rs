@@ -8,7 +8,7 @@ use crate::bench::args::{Plan, Site};
 use crate::bench::drive::{self, Load};
 use crate::bench::figure::{Figure, Figures, median, millis, quantile};
 use crate::bench::journals::Journals;
-use crate::bench::shapes::{self, CHAIN};
+use crate::bench::shapes::CHAIN;
 use crate::bench::{ground, report};
 
 /// Alternates between store and engine, so that both have the same conditions of the disk.
@@ -34,7 +34,7 @@ pub(super) async fn measure_commit(site: &Site, length: Duration) -> anyhow::Res
 }
 
 async fn measure_node(site: &Site, length: Duration) -> anyhow::Result<f64> {
-    let load = Load { workflow: CHAIN.name, input: shapes::input(), in_flight: 1, length };
+    let load = Load::new(CHAIN.name, 1, length);
     ground::sample(site, move |stores| async move {
         let engine = ground::start_engine(stores, CHAIN.name, &(CHAIN.graph)()).await?;
         let driven = drive::drive(&engine, &load).await?;

@@ -16,8 +16,9 @@ mod shape;
 mod sleeping;
 mod starts;
 mod steps;
+mod store;
 mod throughput;
 mod two_nodes;
 
-pub(super) use case::Case;
+pub(super) use case::{Case, SAMPLES};
 pub(super) use code::Kit;

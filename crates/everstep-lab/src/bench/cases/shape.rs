@@ -6,14 +6,14 @@ use crate::bench::args::Plan;
 use crate::bench::drive::{self, Load};
 use crate::bench::figure::{Figure, Figures};
 use crate::bench::journals::Journals;
-use crate::bench::shapes::{self, Shape};
+use crate::bench::shapes::Shape;
 use crate::bench::{ground, report};
 
 pub(super) async fn measure(shape: Shape, plan: &Plan) -> anyhow::Result<Vec<Figure>> {
     let mut figures = Vec::new();
     for in_flight in &plan.in_flight {
         report::tell(&format!("{}: {in_flight} in flight", shape.name));
-        let load = Load { workflow: shape.name, input: shapes::input(), in_flight: *in_flight, length: plan.length };
+        let load = Load::new(shape.name, *in_flight, plan.length);
         let store = plan.site.name();
         figures.extend(ground::sample(&plan.site, move |ground| measure_one(ground, shape, load, store)).await?);
     }

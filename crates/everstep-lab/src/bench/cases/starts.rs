@@ -25,7 +25,7 @@ pub(super) async fn measure(plan: &Plan) -> anyhow::Result<Vec<Figure>> {
 async fn measure_rate(site: &Site, length: Duration) -> anyhow::Result<f64> {
     ground::sample(site, move |stores| async move {
         let engine = ground::start_engine(stores, WORKFLOW, &shapes::nothing()).await?;
-        let load = Load { workflow: WORKFLOW, input: shapes::input(), in_flight: IN_FLIGHT, length };
+        let load = Load::new(WORKFLOW, IN_FLIGHT, length);
         Ok(drive::start_only(&engine, &load).await?.per_second)
     })
     .await

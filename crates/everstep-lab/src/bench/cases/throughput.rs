@@ -7,7 +7,7 @@ use super::limit;
 use crate::bench::args::{Plan, Site};
 use crate::bench::drive::{self, Load, Pace};
 use crate::bench::figure::{Figure, Figures, median};
-use crate::bench::shapes::{self, CHAIN};
+use crate::bench::shapes::CHAIN;
 use crate::bench::{ground, report};
 
 const IN_FLIGHT: usize = 256;
@@ -43,7 +43,7 @@ async fn measure_store(site: &Site, length: Duration) -> anyhow::Result<Pace> {
 }
 
 async fn measure_engine(site: &Site, length: Duration) -> anyhow::Result<Pace> {
-    let load = Load { workflow: CHAIN.name, input: shapes::input(), in_flight: IN_FLIGHT, length };
+    let load = Load::new(CHAIN.name, IN_FLIGHT, length);
     ground::sample(site, move |stores| async move {
         let engine = ground::start_engine(stores, CHAIN.name, &(CHAIN.graph)()).await?;
         Ok(drive::drive(&engine, &load).await?.entries)

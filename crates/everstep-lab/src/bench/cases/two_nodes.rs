@@ -7,7 +7,7 @@ use crate::bench::args::{Plan, Site};
 use crate::bench::drive::{self, Load};
 use crate::bench::figure::{Figure, Figures, median};
 use crate::bench::ground::{self, Scratch};
-use crate::bench::shapes::{self, CHAIN};
+use crate::bench::shapes::CHAIN;
 use crate::bench::{process, report};
 
 /// Runs in flight, on all nodes together.
@@ -49,7 +49,7 @@ fn sum(figures: &[Figure], metric: &str) -> anyhow::Result<f64> {
 /// One node on an existing database, which may have other users.
 pub(super) async fn measure_node(case: &str, plan: &Plan) -> anyhow::Result<Vec<Figure>> {
     let in_flight = if case == ONE { IN_FLIGHT } else { IN_FLIGHT / 2 };
-    let load = Load { workflow: CHAIN.name, input: shapes::input(), in_flight, length: plan.length };
+    let load = Load::new(CHAIN.name, in_flight, plan.length);
     let Site::Postgres(_) = &plan.site else { anyhow::bail!("{case} needs --server") };
     let stores = ground::open(&plan.site).await?;
     let engine = ground::start_engine(stores, CHAIN.name, &(CHAIN.graph)()).await?;
