@@ -74,6 +74,8 @@ function elements(graph: Graph, placed: PlacedGraph): { nodes: Node[]; edges: Ed
         ...(node.parent !== null && !isStored ? { parentId: node.parent } : {}),
         focusable: false,
         draggable: false,
+        // The library ignores the pointer on nodes that it neither selects nor moves; ours are pressed.
+        style: { pointerEvents: "all" },
       };
     });
   const edges = graph.edges
