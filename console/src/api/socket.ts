@@ -10,6 +10,7 @@ import { call } from "./client";
 import { sessionStore } from "./session";
 
 export const HIDDEN_TIMEOUT = 60_000;
+const IDLE_TIMEOUT = 2_000;
 const PAUSE_MIN = 1_000;
 const PAUSE_MAX = 30_000;
 /** The time without a connection after which the page says that it is not live. */
@@ -46,6 +47,7 @@ class LiveSocket {
   private attempt = 0;
   private pause: ReturnType<typeof setTimeout> | undefined;
   private hidden: ReturnType<typeof setTimeout> | undefined;
+  private idle: ReturnType<typeof setTimeout> | undefined;
   private isSuspended = false;
   private generation = 0;
 
@@ -89,8 +91,12 @@ class LiveSocket {
     if (this.isWanted && this.socket === null && this.pause === undefined) void this.open();
   }
 
+  /** Closes the connection if nothing is followed for a while: the next screen follows something else at once. */
   private rest(): void {
-    if (!this.isWanted) this.close();
+    clearTimeout(this.idle);
+    this.idle = setTimeout(() => {
+      if (!this.isWanted) this.close();
+    }, IDLE_TIMEOUT);
   }
 
   private close(): void {

@@ -31,6 +31,8 @@ export class RunStore {
   private waiting: Head[] = [];
   private readonly stop = new AbortController();
   private leave: () => void = () => undefined;
+  /** Whether the run had ended when its stream ended. */
+  private isOver = false;
 
   constructor(
     readonly id: string,
@@ -47,14 +49,21 @@ export class RunStore {
       this.phase = "ready";
       this.publish();
       if (this.stop.signal.aborted) return;
+      const leave = this.leave;
       this.leave = liveSocket().followRun(this.id, {
         after: () => this.model.last,
         receive: (message) => this.receive(message),
         refused: (code, detail) => this.fail(new ApiProblem({ status: 0, code, detail, requestId: "" })),
       });
+      leave();
     } catch (error) {
       if (!this.stop.signal.aborted) this.fail(toProblem(error));
     }
+  }
+
+  /** The document of the run has this version. A run that had ended may have been retried since. */
+  notice(version: number): void {
+    if (this.isOver && version > this.model.last) this.resume();
   }
 
   close(): void {
@@ -74,8 +83,27 @@ export class RunStore {
       this.waiting.push(message.data as Head);
       this.frame ??= requestAnimationFrame(() => this.drain());
     } else {
+      if (message.event === "end") this.awaitRetry();
       this.onStatus();
     }
+  }
+
+  /** The stream of an ended run is over. The feed of the workspace reports if a retry continues the run. */
+  private awaitRetry(): void {
+    this.isOver = true;
+    const leave = this.leave;
+    this.leave = liveSocket().followWorkspace((message) => {
+      if (!this.isOver) return;
+      const isChanged = message.workspace === "runs" && message.data.some((run) => run.id === this.id);
+      if (isChanged || message.workspace === "many" || message.workspace === "gap") this.resume();
+    });
+    leave();
+  }
+
+  /** Reads the entries after the last one, and follows the run again. */
+  private resume(): void {
+    this.isOver = false;
+    void this.start().then(() => this.onStatus());
   }
 
   /** Applies what arrived since the last frame. */
