@@ -36,6 +36,11 @@ export function may(permissions: readonly string[], wanted: PermissionName): boo
   return wanted !== "worker:serve" && permissions.includes("workflow:admin");
 }
 
+/** Whether the caller may see the nodes and workspaces of the server: an admin of its first workspace. */
+export function isServerAdmin(me: MeWithFeatures): boolean {
+  return me.workspace.name === "default" && may(me.permissions, "workflow:admin");
+}
+
 /** Whether the server has the routes of the console: heads, figures, the socket, the inbox. */
 export function useHasConsoleRoutes(): boolean {
   return useMe().data?.features !== undefined;

@@ -47,10 +47,11 @@ export function App() {
 function Entrance() {
   const session = useStore(sessionStore);
   const queries = useQueryClient();
-  const [waiting] = useState(code);
+  const [waiting, setWaiting] = useState(code);
   useEffect(() => {
-    // What another caller may see must not stay in the cache.
+    // What another caller may see must not stay in the cache, and a code can be used once.
     if (session === null) queries.clear();
+    else setWaiting(null);
   }, [session, queries]);
   if (session === null) return <SignIn code={waiting} logo={<Logo size={36} />} />;
   return <Screens key={session.credential} />;

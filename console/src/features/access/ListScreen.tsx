@@ -31,7 +31,7 @@ export function ListScreen<Row>({
   children,
 }: ListScreenProps<Row>) {
   return (
-    <Page title={title} actions={actions}>
+    <Page title={title} actions={list.error ? undefined : actions}>
       {filter}
       {list.error ? (
         <Problem problem={toProblem(list.error)} onRetry={() => void list.refetch()} />

@@ -3,7 +3,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useState } from "react";
 import { call } from "../../api/client";
-import { may, useHasConsoleRoutes, useMe } from "../../api/me";
+import { isServerAdmin, may, useHasConsoleRoutes, useMe } from "../../api/me";
 import { toProblem } from "../../api/problem";
 import { POLL_MIN, useInbox, useNodes, useWorkers, useWorkflows } from "../../api/queries";
 import { liveSocket } from "../../api/socket";
@@ -57,12 +57,7 @@ export function Overview({ figures }: { figures: ReactNode }) {
         <div className="ui-scroll overview">
           <div className="tiles">
             {RUN_STATUSES.map((status) => (
-              <Link
-                key={status}
-                href={paths.runs({ status })}
-                className={`tile is-${status}`}
-                label={`${tWord("status", status)}: ${formatNumber(counts[status])}`}
-              >
+              <Link key={status} href={paths.runs({ status })} className={`tile is-${status}`}>
                 <span className="row">
                   <StatusMark status={status} />
                   <span className="muted">{tWord("status", status)}</span>
@@ -98,12 +93,7 @@ function Failures() {
         {failuresByCode(failed.data?.runs ?? [])
           .slice(0, LISTED)
           .map((group) => (
-            <Link
-              key={group.code}
-              href={paths.run(group.latest.id)}
-              className="line"
-              label={`${group.code} ${group.count}`}
-            >
+            <Link key={group.code} href={paths.run(group.latest.id)} className="line">
               <span className="line-count is-failed">{formatNumber(group.count)}</span>
               <span className="grow line-text">
                 <code className="cut">{group.code}</code>
@@ -131,7 +121,7 @@ function Waiting() {
     >
       <Loaded query={waiting} none={t("overview.noWaiting")}>
         {oldest(waiting.data?.runs ?? [], LISTED).map((run) => (
-          <Link key={run.id} href={paths.run(run.id)} className="line" label={`${run.workflow} ${run.id}`}>
+          <Link key={run.id} href={paths.run(run.id)} className="line">
             <StatusMark status="waiting" />
             <span className="grow line-text">
               <span className="cut">{run.workflow}</span>
@@ -162,7 +152,7 @@ function Loaded({ query, none, children }: LoadedProps) {
 
 function Trouble() {
   const me = useMe().data;
-  const isAdmin = me !== undefined && may(me.permissions, "workflow:admin");
+  const isAdmin = me !== undefined && isServerAdmin(me);
   const canAct = me !== undefined && may(me.permissions, "workflow:act");
   const isKnown = useHasConsoleRoutes();
   const workers = useWorkers();

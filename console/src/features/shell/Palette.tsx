@@ -1,7 +1,7 @@
 // The command palette: pages, workflows, runs by id, actions of the page on screen.
 
 import { useLocation } from "wouter";
-import { may, useMe } from "../../api/me";
+import { useMe } from "../../api/me";
 import { useWorkflows } from "../../api/queries";
 import { t } from "../../lib/i18n";
 import { pageActions } from "../../lib/pageActions";
@@ -9,7 +9,7 @@ import { useStore } from "../../lib/store";
 import { applyTheme, THEMES } from "../../lib/theme";
 import { paths, withQuery } from "../../lib/url";
 import { type Command, CommandDialog } from "../../ui";
-import { PAGES } from "./pages";
+import { pagesFor } from "./pages";
 import { rankCommands } from "./rankCommands";
 
 const RUN_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
@@ -26,7 +26,7 @@ export function Palette({ isOpen, onClose }: { isOpen: boolean; onClose: () => v
       group: t("palette.actions"),
       icon: "arrowRight" as const,
     })),
-    ...PAGES.filter((page) => me && may(me.permissions, page.permission)).map((page) => ({
+    ...pagesFor(me).map((page) => ({
       id: page.path,
       group: t("palette.pages"),
       label: t(page.title),

@@ -3,7 +3,6 @@
 import { type ReactNode, useEffect, useState } from "react";
 import { useLocation } from "wouter";
 import { useHotkeys } from "../../lib/hotkeys";
-import { t } from "../../lib/i18n";
 import { KeyHelp } from "./KeyHelp";
 import { LiveBanner } from "./LiveBanner";
 import { Palette } from "./Palette";
@@ -30,7 +29,7 @@ export function Shell({ children }: { children: ReactNode }) {
   return (
     <div className="shell">
       <SideBar onSearch={() => setOpen("palette")} onKeys={() => setOpen("keys")} />
-      <div className="shell-main" aria-label={t("nav.content")} role="presentation">
+      <div className="shell-main">
         <LiveBanner />
         {children}
       </div>

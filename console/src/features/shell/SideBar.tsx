@@ -14,7 +14,7 @@ import { useStore } from "../../lib/store";
 import { applyTheme, THEMES, themeStore } from "../../lib/theme";
 import { paths } from "../../lib/url";
 import { Button, Icon, Kbd, Link, Menu } from "../../ui";
-import { isCurrent, PAGES, type PageEntry } from "./pages";
+import { isCurrent, type PageEntry, pagesFor } from "./pages";
 
 const WORKFLOWS_MAX = 8;
 
@@ -22,7 +22,7 @@ export function SideBar({ onSearch, onKeys }: { onSearch: () => void; onKeys: ()
   const [location] = useLocation();
   const me = useMe().data;
   const [isOpen, setOpen] = useState(false);
-  const visible = PAGES.filter((page) => me !== undefined && may(me.permissions, page.permission));
+  const visible = pagesFor(me);
   const inbox = useInbox(useHasConsoleRoutes() && me !== undefined && may(me.permissions, "workflow:act")).data;
   const item = (page: PageEntry) => (
     <Link

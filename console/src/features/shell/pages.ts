@@ -1,6 +1,7 @@
 // The pages of the console, as the side bar, the palette and the keys know them.
 
-import type { PermissionName } from "../../api/me";
+import type { MeWithFeatures } from "../../api/additions";
+import { isServerAdmin, may, type PermissionName } from "../../api/me";
 import type { MessageKey } from "../../lib/i18n";
 import type { IconName } from "../../ui";
 
@@ -13,6 +14,8 @@ export interface PageEntry {
   /** Without it the page can only say that it is missing. */
   permission: PermissionName;
   group: "main" | "system" | "access";
+  /** Whether the page is about the server, not about the workspace. */
+  isOfServer?: boolean;
 }
 
 export const PAGES: readonly PageEntry[] = [
@@ -28,7 +31,15 @@ export const PAGES: readonly PageEntry[] = [
     group: "main",
   },
   { path: "/workers", title: "nav.workers", icon: "worker", keys: "g k", permission: "workflow:view", group: "system" },
-  { path: "/nodes", title: "nav.nodes", icon: "node", keys: "g n", permission: "workflow:admin", group: "system" },
+  {
+    path: "/nodes",
+    title: "nav.nodes",
+    icon: "node",
+    keys: "g n",
+    permission: "workflow:admin",
+    group: "system",
+    isOfServer: true,
+  },
   { path: "/access/keys", title: "nav.keys", icon: "key", keys: "g a", permission: "workflow:admin", group: "access" },
   { path: "/access/secrets", title: "nav.secrets", icon: "lock", permission: "workflow:admin", group: "access" },
   { path: "/access/sources", title: "nav.sources", icon: "database", permission: "workflow:admin", group: "access" },
@@ -39,9 +50,16 @@ export const PAGES: readonly PageEntry[] = [
     icon: "workspace",
     permission: "workflow:admin",
     group: "access",
+    isOfServer: true,
   },
   { path: "/access/audit", title: "nav.audit", icon: "audit", permission: "workflow:admin", group: "access" },
 ];
+
+/** The pages that a caller may see. */
+export function pagesFor(me: MeWithFeatures | undefined): readonly PageEntry[] {
+  if (me === undefined) return [];
+  return PAGES.filter((page) => (page.isOfServer ? isServerAdmin(me) : may(me.permissions, page.permission)));
+}
 
 export function isCurrent(page: string, location: string): boolean {
   return page === "/" ? location === "/" : location === page || location.startsWith(`${page}/`);
