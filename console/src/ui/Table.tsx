@@ -112,7 +112,12 @@ export function Table<Row>(props: TableProps<Row>) {
             </div>
           )}
           {columns.map((column) => (
-            <div key={column.id} role="columnheader" className={column.align === "end" ? "ui-cell end" : "ui-cell"}>
+            <div
+              key={column.id}
+              // A header without a text is not a header.
+              role={column.title === "" ? "gridcell" : "columnheader"}
+              className={column.align === "end" ? "ui-cell end" : "ui-cell"}
+            >
               {column.title}
             </div>
           ))}

@@ -24,7 +24,7 @@ export function Tabs<T extends string>({ label, tabs, value, onChange, children,
           </Tab>
         ))}
       </TabList>
-      <TabPanel id={value} className={panelClass ?? "ui-scroll"} shouldForceMount>
+      <TabPanel key={value} id={value} className={panelClass ?? "ui-scroll"} shouldForceMount>
         {children}
       </TabPanel>
     </AriaTabs>

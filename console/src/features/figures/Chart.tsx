@@ -3,7 +3,7 @@
 import { useEffect, useRef } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
-import { intlLocale } from "../../lib/i18n";
+import { intlLocale, t } from "../../lib/i18n";
 import { useStore } from "../../lib/store";
 import { themeStore } from "../../lib/theme";
 import { DAY } from "../../lib/time";
@@ -54,7 +54,7 @@ export function Chart({ label, times, series, format, height }: ChartProps) {
         <caption>{label}</caption>
         <thead>
           <tr>
-            <th scope="col" />
+            <th scope="col">{t("journal.time")}</th>
             {series.map((one) => (
               <th key={one.label} scope="col">
                 {one.label}

@@ -60,7 +60,6 @@ function Head({ node, className }: { node: GraphNode; className: string }) {
   const shared = {
     className: classes.filter(Boolean).join(" "),
     title: node.id,
-    "aria-label": `${node.title}: ${word}`,
   };
   const content = (
     <>
@@ -68,7 +67,9 @@ function Head({ node, className }: { node: GraphNode; className: string }) {
         <Icon name={kindIcon(node.type)} />
       </span>
       <span className="canvas-text">
-        <b className="cut">{node.title}</b>
+        <b className="cut">
+          {node.title} <span className="sr">{word}</span>
+        </b>
         <span className="cut">{fold ? <Detail fold={fold} /> : node.type}</span>
       </span>
       {status && <StatusMark status={status} size={16} />}
@@ -76,7 +77,7 @@ function Head({ node, className }: { node: GraphNode; className: string }) {
   );
   if (!select) {
     return (
-      <div role="img" {...shared}>
+      <div role="img" aria-label={`${node.title} ${word}`} {...shared}>
         {content}
       </div>
     );
