@@ -25,6 +25,9 @@ export interface RunUpdate {
     | "paused"
     | "resumed"
     | "retried"
+    | "moved"
+    | "voted"
+    | "assigned"
     | "completed"
     | "failed"
     | "cancelled";
@@ -154,14 +157,6 @@ export interface ServerInfo {
 
 export type MeWithFeatures = Me & { features?: string[]; server?: ServerInfo };
 
-/** An action that a caller may take in a run of a state machine. */
-export interface MachineAction {
-  action: string;
-  label?: string | null;
-  allowed?: boolean;
-  reason?: string | null;
-}
-
 export interface FeedRun {
   id: string;
   workflow: string;
@@ -183,9 +178,8 @@ export interface AddedRoutes {
   "GET /v1/runs/{id}/steps/{key}": { query: { attempt?: number; part?: string }; answer: StepDetail };
   "GET /v1/stats": { query: { since: string; until: string; every: string; workflow?: string }; answer: Stats };
   "GET /v1/inbox": { query: { cursor?: string; limit?: number; workflow?: string }; answer: Inbox };
+  "DELETE /v1/sign-ins/current": { answer: undefined };
   "POST /v1/sign-ins": { body: { code: string }; answer: SignIn };
-  "GET /v1/runs/{id}/actions": { answer: { actions: MachineAction[] } };
-  "POST /v1/runs/{id}/transitions": { body: { action: string; comment?: string }; answer: unknown };
 }
 
 export type { Empty, Failure };

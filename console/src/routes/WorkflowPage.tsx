@@ -29,7 +29,7 @@ function Definition({ workflow }: { workflow: Workflow }) {
   if (graph.nodes.length === 0) {
     return (
       <Empty icon="code" title={t("workflow.noGraph")}>
-        {t("workflow.noGraphText")}
+        {workflow.style === "machine" ? t("workflow.machineText") : t("workflow.noGraphText")}
       </Empty>
     );
   }

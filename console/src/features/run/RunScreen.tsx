@@ -75,6 +75,7 @@ function LoadedRun({ run }: { run: Run }) {
   const at = params.get("at") === null ? null : Number(params.get("at"));
   const store = useRunStoreOf(run, at);
   useEffect(() => store.setAt(at), [store, at]);
+  useEffect(() => store.notice(run.version), [store, run.version]);
   return (
     <RunProvider value={store}>
       <Page
@@ -136,7 +137,7 @@ function Views({ run, params, set }: { run: Run; params: URLSearchParams; set: S
         label={t("run.views")}
         tabs={VIEWS.map((name) => ({
           id: name,
-          label: t(`run.${name}`),
+          label: name === "graph" && run.machine ? t("machine.states") : t(`run.${name}`),
           ...(name === "journal" && last > 0 ? { count: String(last) } : {}),
         }))}
         value={view}

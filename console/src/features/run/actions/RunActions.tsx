@@ -51,7 +51,7 @@ export function RunActions({ run, at }: { run: Run; at: number | null }) {
         <Button
           key={action}
           icon={ICONS[action]}
-          tone={action === "cancel" ? "danger" : index === 0 ? "primary" : "plain"}
+          tone={action === "cancel" ? "danger" : index === 0 && action !== "pause" ? "primary" : "plain"}
           onPress={() => act(action)}
         >
           {t(`action.${action}`)}
@@ -88,7 +88,8 @@ function mainActions(run: Run): readonly ActionName[] {
     case "paused":
       return ["resume", "cancel"];
     case "waiting":
-      return waitsOf(run).length > 0 ? ["signal", "pause", "cancel"] : ["pause", "cancel"];
+      // An approval has buttons of its own.
+      return waitsOf(run).some((wait) => !wait.approval) ? ["signal", "pause", "cancel"] : ["pause", "cancel"];
     case "pending":
     case "running":
       return ["pause", "cancel"];

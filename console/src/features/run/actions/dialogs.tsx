@@ -9,6 +9,7 @@ import { parseJson, pretty } from "../../../lib/json";
 import { paths } from "../../../lib/url";
 import { Button, ComboBox, Confirm, Dialog, Link, showToast, TextField } from "../../../ui";
 import { ActionError } from "./ActionError";
+import type { ApprovalWait } from "./Approval";
 import { useControl } from "./useControl";
 
 interface DialogProps {
@@ -50,8 +51,8 @@ export function ControlDialog({ run, action, onClose }: DialogProps & { action: 
 }
 
 /** The signals that the run waits for, with the fields that their payloads must have. */
-export function waitsOf(run: Run): Open[] {
-  return run.open.filter((open) => open.kind === "wait" && open.event);
+export function waitsOf(run: Run): ApprovalWait[] {
+  return run.open.filter((open) => open.kind === "wait" && open.event) as ApprovalWait[];
 }
 
 export function SignalDialog({ run, onClose, preset }: DialogProps & { preset?: Open }) {
