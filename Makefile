@@ -10,7 +10,7 @@ LAB := $(or $(CARGO_TARGET_DIR),target)/release/everstep-lab
 SECONDS ?= 30
 FUZZ_SECONDS ?= 60
 
-.PHONY: help run console console-check dist test test-long check fmt lint lint-deploy unit sdk planted schemathesis generators sim fuzz bench trace deny tools databases clients
+.PHONY: help run console console-check dist test test-long check fmt lint lint-deploy unit sdk planted schemathesis generators sim fuzz bench trace deny tools databases browser clients
 
 help: ## Show this list.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,7 +29,7 @@ console-check: ## Check the sources of the console: types, lint, messages, tests
 dist: console ## Build the binary as it is published: target/dist/everstep.
 	$(CARGO) build --profile dist --locked -p everstep
 
-test: tools databases console lint lint-deploy unit sdk planted schemathesis generators trace ## Everything that continuous integration runs.
+test: tools databases browser console lint lint-deploy unit sdk planted schemathesis generators trace ## Everything that continuous integration runs.
 
 test-long: test sim fuzz deny ## `test`, then the long simulation, a minute of random rules, three minutes of Schemathesis and the licence check.
 	scripts/schemathesis.sh 180
@@ -80,7 +80,7 @@ lint-deploy: ## Check the files of deploy/ with the linters that are installed.
 	scripts/lint-deploy.sh
 
 # The engine's own suites run on SQLite, and once more on PostgreSQL.
-unit: databases clients
+unit: databases browser clients console
 	CARGO=$(CARGO) node scripts/suites.mjs $(WORKSPACE)
 
 # The SDK alone; the scenarios of sdks/conformance, which `unit` plays, test it with servers.
@@ -102,10 +102,15 @@ tools:
 databases:
 	@scripts/databases.sh
 
+# Chromium, with which the tests open the console. Installs it as root, otherwise prints what to install.
+browser:
+	@scripts/browser.sh
+
 # curl, with which the tests execute the commands of the documents, and programs for Node.js: the stock Socket.IO client,
 # and workers of the TypeScript SDK.
 clients:
 	@command -v curl >/dev/null || { echo "curl is missing: install it" >&2; exit 1; }
 	@command -v npm >/dev/null || { echo "Node.js is missing: install version 20 or later, with npm" >&2; exit 1; }
 	@cd crates/everstep/tests/live/client && npm ci --silent
+	@cd console && { [ -d node_modules/playwright-core ] || npm ci --silent; }
 	@cd sdks/typescript && npm ci --silent && npm run --silent build

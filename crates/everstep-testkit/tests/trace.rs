@@ -56,7 +56,8 @@ fn numbers(range: &str) -> std::ops::RangeInclusive<u32> {
 /// 2. `contract::group::name` is a promise of the store that every database keeps.
 /// 3. `conformance::name` is a scenario that workers of the SDK play against real servers.
 /// 4. `sdk::file::name` is a test of the TypeScript SDK.
-/// 5. `crate/path.rs::name` is a test function in that file.
+/// 5. `console::file::name` is a scenario of the console, played in a browser with a real server.
+/// 6. `crate/path.rs::name` is a test function in that file.
 fn find(test: &str, files: &BTreeMap<String, File>) -> Result<(), String> {
     let missing = || format!("there is no test {test}");
     let lists = |path: &str, name: &str| {
@@ -87,6 +88,12 @@ fn find(test: &str, files: &BTreeMap<String, File>) -> Result<(), String> {
             let file = files.get(&format!("sdks/typescript/test/{file}.test.ts")).ok_or_else(missing)?;
             let heads = ["test(", "it(", "withWorker(\n  "].map(|verb| format!("{verb}\"{name}\","));
             heads.iter().any(|head| file.text.contains(head)).then_some(()).ok_or_else(missing)
+        }
+        ["console", file, name] => {
+            let file = files.get(&format!("console/e2e/{file}.e2e.ts")).ok_or_else(missing)?;
+            let heads = ["scenario(", "scenario(\n  "].map(|verb| format!("{verb}\"{name}\","));
+            heads.iter().find(|head| file.text.contains(*head)).ok_or_else(missing)?;
+            lists("crates/everstep/tests/console/main.rs", name)
         }
         [path, name] => {
             let file = files.get(&format!("crates/{path}")).ok_or_else(missing)?;

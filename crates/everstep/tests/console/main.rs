@@ -1,0 +1,54 @@
+//! The console in a browser, with a real server: the scenarios of `console/e2e`.
+//!
+//! The suite runs once; each test checks the result of its scenario.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
+
+mod suite;
+
+use std::collections::BTreeSet;
+
+/// Creates a test for each scenario.
+macro_rules! scenarios {
+    ($($name:ident,)*) => {
+        const ALL: &[&str] = &[$(stringify!($name),)*];
+
+        $(
+            #[test]
+            fn $name() {
+                suite::shared().expect(stringify!($name));
+            }
+        )*
+    };
+}
+
+scenarios! {
+    a_failed_run_is_retried_from_its_step,
+    a_filter_in_the_url_shows_a_colleague_the_same,
+    a_fork_at_an_entry_shows_what_is_not_undone,
+    a_loop_of_2500_is_one_node,
+    a_machine_run_is_approved_on_its_page,
+    a_newcomer_signs_in_by_link_and_starts_hello,
+    a_revoked_key_leads_to_sign_in,
+    a_run_is_coloured_live_and_ends,
+    a_used_code_is_refused,
+    a_viewer_sees_no_way_to_change_anything,
+    an_approval_is_given_in_the_inbox,
+    every_screen_is_accessible_in_both_themes,
+    hostile_values_are_shown_as_text,
+    new_runs_are_announced_and_do_not_move_the_rows,
+    no_request_leaves_the_origin_and_nothing_breaks_the_policy,
+    signing_out_revokes_the_key_of_the_link,
+    the_server_dies_and_comes_back_and_nothing_is_missed_or_doubled,
+    the_slider_shows_the_run_as_it_was,
+    twelve_tabs_are_live_at_once_and_still_load,
+    two_nodes_one_postgres_the_other_node_shows_it_live,
+    two_runs_are_compared_to_their_first_divergence,
+    why_it_waits_is_said_and_an_approval_lets_it_go,
+}
+
+#[test]
+fn every_scenario_is_listed() {
+    let listed: BTreeSet<_> = ALL.iter().copied().collect();
+    assert_eq!(suite::shared().names(), listed, "the scenarios in console/e2e, and those that have a test here");
+}
