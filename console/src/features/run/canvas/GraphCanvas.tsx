@@ -12,7 +12,7 @@ import {
   useStore,
 } from "@xyflow/react";
 import "@xyflow/react/dist/base.css";
-import { useMemo } from "react";
+import { useMemo, useState } from "react";
 import { t } from "../../../lib/i18n";
 import { Button, Skeleton } from "../../../ui";
 import type { Graph, GraphEdge } from "../model/graphModel";
@@ -98,9 +98,12 @@ function Drawing({ graph, placed }: { graph: Graph; placed: PlacedGraph }) {
   const flow = useReactFlow();
   const height = useStore((state) => state.height);
   const isFar = useStore((state) => state.transform[2] < FAR_ZOOM);
+  // Until it is fitted, the drawing would be seen to jump.
+  const [isFitted, setFitted] = useState(false);
   // A graph that fits only as a strip is shown from its beginning instead.
   const begin = (instance: ReactFlowInstance) => {
     void instance.fitView(FIT).then(() => {
+      setFitted(true);
       if (instance.getZoom() >= FAR_ZOOM) return;
       const first = graph.nodes.find((node) => node.type === "start") ?? graph.nodes[0];
       const at = first && placed.layout.nodes[first.id];
@@ -109,7 +112,7 @@ function Drawing({ graph, placed }: { graph: Graph; placed: PlacedGraph }) {
     });
   };
   return (
-    <div className={isFar ? "canvas far" : "canvas"}>
+    <div className={["canvas", isFar && "far", !isFitted && "unfitted"].filter(Boolean).join(" ")}>
       <ReactFlow
         nodes={nodes}
         edges={edges}
