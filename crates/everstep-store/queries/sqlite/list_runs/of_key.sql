@@ -1,7 +1,7 @@
 -- At most :limit runs of a workspace with an idempotency key, before a position, newest first. Test runs are left out.
 -- Served by runs_keyed (workspace, idempotency_scope, idempotency_key), which is searched once per scope.
 with recursive scopes (scope) as (
-    (
+    select (
         select idempotency_scope
         from runs indexed by runs_keyed
         where workspace = :workspace

@@ -18,7 +18,7 @@ impl Database {
         texts::check(minutes.iter().map(|minute| minute.workflow.as_str()))?;
         let tx = self.begin()?;
         {
-            let mut statement = tx.prepare_cached(query!("add_counts"))?;
+            let mut statement = tx.prepare_cached(query!("add_counts/1_counts"))?;
             for delta in deltas {
                 statement.execute(named_params! {
                     ":workspace": workspace.uuid().into_bytes(),

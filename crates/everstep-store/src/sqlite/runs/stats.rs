@@ -16,7 +16,7 @@ pub(super) fn add(tx: &Connection, workspace: WorkspaceId, minute: &MinuteStats)
     let MinuteStats { workflow, minute, stats } = minute;
     let workspace = workspace.uuid().into_bytes();
     let before = tx
-        .prepare_cached(query!("add_stats/1_durations"))?
+        .prepare_cached(query!("add_counts/2_durations"))?
         .query_row(named_params! { ":workspace": workspace, ":minute": minute, ":workflow": workflow }, |row| {
             read_durations(&row.get::<_, String>(0)?)
         })
@@ -25,7 +25,7 @@ pub(super) fn add(tx: &Connection, workspace: WorkspaceId, minute: &MinuteStats)
     for (sum, count) in durations.iter_mut().zip(stats.durations) {
         *sum += count;
     }
-    tx.prepare_cached(query!("add_stats/2_put"))?.execute(named_params! {
+    tx.prepare_cached(query!("add_counts/3_stats"))?.execute(named_params! {
         ":workspace": workspace,
         ":minute": minute,
         ":workflow": workflow,

@@ -109,7 +109,7 @@ impl Expired {
             tx.prepare_cached(statement)?.execute(named_params! { ":run": self.run })?;
         }
         if !self.is_test {
-            tx.prepare_cached(query!("add_counts"))?.execute(named_params! {
+            tx.prepare_cached(query!("add_counts/1_counts"))?.execute(named_params! {
                 ":workspace": self.workspace, ":workflow": self.workflow, ":status": self.status, ":n": -1,
             })?;
         }
