@@ -177,6 +177,7 @@ impl Engine {
         }
         self.0.stopped.notify_one();
         member.quit();
+        self.0.world.records.stop().await;
         self.0.tally.stop(&*self.0.world.runs).await;
         // The clocks of two nodes differ a little. The released runs are due by each of them.
         let now = Timestamp::from_micros(self.0.world.clock.now().micros() - CLOCK_DIFFERENCE_MAX_MICROS);

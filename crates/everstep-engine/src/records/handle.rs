@@ -9,7 +9,7 @@ use everstep_core::time::Timestamp;
 use everstep_store::{ChangePage, ChangeQuery, NamespacePage, NamespaceQuery, OpOutcome, RecordKey, RecordStore};
 use futures_util::future::{self, Either};
 use sha2::{Digest, Sha256};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use super::reader::{GetRequest, RecordReader};
 use super::writer::{OpRequest, RecordWriter};
@@ -43,6 +43,9 @@ pub struct Records {
     gets: mpsc::Sender<GetRequest>,
     /// The other ends of the channels, until an engine takes them.
     queues: Mutex<Option<(mpsc::Receiver<OpRequest>, mpsc::Receiver<GetRequest>)>>,
+    stopping: watch::Sender<bool>,
+    /// One for each loop that was started.
+    ended: Mutex<Vec<oneshot::Receiver<()>>>,
 }
 
 impl Records {
@@ -63,12 +66,14 @@ impl Records {
             ops,
             gets,
             queues: Mutex::new(Some((queued_ops, queued_gets))),
+            stopping: watch::Sender::new(false),
+            ended: Mutex::default(),
         })
     }
 
     /// Starts the loops of a node. `may_send`: whether the node's lease is fresh.
     ///
-    /// The loops do not hold this handle: they end when no caller is left.
+    /// The loops do not hold this handle: they end when they are stopped, or when no caller is left.
     pub(crate) fn start(
         &self,
         spawn: &dyn Spawn,
@@ -85,9 +90,31 @@ impl Records {
             kept: self.kept,
             may_send: Box::new(may_send),
         };
-        spawn.spawn(Box::pin(Batcher::new("ops", writer, Arc::clone(&self.clock), ops, OPS).run()));
+        self.spawn(spawn, Batcher::new("ops", writer, Arc::clone(&self.clock), ops, OPS).run());
         let reader = RecordReader { store: Arc::clone(&self.store) };
-        spawn.spawn(Box::pin(Batcher::new("gets", reader, Arc::clone(&self.clock), gets, GETS).run()));
+        self.spawn(spawn, Batcher::new("gets", reader, Arc::clone(&self.clock), gets, GETS).run());
+    }
+
+    fn spawn(&self, spawn: &dyn Spawn, work: impl Future<Output = ()> + Send + 'static) {
+        let (done, ended) = oneshot::channel();
+        let mut stopping = self.stopping.subscribe();
+        self.ended.lock().expect("no holder of the lock panics").push(ended);
+        spawn.spawn(Box::pin(async move {
+            let stopped = async move {
+                let _ = stopping.wait_for(|is_stopping| *is_stopping).await;
+            };
+            // The database is released before the end is reported.
+            drop(future::select(Box::pin(work), Box::pin(stopped)).await);
+            let _ = done.send(());
+        }));
+    }
+
+    /// Ends the loops, which then no longer use the database. Requests that are not answered yet fail; an op of a run is
+    /// repeated by the next owner of the run, under its key.
+    pub(crate) async fn stop(&self) {
+        self.stopping.send_replace(true);
+        let ended = std::mem::take(&mut *self.ended.lock().expect("no holder of the lock panics"));
+        future::join_all(ended).await;
     }
 
     /// Applies an op. An op of a run waits as long as necessary; any other op fails if the record writer is busy or the
