@@ -43,8 +43,8 @@ pub(crate) fn router(app: AppState) -> Router {
 
 pub(crate) fn table() -> Table {
     use resources::{
-        audit, catalog, data, documents, health, inbox, keys, links, machines, namespaces, nodes, runs, schemas, secrets,
-        sign_ins, stats, store, tickets, workflows, workspaces,
+        audit, catalog, data, documents, health, inbox, keys, links, machines, namespaces, nodes, runs, schemas,
+        secrets, sign_ins, stats, store, tickets, workflows, workspaces,
     };
     Table::default()
         .with(health::add)

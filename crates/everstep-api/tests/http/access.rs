@@ -142,6 +142,8 @@ async fn a_key_shows_its_own_permissions() {
             },
             "person": null,
             "permissions": ["workflow:read", "workflow:view", "workflow:act", "workflow:manage"],
+            "features": ["graph", "code", "machine", "store"],
+            "server": me["server"],
         })
     );
     let worker = server.key_with(&[Permission::Serve]).await;

@@ -85,7 +85,7 @@ fn the_stream_of_a_run_is_described_event_by_event() {
     let stream = &document["paths"]["/v1/runs/{id}/events"]["get"]["responses"]["200"]["content"]["text/event-stream"];
     let about = stream["schema"]["description"].as_str().unwrap();
     for (event, schema) in
-        [("snapshot", "SnapshotEvent"), ("entry", "Entry"), ("status", "StatusEvent"), ("end", "EndEvent")]
+        [("snapshot", "SnapshotEvent"), ("entry", "EntryView"), ("status", "StatusEvent"), ("end", "EndEvent")]
     {
         assert!(about.contains(&format!("`{event}`")), "{about}");
         assert_eq!(stream["x-events"][event]["$ref"], format!("#/components/schemas/{schema}"));

@@ -117,8 +117,11 @@ impl Server {
         let sources = Arc::new(DataSources::new(Arc::clone(&stores.resources)));
         // The data sources of these tests are on this machine.
         let secrets: Arc<dyn Secrets> = Arc::<Vault>::clone(&vault);
-        let drivers = Drivers::new(everstep_net::Client::new(Guard::open()), secrets, Some(folder.path().to_owned()));
-        let ports = Ports { sources: Arc::<DataSources>::clone(&sources), drivers: drivers.clone(), ..Ports::none() };
+        let own = Some(folder.path().to_owned());
+        let drivers = Drivers::new(everstep_net::Client::new(Guard::open()), Arc::clone(&secrets), own);
+        let sources_port = Arc::<DataSources>::clone(&sources);
+        let client = everstep_net::Client::new(Guard::open());
+        let ports = Ports { sources: sources_port, drivers: drivers.clone(), client, secrets, ..Ports::none() };
         let engine = engine_on(&stores, ports, Arc::new(NoPeers), clock).await;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());

@@ -32,7 +32,7 @@ pub(crate) const PAGE: &[Parameter] = &[
 const VIEWS: &[&str] = &["full", "heads"];
 
 /// The form of entries.
-pub(crate) const VIEW: Parameter = Parameter::word(
+pub(crate) const VIEW: Parameter = Parameter::choice(
     "view",
     VIEWS,
     "`heads`: entries without input, output, values and log lines, each with the updates that follow from it. `full` \

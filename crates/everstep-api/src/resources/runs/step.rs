@@ -16,7 +16,7 @@ const PARTS: &[&str] = &["output", "input", "logs"];
 
 pub(crate) const SELECTION: &[Parameter] = &[
     Parameter::whole("attempt", 1, u32::MAX as u64, "The attempt; the last one by default."),
-    Parameter::word("part", PARTS, "The part that is sent whole, even if it has more than 1 MiB."),
+    Parameter::choice("part", PARTS, "The part that is sent whole, even if it has more than 1 MiB."),
 ];
 
 pub(crate) async fn get(

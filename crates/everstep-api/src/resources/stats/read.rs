@@ -24,7 +24,7 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
         "The beginning; an hour before `until` by default. A period that contains it is included.",
     ),
     Parameter::time("until", "The end; now by default."),
-    Parameter::word("every", EVERY_WORDS, "The length of a period; a minute by default."),
+    Parameter::choice("every", EVERY_WORDS, "The length of a period; a minute by default."),
     Parameter::text("workflow", "Figures of this workflow; of all by default."),
 ];
 

@@ -99,3 +99,16 @@ fn cut_value(value: Value, is_whole: impl Fn(usize) -> bool) -> Value {
     let bytes = value.to_string().len();
     if bytes <= VALUE_BYTES_MAX || is_whole(bytes) { value } else { json!({"$cut": bytes}) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_value_is_sent_if_it_is_requested() {
+        let (small, large) = (json!("x".repeat(VALUE_BYTES_MAX - 2)), json!("x".repeat(VALUE_BYTES_MAX)));
+        assert_eq!(cut_value(small.clone(), |_| false), small);
+        assert_eq!(cut_value(large.clone(), |_| false), json!({"$cut": VALUE_BYTES_MAX + 2}));
+        assert_eq!(cut_value(large.clone(), |_| true), large);
+    }
+}
