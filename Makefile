@@ -31,8 +31,9 @@ dist: console ## Build the binary as it is published: target/dist/everstep.
 
 test: tools databases browser console lint lint-deploy unit sdk planted schemathesis generators trace ## Everything that continuous integration runs.
 
-test-long: test sim fuzz deny ## `test`, then the long simulation, a minute of random rules, three minutes of Schemathesis and the licence check.
+test-long: test sim fuzz deny ## `test`, then the long simulation, a minute of random rules, three minutes of Schemathesis, the licence check and neighbours under attack.
 	scripts/schemathesis.sh 180
+	$(CARGO) test --release --locked -p everstep-engine --test neighbours
 
 check: tools console-check ## The quick part of `test`: formatting, and what the compiler, clippy and the console's checks say.
 	$(CARGO) fmt --all --check

@@ -445,8 +445,9 @@ fn a_long_history_does_not_slow_down_a_transition() {
         timed(work).1
     };
     let times: Vec<_> = (0..2_100).step_by(100).map(|n| hundred(n, &mut state)).collect();
-    let (early, late) = (times[..3].iter().min().unwrap(), times[15..].iter().min().unwrap());
+    // The clock of processor time advances in steps of some milliseconds, so that whole thirds are compared.
+    let (early, late): (Duration, Duration) = (times[..7].iter().sum(), times[14..].iter().sum());
     assert_eq!(state.machine().unwrap().version_no(), 2_101);
     // The keys of a thousand requests are compared, which takes some microseconds in a build that is not optimized.
-    assert!(*late < *early * 3, "{times:?}");
+    assert!(late < early.max(Duration::from_millis(10)) * 3, "{times:?}");
 }

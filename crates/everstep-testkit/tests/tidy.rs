@@ -292,7 +292,6 @@ const GENERAL_NOUNS: &[&str] = &[
     "auth",
     "client",
     "database",
-    "detail",
     "durability",
     "error",
     "example",

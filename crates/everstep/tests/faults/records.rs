@@ -19,7 +19,7 @@ fn count() -> Value {
         "nodes": [
             {"id": "start", "type": "start"},
             {"id": "each", "type": "loop", "config": {
-                "sourceVariable": "{{ctx.input.items}}", "delayBetweenItems": 100,
+                "sourceVariable": "{{ctx.input.items}}", "delayBetweenItems": 250,
             }},
             {"id": "count", "type": "store.increment", "config": {"namespace": "counters", "key": "all"}},
             {"id": "end", "type": "end"},
@@ -70,7 +70,7 @@ fn kill_until_counted(client: Client, mut replace: impl FnMut() -> Client) -> (C
         client = replace();
         kills += 1;
     }
-    assert!(kills >= 3, "only {kills} kills");
+    assert!(kills >= 2, "only {kills} kills");
     (client, kills)
 }
 
