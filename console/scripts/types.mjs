@@ -53,7 +53,7 @@ function objectOf(schema, indent) {
   if (!schema.properties) {
     if (schema.type !== "object") return "unknown";
     const values = schema.additionalProperties;
-    return `Record<string, ${values && typeof values === "object" ? typeOf(values, indent) : "unknown"}>`;
+    return `{ [name: string]: ${values && typeof values === "object" ? typeOf(values, indent) : "unknown"} }`;
   }
   const required = new Set(schema.required ?? []);
   const inner = `${indent}  `;

@@ -133,7 +133,7 @@ export interface InboxItem {
   signal: string;
   match: unknown;
   title: string | null;
-  since: string;
+  since: string | null;
   due: string | null;
   about: unknown;
 }

@@ -9,7 +9,7 @@ import { POLL_MIN } from "./queries";
 export type Span = "1h" | "24h" | "7d" | "30d";
 export const SPANS: readonly Span[] = ["1h", "24h", "7d", "30d"];
 
-const LENGTHS: Record<Span, { length: number; every: string; step: number }> = {
+const LENGTHS: Record<Span, { length: number; every: "1m" | "5m" | "1h" | "1d"; step: number }> = {
   "1h": { length: HOUR, every: "1m", step: HOUR / 60 },
   "24h": { length: DAY, every: "5m", step: HOUR / 12 },
   "7d": { length: 7 * DAY, every: "1h", step: HOUR },

@@ -41,6 +41,40 @@ export type Activate = {
   version: number;
 };
 
+/** The work of a step that has begun. */
+export type ActivityHead = ActivityHeadTask | ActivityHeadInstant | ActivityHeadSleep | ActivityHeadWait | ActivityHeadChild | ActivityHeadBody;
+
+/** Its body runs once per item. */
+export type ActivityHeadBody = {
+  does: "body";
+  items: number;
+};
+
+/** It waits for a run that it started. */
+export type ActivityHeadChild = {
+  does: "child";
+  run: string;
+  workflow: string;
+};
+
+export type ActivityHeadInstant = {
+  does: "instant";
+};
+
+export type ActivityHeadSleep = {
+  does: "sleep";
+};
+
+export type ActivityHeadTask = {
+  does: "task";
+};
+
+/** It waits for the signal `event`. */
+export type ActivityHeadWait = {
+  does: "wait";
+  event: string;
+};
+
 /** A person or a component that acted. The kind comes from the credential, not from the id. */
 export type Actor = {
   kind: ActorKind;
@@ -163,7 +197,7 @@ export type AuditEntry = {
   action: string;
   /** The target of the action: the path of the request. */
   target: string;
-  details: Record<string, unknown>;
+  details: { [name: string]: unknown };
 };
 
 /** Who wrote a record or a link last. */
@@ -247,7 +281,7 @@ export type ChangedOptions = {
   /** Whether javascript nodes may use `fetch`. */
   fetch?: boolean | null;
   /** The role map: from roles of people to permissions. It replaces the whole map of the workspace; for roles that it does not contain, the role map of the server applies. */
-  roles?: Record<string, string> | null;
+  roles?: { [name: string]: string } | null;
 };
 
 /** `PATCH /v1/workspaces/{name}`. */
@@ -289,7 +323,7 @@ export type Context = {
   /** The last entry that is included. */
   seq: number;
   /** Variables by name, including `input`. Of a run of code: `input`, and under `steps` the output of each step. */
-  context: Record<string, unknown>;
+  context: { [name: string]: unknown };
   /** The iterations in progress, each with its own variables. */
   scopes: Scope[];
 };
@@ -341,14 +375,20 @@ export type CreateWorkspaceRequest = {
   options?: ChangedOptions;
 };
 
+/** A value that is too large to be sent with others. */
+export type Cut = {
+  /** Its size. */
+  $cut: number;
+};
+
 /** The data of an entry, by its event. */
-export type Data = RunStartedData | Dispatched | StepCompletedData | StepFailedData | TimerSetData | ContextSetData | RunPausedData | RunCompletedData | RunFailedData | RunCancelledData | TurnStartedData | TurnLostData | WaitOpenedData | Resolved | SignalBufferedData | TransitionAppliedData | VoteCastData | AssignedData | Record<string, unknown> | UnreadableData;
+export type Data = RunStartedData | Dispatched | StepCompletedData | StepFailedData | TimerSetData | ContextSetData | RunPausedData | RunCompletedData | RunFailedData | RunCancelledData | TurnStartedData | TurnLostData | WaitOpenedData | Resolved | SignalBufferedData | TransitionAppliedData | VoteCastData | AssignedData | { [name: string]: unknown } | UnreadableData;
 
 /** A data source under its name. `source` is its definition. */
 export type DataSource = {
   name: string;
   /** The definition, with the defaults of missing fields. */
-  source: Record<string, unknown>;
+  source: { [name: string]: unknown };
   createdAt: string;
   updatedAt: string;
 };
@@ -376,7 +416,7 @@ export type Definition = {
   /** Its purpose. */
   description?: string | null;
   /** Of a graph: the JSON Schema (2020-12) that the input of every new run fits, at most 64 KiB. */
-  inputSchema?: Record<string, unknown> | null;
+  inputSchema?: { [name: string]: unknown } | null;
   /** Of a graph: a start, an end, and the nodes between them. */
   nodes?: Array<{
     /** 1 to 100 letters, digits, `_` or `-`; unique. */
@@ -384,7 +424,7 @@ export type Definition = {
     /** One of the kinds of the catalogue. */
     type?: string;
     /** The config of the kind. */
-    config?: Record<string, unknown>;
+    config?: { [name: string]: unknown };
   }> | null;
   /** Of a graph: the order of the nodes. */
   edges?: Array<{
@@ -404,9 +444,9 @@ export type Definition = {
     /** Whether runs end in this state. */
     terminal?: boolean | null;
     /** The actions of the state, by name. */
-    on?: Record<string, unknown> | null;
+    on?: { [name: string]: unknown } | null;
   }> | null;
-  options?: Record<string, unknown> | null;
+  options?: { [name: string]: unknown } | null;
 };
 
 /** `PATCH /workflow-engine/definitions/{id}`. */
@@ -536,7 +576,7 @@ export type DryRun = {
   /** The persons to whom the next state would be assigned. */
   assigned: string[];
   /** The votes that actions of the next state would need. */
-  voters: Record<string, NeededVotes>;
+  voters: { [name: string]: NeededVotes };
   /** The timers of the next state. */
   timers: DueTimer[];
   /** The side effects, with their templates resolved. */
@@ -568,7 +608,7 @@ export type EmptiedNamespace = {
 };
 
 /** An empty body. */
-export type Empty = Record<string, unknown>;
+export type Empty = { [name: string]: unknown };
 
 /** The end of a stream. */
 export type EndEvent = {
@@ -598,6 +638,9 @@ export type Entry = {
   data: Data;
 };
 
+/** One entry, whole or without its values. */
+export type EntryView = Entry | Head;
+
 /** Why a step or a run failed. */
 export type Error = {
   code: string;
@@ -621,12 +664,12 @@ export type EvaluateDefinitionRequest = {
   /** The state in which the run would be. Also accepted as `currentState` and `current_state`. */
   state: string;
   /** The context that the run would have. */
-  context?: Record<string, unknown> | null;
+  context?: { [name: string]: unknown } | null;
   /** The action to evaluate; without it, only the actions of the state are shown. */
   action?: string | null;
   comment?: string | null;
   /** Values that would be merged into the context. */
-  data?: Record<string, unknown> | null;
+  data?: { [name: string]: unknown } | null;
   /** Another person, for admins; the caller by default. */
   as?: ImaginedPerson | null;
 };
@@ -639,7 +682,7 @@ export type EvaluateRunRequest = {
   version?: number | null;
   comment?: string | null;
   /** Values that would be merged into the context. */
-  data?: Record<string, unknown> | null;
+  data?: { [name: string]: unknown } | null;
   shown?: string | null;
   withdraw?: boolean;
   /** Another person, for admins; the caller by default. */
@@ -673,6 +716,12 @@ export type FailedStep = {
   attempts: number;
 };
 
+/** The code of a failure, and the first 200 characters of its message. */
+export type FailureHead = {
+  code: string;
+  message: string;
+};
+
 /** One problem of a definition. */
 export type Fault = {
   /** A code for programs, if the kind of problem has one: `UNKNOWN_VARIABLE`, `SYNTAX_ERROR`, `UNKNOWN_SECRET`. */
@@ -704,10 +753,18 @@ export type Filter = {
   since?: string | null;
   until?: string | null;
   parent?: string | null;
+  /** Forks of this run. */
+  origin?: string | null;
+  /** The idempotency key. */
+  key?: string | null;
+  /** The code with which runs failed, or are paused. */
+  errorCode?: string | null;
+  /** The beginning of ids, at least eight letters; or the name of a workflow. */
+  text?: string | null;
   /** Values at paths of the input: `{"order.id": 7}`. */
-  input?: Record<string, unknown>;
+  input?: { [name: string]: unknown };
   /** Values of tags. */
-  tags?: Record<string, string>;
+  tags?: { [name: string]: string };
 };
 
 /** `POST /v1/runs/{id}/fork`. */
@@ -746,6 +803,52 @@ export type Handle = {
   name: string;
   /** When the node completes with it. */
   summary: string;
+};
+
+/** An entry without its values. */
+export type Head = {
+  seq: number;
+  at: string;
+  event: string;
+  step?: string | null;
+  attempt?: number | null;
+  /** The handle with which a step completed. */
+  handle?: string | null;
+  /** The work that a dispatched step starts. */
+  dispatch?: "task" | "instant" | "delay" | "wait" | "child" | "body";
+  /** When a step continues without an input. */
+  due?: string | null;
+  /** The run that a step starts. */
+  child?: string | null;
+  /** The name of a signal. */
+  signal?: string | null;
+  error?: FailureHead | null;
+  /** The turn of a worker. */
+  turn?: number | null;
+  /** The first 200 characters of the reason of a cancellation. */
+  reason?: string | null;
+  /** When a worker began the attempt. */
+  startedAt?: string | null;
+  /** The size of the values that were left out. */
+  bytes: number;
+  /** The number of log lines that were left out. */
+  logLines: number;
+  /** The updates that follow from the entry. A reader that applies all of them, in order, has the run as it is. */
+  updates: HeadUpdate[];
+};
+
+/** A change of the run, or of one of its steps. */
+export type HeadUpdate = HeadUpdateRun | HeadUpdateStep;
+
+export type HeadUpdateRun = RunHeadUpdate;
+
+export type HeadUpdateStep = StepHeadUpdate;
+
+/** A page of heads. */
+export type Heads = {
+  entries: Head[];
+  /** The `after` of the next page; null if there is none. */
+  nextAfter: number | null;
 };
 
 /** A turn that the worker holds. */
@@ -814,7 +917,7 @@ export type HttpRequest = {
   /** The path after the source's base URL, such as `/customers/{id}/orders`; `{id}` is the argument `id`. */
   path: string;
   /** The parameters after the `?`: strings, numbers, booleans, or `{"$arg": "name"}`. An argument that is null is left out. */
-  query?: Record<string, unknown>;
+  query?: { [name: string]: unknown };
   /** Sent as JSON; `{"$arg": "name"}` anywhere in it is replaced by that argument. */
   body?: unknown;
   /** The place of the rows in the response, as a JSON pointer; by default the whole response. */
@@ -835,6 +938,33 @@ export type ImaginedPerson = {
   user: string;
   /** The roles of the person's token. */
   roles?: string[];
+};
+
+/** A page of the inbox, oldest run first. */
+export type Inbox = {
+  inbox: InboxItem[];
+  /** The cursor of the next page; null on the last one. */
+  nextCursor: string | null;
+};
+
+/** One decision that the caller can make. */
+export type InboxItem = {
+  /** `wait`: an approval, which is answered by the signal with `{"approved": true}` or `{"approved": false}`. Later releases add kinds. */
+  kind: string;
+  run: string;
+  workflow: string;
+  step: string;
+  /** The name of the signal. */
+  signal: string;
+  /** The JSON that the payload of the signal must contain. */
+  match: unknown;
+  /** The name of the step in the definition. */
+  title: string | null;
+  since: string | null;
+  /** When the wait ends without a decision. */
+  due: string | null;
+  /** The config of the wait, as it was evaluated. */
+  about: { [name: string]: unknown } | null;
 };
 
 /** `POST /v1/store/{namespace}/{key}/increment`. */
@@ -884,6 +1014,9 @@ export type Instance = {
 
 /** The status of an instance. A run that has failed is terminated. */
 export type InstanceStatus = "ACTIVE" | "COMPLETED" | "CANCELLED" | "TERMINATED";
+
+/** Entries, whole or without their values. */
+export type JournalView = Entries | Heads;
 
 /** An API key. The key itself is shown only when it is created. */
 export type Key = {
@@ -993,7 +1126,7 @@ export type Link = {
   from: Identifier;
   to: Identifier;
   relation: string;
-  attributes: Record<string, unknown>;
+  attributes: { [name: string]: unknown };
   /** The number of the namespace's change that wrote it. */
   change: number;
   createdAt: string;
@@ -1008,7 +1141,7 @@ export type LinkMatch = {
   type: string;
   id: string;
   relation: string;
-  attributes: Record<string, unknown>;
+  attributes: { [name: string]: unknown };
 };
 
 /** A page of a lookup. */
@@ -1031,6 +1164,8 @@ export type Logs = {
   /** The cursor of the next page; null on the last one. */
   nextCursor: string | null;
 };
+
+export type LogsOrCut = string[] | Cut;
 
 /** The place of a run in its state machine. */
 export type Machine = {
@@ -1062,6 +1197,16 @@ export type MachineDefinition = {
   createdAt: string;
 };
 
+/** A change of a state machine's run. */
+export type MachineHeadUpdate = {
+  action?: string | null;
+  from?: string | null;
+  to?: string | null;
+  versionNo?: number | null;
+  /** The actor: a person's id, `key:…`, `run:…`, or a part of the server such as `@timer`. */
+  by: string;
+};
+
 /** A created key. */
 export type MadeKey = {
   key: Key;
@@ -1086,6 +1231,9 @@ export type Me = {
   person: MyPerson | null;
   /** All permissions of the key or the person. */
   permissions: Permission[];
+  /** The subsystems of this build, such as `graph` and `machine`. Later releases add names. */
+  features: string[];
+  server: ServerInfo;
 };
 
 export type MyKey = {
@@ -1183,7 +1331,7 @@ export type NumberedReport = {
 export type OfDefinition = {
   /** The workflow's name. */
   definitionId: string;
-  input?: Record<string, unknown>;
+  input?: { [name: string]: unknown };
   /** A workspace has one run per idempotency key, however often it is started. */
   idempotencyKey?: string | null;
 };
@@ -1198,7 +1346,7 @@ export type OfWorkflow = {
   /** The number of days for which the run is kept after its end: at most the limit of the server; 0 means 1. */
   retentionDays?: number | null;
   /** Tags for finding the run. */
-  tags?: Record<string, string>;
+  tags?: { [name: string]: string };
   /** Starts the run although no worker has ever registered the workflow: the run waits for a worker. Default: a start of an unknown name is refused. */
   allowUnserved?: boolean;
 };
@@ -1226,6 +1374,10 @@ export type Open = {
   event?: string | null;
   /** The JSON that the payload of the signal must contain; missing if any payload is accepted. */
   match?: unknown;
+  /** Whether it waits for the decision of a person: the signal contains `approved`. */
+  approval: boolean;
+  /** The config of a wait in a graph, as it was evaluated. */
+  about?: { [name: string]: unknown } | null;
   /** The run that it started. */
   child?: string | null;
 };
@@ -1298,7 +1450,7 @@ export type QueryAnswer = {
 /** The parameters of running a saved query. */
 export type QueryRun = {
   /** The arguments, by name. */
-  args?: Record<string, unknown> | null;
+  args?: { [name: string]: unknown } | null;
   /** The maximum number of rows; others are cut off. */
   limit?: number | null;
 };
@@ -1429,6 +1581,26 @@ export type RunFailedData = {
   unawaited?: string[];
 };
 
+/** A change of the run itself. */
+export type RunHeadUpdate = {
+  /** The entry that caused it. */
+  seq: number;
+  at: string;
+  /** The kind of a change of the run. */
+  change: "started" | "turnStarted" | "turnLost" | "moved" | "voted" | "assigned" | "paused" | "resumed" | "retried" | "completed" | "failed" | "cancelled";
+  /** Why the run failed or was paused. */
+  failure?: FailureHead | null;
+  /** The step that caused the failure of the run. */
+  failedStep?: string | null;
+  /** Steps that the function did not await before it ended. */
+  unawaited?: string[];
+  reason?: string | null;
+  /** The worker that received a turn. */
+  worker?: string | null;
+  /** The transition, vote or assignment of a state machine. */
+  machine?: MachineHeadUpdate | null;
+};
+
 export type RunPausedData = {
   reason: unknown;
 };
@@ -1474,7 +1646,7 @@ export type SavedQueries = {
 export type SavedQuery = {
   id: string;
   /** The definition, with the defaults of missing fields. */
-  query: Record<string, unknown>;
+  query: { [name: string]: unknown };
   createdAt: string;
   updatedAt: string;
 };
@@ -1483,7 +1655,7 @@ export type SavedQuery = {
 export type Scope = {
   /** As in step keys: `each[3]`. */
   scope: string;
-  context: Record<string, unknown>;
+  context: { [name: string]: unknown };
 };
 
 /** The public facts about a secret. */
@@ -1521,7 +1693,17 @@ export type ServedWorkflow = {
   /** The number of days for which its runs are kept after their end. Default: 30. */
   retentionDays?: number | null;
   /** The JSON Schema (2020-12) that the input of every new run fits, at most 64 KiB. */
-  inputSchema?: Record<string, unknown> | null;
+  inputSchema?: { [name: string]: unknown } | null;
+};
+
+/** The server that has answered. */
+export type ServerInfo = {
+  /** Its release. */
+  version: string;
+  /** Its database: `sqlite` or `postgres`. */
+  store: string;
+  /** The number of nodes that use the database and renew their lease. */
+  nodes: number;
 };
 
 /** `PUT /v1/store/{namespace}/{key}`. */
@@ -1560,6 +1742,27 @@ export type ShownFields = {
   fields: unknown;
 };
 
+/** The key of a browser. */
+export type SignIn = {
+  /** The key itself, `es_…`, shown only once. */
+  key: string;
+  expiresAt: string;
+  name: string;
+};
+
+/** The code of a one-time link. */
+export type SignInCode = {
+  /** `esc_…`, for `POST /v1/sign-ins`; in a link it belongs after `#code=`, which browsers do not send. */
+  code: string;
+  expiresAt: string;
+};
+
+/** `POST /v1/sign-ins`. */
+export type SignInRequest = {
+  /** `esc_…`, as `POST /v1/sign-in-codes` has returned it. */
+  code: string;
+};
+
 export type SignalBufferedData = {
   event: string;
   payload: unknown;
@@ -1582,7 +1785,7 @@ export type SourceHttp = {
   /** Such as `https://api.example.com/v2`; the path of a query follows it. */
   baseUrl: string;
   /** Sent with every request. */
-  headers?: Record<string, SecretOrText>;
+  headers?: { [name: string]: SecretOrText };
   auth?: HttpAuth | null;
   /** Whether only GET and HEAD are sent. Others need `false` here and on the query. */
   readOnly?: boolean;
@@ -1673,6 +1876,24 @@ export type StateRun = {
   input: unknown;
 };
 
+/** The figures of successive periods, oldest first. */
+export type Stats = {
+  buckets: StatsBucket[];
+};
+
+/** The figures of one period. */
+export type StatsBucket = {
+  /** The beginning of the period. */
+  at: string;
+  started: number;
+  completed: number;
+  failed: number;
+  cancelled: number;
+  /** The duration that half of the runs which completed or failed in the period did not exceed; null without any. */
+  p50Ms: number | null;
+  p95Ms: number | null;
+};
+
 /** The status of a run after an entry. */
 export type StatusEvent = {
   status: "pending" | "running" | "waiting" | "paused" | "completed" | "failed" | "cancelled";
@@ -1711,11 +1932,75 @@ export type StepCompletedData = {
   startedAt?: string | null;
 };
 
+/** One step, with the values of one of its attempts. A value of more than 1 MiB is `{"$cut": bytes}`. */
+export type StepDetail = {
+  /** The step's name within the run: `fetch`, or `each[3].fetch` inside an iteration; for code, the name in the function. */
+  key: string;
+  /** The node of the graph; for a step of code, the name again. */
+  node: string;
+  /** The node's type, or the kind of a step of code: `run`, `sleep`, `wait` or `call`. Null if the workflow cannot be read. */
+  type: string | null;
+  /** The last entry that changed the step. A fork `at` this entry continues after it. */
+  seq: number;
+  /** The status of a step. */
+  status: "pending" | "running" | "waiting" | "completed" | "failed" | "skipped" | "cancelled";
+  attempts: Attempt[];
+  startedAt: string | null;
+  endedAt: string | null;
+  durationMs: number | null;
+  /** The output of a completed step. */
+  output: unknown;
+  /** Why it finally failed. */
+  error: Error | null;
+  /** The handle with which it completed; null for the default handle. */
+  handle: string | null;
+  /** The config of the node, as the definition has it; null for steps of code and of state machines. */
+  config: unknown;
+  /** The config as it was evaluated for the attempt, with `{"$secret": name}` in place of secrets; null for steps of code and of state machines. */
+  input: unknown;
+  /** The entry that dispatched the attempt. */
+  dispatchSeq: number | null;
+  /** The entry that ended the attempt. */
+  endSeq: number | null;
+  /** The time between the dispatch and the beginning of the work, if a worker has reported it. */
+  queuedMs: number | null;
+  /** The duration of the attempt, without that time. */
+  tookMs: number | null;
+  /** The log lines of the attempt. */
+  logs: LogsOrCut;
+};
+
 export type StepFailedData = {
   error: unknown;
   logs?: string[];
   /** When a worker began the attempt. */
   startedAt?: string | null;
+};
+
+/** A change of one step. */
+export type StepHeadUpdate = {
+  /** The entry that caused it. */
+  seq: number;
+  at: string;
+  step: string;
+  /** The node of a graph, without the iterations around it; the whole key for a step of code. */
+  node: string;
+  /** The node's type, or the kind of a step of code; missing while it is not known. */
+  type?: string | null;
+  /** Counted from 1; 0 for a step that was skipped. */
+  attempt: number;
+  /** The status of a step. */
+  status: "pending" | "running" | "waiting" | "completed" | "failed" | "skipped" | "cancelled";
+  /** The kind of a change of a step. */
+  change: "began" | "completed" | "failed" | "skipped" | "retries" | "retryDue" | "paces" | "paceDue" | "cancelled" | "reopened";
+  activity?: ActivityHead | null;
+  /** When the attempt began. */
+  since?: string | null;
+  /** When the step continues without an input. */
+  due?: string | null;
+  /** The handle with which the step completed; missing for the default handle. */
+  handle?: string | null;
+  error?: FailureHead | null;
 };
 
 /** The state of a step according to the journal. */
@@ -1749,7 +2034,7 @@ export type Steps = {
 /** `POST /v1/test-runs`. */
 export type TestRun = {
   /** A graph, as it would be saved. */
-  definition: Record<string, unknown>;
+  definition: { [name: string]: unknown };
   input?: unknown;
 };
 
@@ -1862,7 +2147,7 @@ export type TransitionRequest = {
   version?: number | null;
   comment?: string | null;
   /** Values that are merged into the context, at most 256 KiB. */
-  data?: Record<string, unknown> | null;
+  data?: { [name: string]: unknown } | null;
   /** The digest of the values that the caller was shown, from `GET /v1/runs/{id}/actions`. */
   shown?: string | null;
   /** Withdraws the caller's vote for the action. */
@@ -1897,7 +2182,7 @@ export type UpsertLinkRequest = {
   /** What the link expresses; `related` by default. */
   relation?: string | null;
   /** At most 64 KiB; they replace those of a link with the same sides and relation. `{}` by default. */
-  attributes?: Record<string, unknown> | null;
+  attributes?: { [name: string]: unknown } | null;
 };
 
 /** The problems of a definition. */
@@ -1971,7 +2256,7 @@ export type Viewed = {
   createdAt: string;
   endedAt: string | null;
   /** The requested fields of the output by their paths; only when the run has completed. */
-  data?: Record<string, unknown> | null;
+  data?: { [name: string]: unknown } | null;
 };
 
 export type VoteCastData = {
@@ -2145,7 +2430,7 @@ export type WorkerReport = {
   /** Of `wait`: the name of the signal. Default: the name of the step. */
   event?: string | null;
   /** Of `wait`: an object that the payload of the signal must contain. */
-  match?: Record<string, unknown> | null;
+  match?: { [name: string]: unknown } | null;
   /** Of `wait` and `call`. */
   timeoutMs?: number | null;
   /** Of `call`: the workflow to start. */
@@ -2228,7 +2513,7 @@ export type Workflow = {
   /** In canonical form: older names of fields are replaced. Null for code. */
   definition: Definition | null;
   /** The JSON Schema that the input of every new run fits; null if there is none. A state machine has a context schema in its definition instead. */
-  inputSchema: Record<string, unknown> | null;
+  inputSchema: { [name: string]: unknown } | null;
   /** SHA-256 of the definition. */
   digest: string;
   /** The number of days for which runs are kept after their end, unless their start sets it. */
@@ -2267,7 +2552,7 @@ export type WorkspaceOptions = {
   /** Whether javascript nodes may use `fetch`. */
   fetch: boolean;
   /** The role map of the workspace: from roles of people to permissions. It has precedence over that of the server. */
-  roles: Record<string, string>;
+  roles: { [name: string]: string };
 };
 
 /** A page of workspaces, by name. */
@@ -2287,13 +2572,15 @@ export interface Routes {
   /** Check readiness */
   "GET /readyz": { answer: Readiness; };
   /** Get the OpenAPI document */
-  "GET /v1/openapi.json": { answer: Record<string, unknown>; };
+  "GET /v1/openapi.json": { answer: { [name: string]: unknown }; };
   /** Get the docs page */
   "GET /docs": { answer: undefined; };
   /** Get the root document */
   "GET /": { answer: Welcome; };
   /** Follow a run */
-  "GET /v1/runs/{id}/events": { query: { after?: number; ticket?: string }; answer: undefined; };
+  "GET /v1/runs/{id}/events": { query: { after?: number; view?: "full" | "heads"; ticket?: string }; answer: undefined; };
+  /** Follow runs and the workspace */
+  "GET /v1/socket": { query: { ticket?: string }; answer: unknown; };
   /** Get the metrics of this node */
   "GET /metrics": { answer: undefined; };
   /** List nodes */
@@ -2325,9 +2612,9 @@ export interface Routes {
   /** Get a node kind */
   "GET /v1/catalog/{kind}": { answer: Kind; };
   /** Show the schema of a workflow file */
-  "GET /v1/schemas/{style}": { answer: Record<string, unknown>; };
+  "GET /v1/schemas/{style}": { answer: { [name: string]: unknown }; };
   /** List the runs of a workflow */
-  "GET /v1/workflows/{name}/runs": { query: { status?: Array<"pending" | "running" | "waiting" | "paused" | "completed" | "failed" | "cancelled">; version?: number; state?: string; parent?: string; since?: string; until?: string; input?: Record<string, unknown>; tag?: Record<string, unknown>; cursor?: string; limit?: number }; answer: Runs; };
+  "GET /v1/workflows/{name}/runs": { query: { status?: Array<"pending" | "running" | "waiting" | "paused" | "completed" | "failed" | "cancelled">; version?: number; state?: string; parent?: string; origin?: string; errorCode?: string; since?: string; until?: string; input?: { [name: string]: unknown }; tag?: { [name: string]: unknown }; cursor?: string; limit?: number }; answer: Runs; };
   /** Start a run */
   "POST /v1/workflows/{name}/runs": { query: { waitSeconds?: number }; body: OfWorkflow; answer: Started; };
   /** Get a run of a workflow */
@@ -2345,11 +2632,13 @@ export interface Routes {
   /** Start a run of a definition (alias) */
   "POST /api/v1/workflow-runs": { query: { waitSeconds?: number }; body: OfDefinition; answer: Started; };
   /** List runs */
-  "GET /v1/runs": { query: { workflow?: string; status?: Array<"pending" | "running" | "waiting" | "paused" | "completed" | "failed" | "cancelled">; version?: number; state?: string; parent?: string; since?: string; until?: string; input?: Record<string, unknown>; tag?: Record<string, unknown>; cursor?: string; limit?: number }; answer: Runs; };
+  "GET /v1/runs": { query: { workflow?: string; status?: Array<"pending" | "running" | "waiting" | "paused" | "completed" | "failed" | "cancelled">; version?: number; state?: string; parent?: string; origin?: string; key?: string; errorCode?: string; text?: string; since?: string; until?: string; input?: { [name: string]: unknown }; tag?: { [name: string]: unknown }; cursor?: string; limit?: number }; answer: Runs; };
   /** Get a run */
   "GET /v1/runs/{id}": { query: { waitSeconds?: number }; answer: Run; };
   /** List the steps of a run */
   "GET /v1/runs/{id}/steps": { query: { cursor?: string; limit?: number }; answer: Steps; };
+  /** Get a step of a run */
+  "GET /v1/runs/{id}/steps/{key}": { query: { attempt?: number; part?: "output" | "input" | "logs" }; answer: StepDetail; };
   /** Get the context of a run */
   "GET /v1/runs/{id}/context": { query: { at?: number }; answer: Context; };
   /** List the log lines of a run */
@@ -2357,7 +2646,7 @@ export interface Routes {
   /** Get a view of a run */
   "POST /v1/runs/{id}/view": { body: View; answer: Viewed; };
   /** List the journal entries of a run */
-  "GET /v1/runs/{id}/journal": { query: { after?: number; limit?: number }; answer: Entries; };
+  "GET /v1/runs/{id}/journal": { query: { after?: number; limit?: number; view?: "full" | "heads" }; answer: JournalView; };
   /** Signal a run */
   "POST /v1/runs/{id}/signals/{event}": { query: { buffer?: boolean }; body: unknown; answer: Outcome; };
   /** Cancel a run */
@@ -2408,6 +2697,10 @@ export interface Routes {
   "PATCH /workflow-engine/definitions/{id}": { body: DefinitionChange; answer: MachineDefinition; };
   /** Evaluate a definition (alias) */
   "POST /workflow-engine/evaluate": { body: EvaluateDefinitionRequest; answer: DefinitionDryRun; };
+  /** List the inbox */
+  "GET /v1/inbox": { query: { workflow?: string; cursor?: string; limit?: number }; answer: Inbox; };
+  /** Get figures of runs */
+  "GET /v1/stats": { query: { since?: string; until?: string; every?: "1m" | "5m" | "1h" | "1d"; workflow?: string }; answer: Stats; };
   /** Open a worker session */
   "POST /v1/worker/sessions": { body: WorkerHello; answer: WorkerSession; };
   /** Close a worker session */
@@ -2462,6 +2755,12 @@ export interface Routes {
   "DELETE /v1/keys/{id}": { answer: Key; };
   /** Create a ticket */
   "POST /v1/tickets": { body: Empty; answer: Ticket; };
+  /** Create a sign-in code */
+  "POST /v1/sign-in-codes": { body: Empty; answer: SignInCode; };
+  /** Sign in with a code */
+  "POST /v1/sign-ins": { body: SignInRequest; answer: SignIn; };
+  /** Sign out */
+  "DELETE /v1/sign-ins/current": { answer: undefined; };
   /** List audit rows */
   "GET /v1/audit": { query: { actor?: string; action?: string; since?: string; until?: string; cursor?: string; limit?: number }; answer: AuditEntries; };
   /** List workspaces */

@@ -126,7 +126,9 @@ function iterationName(key: string): string {
   return numbers.join(".");
 }
 
-type Part = "output" | "input" | "logs" | "config";
+/** A part that the server sends whole when it is requested by itself. */
+type ValuePart = "output" | "input" | "logs";
+type Part = ValuePart | "config";
 
 function Body({
   step,
@@ -227,8 +229,12 @@ function PartView({ id, step, detail, part, attempt }: PartViewProps) {
   const whole = useQuery({
     queryKey: ["step-part", id, step.key, attempt, step.seq, part],
     queryFn: ({ signal }) =>
-      call("GET /v1/runs/{id}/steps/{key}", { path: { id, key: step.key }, query: { attempt, part }, signal }),
-    enabled: isWhole && isCut(value),
+      call("GET /v1/runs/{id}/steps/{key}", {
+        path: { id, key: step.key },
+        query: { attempt, part: part as ValuePart },
+        signal,
+      }),
+    enabled: isWhole && part !== "config" && isCut(value),
     staleTime: Number.POSITIVE_INFINITY,
     gcTime: 0,
   });
