@@ -1,12 +1,8 @@
-// Wire types of routes that a server with the console's own routes has: a server that lists `features` in `GET /v1/me`.
+// Wire types that the generated ones lack: the tag of an update of a head, and the messages of the socket, which the
+// OpenAPI document does not describe.
 
 import type { RunStatus, StepStatus } from "../lib/status";
-import type { Empty, Error as Failure, Me, Step } from "./types";
-
-export interface FailureHead {
-  code: string;
-  message: string;
-}
+import type { FailureHead } from "./types";
 
 export type Activity =
   | { does: "task" | "instant" | "sleep" }
@@ -95,68 +91,6 @@ export interface Heads {
   nextAfter: number | null;
 }
 
-/** A value that is too large to be sent with others. */
-export interface CutValue {
-  $cut: number;
-}
-
-/** One step with its values. */
-export interface StepDetail extends Step {
-  config: unknown;
-  input: unknown;
-  dispatchSeq: number | null;
-  endSeq: number | null;
-  queuedMs: number | null;
-  tookMs: number | null;
-  logs: string[] | CutValue;
-}
-
-export interface StatsBucket {
-  at: string;
-  started: number;
-  completed: number;
-  failed: number;
-  cancelled: number;
-  p50Ms: number | null;
-  p95Ms: number | null;
-}
-
-export interface Stats {
-  buckets: StatsBucket[];
-}
-
-export interface InboxItem {
-  kind: string;
-  run: string;
-  workflow: string;
-  step: string;
-  signal: string;
-  match: unknown;
-  title: string | null;
-  since: string | null;
-  due: string | null;
-  about: unknown;
-}
-
-export interface Inbox {
-  inbox: InboxItem[];
-  nextCursor: string | null;
-}
-
-export interface SignIn {
-  key: string;
-  expiresAt: string;
-  name: string;
-}
-
-export interface ServerInfo {
-  version: string;
-  store: string;
-  nodes: number;
-}
-
-export type MeWithFeatures = Me & { features?: string[]; server?: ServerInfo };
-
 export interface FeedRun {
   id: string;
   workflow: string;
@@ -172,14 +106,3 @@ export type SocketMessage =
   | { workspace: "runs"; data: FeedRun[] }
   | { workspace: "many"; data?: unknown }
   | { error: { code: string; detail: string }; run?: string };
-
-export interface AddedRoutes {
-  "GET /v1/me": { answer: MeWithFeatures };
-  "GET /v1/runs/{id}/steps/{key}": { query: { attempt?: number; part?: string }; answer: StepDetail };
-  "GET /v1/stats": { query: { since: string; until: string; every: string; workflow?: string }; answer: Stats };
-  "GET /v1/inbox": { query: { cursor?: string; limit?: number; workflow?: string }; answer: Inbox };
-  "DELETE /v1/sign-ins/current": { answer: undefined };
-  "POST /v1/sign-ins": { body: { code: string }; answer: SignIn };
-}
-
-export type { Empty, Failure };

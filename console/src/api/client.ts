@@ -1,22 +1,20 @@
 // Requests to the server.
 
 import { isObject } from "../lib/json";
-import type { AddedRoutes } from "./additions";
 import { ApiProblem } from "./problem";
 import { dropSession, sessionStore } from "./session";
 import type { Routes } from "./types";
 
-type AllRoutes = Routes & AddedRoutes;
-export type RouteName = keyof AllRoutes;
+export type RouteName = keyof Routes;
 type QueryOf<R> = R extends { query: infer Query } ? Query : Record<never, never>;
 type BodyOf<R> = R extends { body: infer Body } ? Body : undefined;
-export type AnswerOf<Name extends RouteName> = AllRoutes[Name] extends { answer: infer Answer } ? Answer : undefined;
+export type AnswerOf<Name extends RouteName> = Routes[Name] extends { answer: infer Answer } ? Answer : undefined;
 
 export interface CallOptions<Name extends RouteName> {
   /** The values of `{name}` in the path. */
   path?: Record<string, string>;
-  query?: QueryOf<AllRoutes[Name]> | URLSearchParams;
-  body?: BodyOf<AllRoutes[Name]>;
+  query?: QueryOf<Routes[Name]> | URLSearchParams;
+  body?: BodyOf<Routes[Name]>;
   headers?: Record<string, string>;
   signal?: AbortSignal;
 }

@@ -1,8 +1,8 @@
 // The caller, its permissions, and what its server can do.
 
 import { useQuery } from "@tanstack/react-query";
-import type { MeWithFeatures } from "./additions";
 import { call } from "./client";
+import type { Me } from "./types";
 
 export type PermissionName =
   | "workflow:read"
@@ -18,7 +18,7 @@ export const ME_KEY = ["me"] as const;
 export function useMe() {
   return useQuery({
     queryKey: ME_KEY,
-    queryFn: ({ signal }) => call("GET /v1/me", { signal }) as Promise<MeWithFeatures>,
+    queryFn: ({ signal }) => call("GET /v1/me", { signal }),
     staleTime: 60_000,
   });
 }
@@ -37,7 +37,7 @@ export function may(permissions: readonly string[], wanted: PermissionName): boo
 }
 
 /** Whether the caller may see the nodes and workspaces of the server: an admin of its first workspace. */
-export function isServerAdmin(me: MeWithFeatures): boolean {
+export function isServerAdmin(me: Me): boolean {
   return me.workspace.name === "default" && may(me.permissions, "workflow:admin");
 }
 
@@ -46,6 +46,6 @@ export function useHasConsoleRoutes(): boolean {
   return useMe().data?.features !== undefined;
 }
 
-export function callerName(me: MeWithFeatures): string {
+export function callerName(me: Me): string {
   return me.person?.name ?? me.person?.email ?? me.person?.id ?? me.key?.name ?? "";
 }

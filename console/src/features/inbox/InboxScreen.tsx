@@ -4,11 +4,11 @@
 
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useRef, useState } from "react";
-import type { InboxItem } from "../../api/additions";
 import { call } from "../../api/client";
 import { useCan, useHasConsoleRoutes } from "../../api/me";
 import { toProblem } from "../../api/problem";
 import { useInbox } from "../../api/queries";
+import type { InboxItem } from "../../api/types";
 import { useHotkeys } from "../../lib/hotkeys";
 import { t } from "../../lib/i18n";
 import { newIdempotencyKey } from "../../lib/id";

@@ -1,7 +1,7 @@
 // The pages of the console, as the side bar, the palette and the keys know them.
 
-import type { MeWithFeatures } from "../../api/additions";
 import { isServerAdmin, may, type PermissionName } from "../../api/me";
+import type { Me } from "../../api/types";
 import type { MessageKey } from "../../lib/i18n";
 import type { IconName } from "../../ui";
 
@@ -56,7 +56,7 @@ export const PAGES: readonly PageEntry[] = [
 ];
 
 /** The pages that a caller may see. */
-export function pagesFor(me: MeWithFeatures | undefined): readonly PageEntry[] {
+export function pagesFor(me: Me | undefined): readonly PageEntry[] {
   if (me === undefined) return [];
   return PAGES.filter((page) => (page.isOfServer ? isServerAdmin(me) : may(me.permissions, page.permission)));
 }

@@ -4,7 +4,8 @@
 // place: an update replaces the record of its step and of its node, so that a component that shows another one keeps
 // what it has.
 
-import type { Activity, FailureHead, Head, RunUpdate, StepUpdate } from "../../../api/additions";
+import type { Activity, Head, RunUpdate, StepUpdate } from "../../../api/additions";
+import type { FailureHead } from "../../../api/types";
 import type { RunStatus, StepStatus } from "../../../lib/status";
 import { toMs } from "../../../lib/time";
 

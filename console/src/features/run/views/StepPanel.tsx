@@ -2,9 +2,9 @@
 
 import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
-import type { CutValue, StepDetail } from "../../../api/additions";
 import { call } from "../../../api/client";
 import { toProblem } from "../../../api/problem";
+import type { Cut, StepDetail } from "../../../api/types";
 import { formatBytes } from "../../../lib/bytes";
 import { t } from "../../../lib/i18n";
 import { isObject } from "../../../lib/json";
@@ -211,7 +211,7 @@ function Body({
   );
 }
 
-function isCut(value: unknown): value is CutValue {
+function isCut(value: unknown): value is Cut {
   return isObject(value) && Object.keys(value).length === 1 && typeof value.$cut === "number";
 }
 
