@@ -112,5 +112,8 @@ fn has_test(text: &str, name: &str) -> bool {
     };
     let attributes: Vec<_> = lines[..head].iter().rev().take_while(|line| line.starts_with("#[")).collect();
     let is_test = attributes.iter().any(|line| **line == "#[test]" || line.starts_with("#[tokio::test"));
-    is_test && !attributes.iter().any(|line| line.starts_with("#[ignore"))
+    // Also a test that only some builds ignore.
+    let is_ignored =
+        |line: &str| line.starts_with("#[ignore") || line.starts_with("#[cfg_attr") && line.contains("ignore");
+    is_test && !attributes.iter().any(|line| is_ignored(line))
 }
