@@ -25,13 +25,16 @@ const OPTIONS = {
   jobs: { type: 'string', default: '6' },
   report: { type: 'string' },
 };
-/** How a worker of each SDK is started. */
-const WORKERS = {
-  typescript: [process.execPath, path.join(FOLDER, 'typescript/worker.mjs')],
+/** How a worker and a client of each SDK are started. */
+const PROGRAMS = {
+  typescript: {
+    worker: [process.execPath, path.join(FOLDER, 'typescript/worker.mjs')],
+    client: [process.execPath, path.join(FOLDER, 'typescript/client.mjs')],
+  },
 };
 
 const { values: options } = parseArgs({ options: OPTIONS });
-if (!options.server || !WORKERS[options.sdk] || (options.store === 'postgres') !== Boolean(options.database)) {
+if (!options.server || !PROGRAMS[options.sdk] || (options.store === 'postgres') !== Boolean(options.database)) {
   console.error('usage: node run.mjs --server BINARY [--store sqlite | --store postgres --database URL] [--sdk typescript]');
   console.error('                    [--only NAME]… [--jobs 6] [--report FILE]');
   process.exit(2);
@@ -71,8 +74,8 @@ async function runCase({ scenario, transport }) {
   let problem;
   try {
     environment = await environments.acquire(scenario);
-    const command = WORKERS[options.sdk];
-    execution = await Execution.open({ scenario, transport, servers: environment.servers, key: environment.key, command });
+    const { servers, key } = environment;
+    execution = await Execution.open({ scenario, transport, servers, key, programs: PROGRAMS[options.sdk] });
     await runScenario(execution);
   } catch (error) {
     const told = execution ? await execution.explain() : '';

@@ -100,6 +100,32 @@ const ACTIONS = {
     await Promise.all(runs.map(tell));
   },
 
+  async publish(execution, { publish: topic, as = topic, data, id, source, subject, count = 1, waitSeconds, expect }) {
+    const query = waitSeconds === undefined ? '' : `?waitSeconds=${waitSeconds}`;
+    const ids = await inTurn(count, 16, async (i) => {
+      const event = { topic, data: data === undefined ? { i } : data, id, source, subject };
+      // A server that is being restarted cannot be reached for some time; an event without an id may be published twice.
+      const send = () => execution.client.expect([200, 202], 'POST', `/v1/events${query}`, event);
+      const answer = id === undefined ? await send() : await until(`the answer to ${topic} ${id}`, send);
+      if (expect) compare(expect, answer, 'the answer');
+      return answer.id;
+    });
+    execution.events.set(as, ids);
+  },
+
+  /** Waits for the runs that events have started, and names them. */
+  async triggered(execution, { triggered: workflow, by = [], as = workflow, count = 1 }) {
+    const events = [by].flat().flatMap((name) => execution.eventsOf(name));
+    const found = await until(`${count} runs of ${workflow}`, async () => {
+      const pages = events.length > 0 ? events.map((id) => `/v1/runs?trigger=event:${id}`) : [`/v1/workflows/${workflow}/runs?limit=500`];
+      const runs = (await Promise.all(pages.map((page) => execution.client.get(page)))).flatMap((page) => page.runs);
+      const own = runs.filter((run) => run.workflow === workflow);
+      return own.length >= count && own;
+    });
+    if (found.length > count) throw new Error(`${found.length} runs of ${workflow} were started, not ${count}`);
+    execution.runs.set(as, found.map(({ id }) => ({ id, workflow })));
+  },
+
   define: (execution, { define, definition }) => execution.client.expect([200, 201], 'PUT', `/v1/workflows/${define}`, definition),
 
   async act(execution, { act: action, run, isChild = false, by, status = 200, expect, ...request }) {
@@ -124,6 +150,15 @@ const ACTIONS = {
 
   pause: (execution, { pause: run, expect }) => control(execution, run, 'pause', expect),
   resume: (execution, { resume: run, expect }) => control(execution, run, 'resume', expect),
+
+  wait: (execution, { wait: run, as = run, ...options }) => execution.startWaiters(as, run, options),
+
+  async waited(execution, { waited, expect }) {
+    for (const waiter of execution.waitersOf(waited)) {
+      const wrong = mismatch(expect, await waiter.result(), 'the result of the wait');
+      if (wrong) throw new Error(wrong);
+    }
+  },
 
   proxy(execution, { proxy, reports, cut }) {
     const found = execution.proxies.get(proxy);

@@ -7,21 +7,26 @@ import { checkLaws, checkMedian, checkRun, checkSignalled, printJournal } from '
 import { Client } from './client.mjs';
 import { Ledger } from './ledger.mjs';
 import { Proxy } from './proxy.mjs';
+import { Waiter } from './waiter.mjs';
 import { Worker } from './worker.mjs';
 
 export class Execution {
   /** Runs by the name that the scenario gives them: `{id, workflow, signal}`. */
   runs = new Map();
+  /** Ids of published events by the name that the scenario gives them. */
+  events = new Map();
   workers = new Map();
+  /** Clients that wait for runs, by the name that the scenario gives them. */
+  waiters = new Map();
   proxies = new Map();
   /** The node that receives requests. */
   asked = 0;
   #retired = [];
 
   /** `servers` are those of the scenario, `key` is an admin key of its workspace. */
-  static async open({ scenario, transport, servers, key, command }) {
+  static async open({ scenario, transport, servers, key, programs }) {
     const execution = new Execution();
-    Object.assign(execution, { scenario, transport, servers, command });
+    Object.assign(execution, { scenario, transport, servers, programs });
     execution.client = new Client(() => servers[execution.asked].port, key);
     execution.ledger = await Ledger.open();
     const made = await execution.client.expect([201], 'POST', '/v1/keys', { name: 'worker', role: 'worker' });
@@ -38,13 +43,28 @@ export class Execution {
   async startWorker(name, mayDie = false) {
     const { serves, via = 0, concurrency = 200, transport = this.transport } = this.scenario.workers[name];
     const url = typeof via === 'string' ? this.proxies.get(via).url : `http://127.0.0.1:${this.servers[via].port}`;
-    const workflows = serves.map(({ workflow, version = 1, retention, inputSchema, program = workflow }) => {
-      return { name: workflow, version, retention, inputSchema, program: this.scenario.programs[program] };
+    const workflows = serves.map(({ workflow, version = 1, retention, inputSchema, triggers, program = workflow }) => {
+      return { name: workflow, version, retention, inputSchema, triggers, program: this.scenario.programs[program] };
     });
     const { workerKey: apiKey, ledger } = this;
     const config = { name, url, apiKey, transport, concurrency, ledger: ledger.url, workflows };
     if (this.workers.has(name)) this.#retired.push(this.workers.get(name));
-    this.workers.set(name, await Worker.start(this.command, config, { list: () => this.#listed(), mayDie }));
+    this.workers.set(name, await Worker.start(this.programs.worker, config, { list: () => this.#listed(), mayDie }));
+  }
+
+  /** Starts a client of the SDK that waits for each run of a name. */
+  async startWaiters(name, run, options) {
+    const url = `http://127.0.0.1:${this.servers[this.asked].port}`;
+    const start = ({ id, workflow }) => {
+      return Waiter.start(this.programs.client, { url, apiKey: this.client.key, workflow, run: id, options });
+    };
+    this.waiters.set(name, await Promise.all(this.runsOf(run).map(start)));
+  }
+
+  waitersOf(name) {
+    const waiters = this.waiters.get(name);
+    if (!waiters) throw new Error(`no client is called ${name}; there are ${[...this.waiters.keys()].join(', ')}`);
+    return waiters;
   }
 
   /** The workers of all nodes. */
@@ -70,6 +90,12 @@ export class Execution {
     const runs = this.runs.get(name);
     if (!runs) throw new Error(`no run is called ${name}; there are ${[...this.runs.keys()].join(', ')}`);
     return runs;
+  }
+
+  eventsOf(name) {
+    const events = this.events.get(name);
+    if (!events) throw new Error(`no event is called ${name}; there are ${[...this.events.keys()].join(', ')}`);
+    return events;
   }
 
   /** Compares the runs of a name with their expectations. */
@@ -131,6 +157,7 @@ export class Execution {
       worker.signal('SIGCONT');
       await worker.kill();
     }
+    for (const waiter of [...this.waiters.values()].flat()) await waiter.kill();
     for (const proxy of this.proxies.values()) proxy.close();
     this.ledger.close();
     this.client.close();

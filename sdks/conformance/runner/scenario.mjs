@@ -7,7 +7,7 @@ const STORES = ['sqlite', 'postgres'];
 const TRANSPORTS = ['socket', 'http'];
 const SCENARIO = ['proves', 'requirements', 'stores', 'transports', 'servers', 'settings', 'programs', 'proxies', 'workers', 'do', 'expect'];
 const WORKER = ['serves', 'via', 'transport', 'concurrency'];
-const SERVED = ['workflow', 'version', 'retention', 'inputSchema', 'program'];
+const SERVED = ['workflow', 'version', 'retention', 'inputSchema', 'triggers', 'program'];
 const EXPECTED = ['run', 'status', 'output', 'error', 'unawaited', 'waitingFor', 'version', 'journal', 'entries', 'data', 'steps', 'ran', 'noted', 'by', 'values', 'tookMs', 'medianMs', 'signalled'];
 
 /** The members of an action, by its verb. */
@@ -26,11 +26,15 @@ const VERBS = {
   open: [],
   await: ['run', 'times'],
   signal: ['run', 'payload', 'spreadMs', 'around', 'buffer', 'expect'],
+  publish: ['as', 'data', 'id', 'source', 'subject', 'count', 'waitSeconds', 'expect'],
+  triggered: ['by', 'as', 'count'],
   define: ['definition'],
   act: ['run', 'isChild', 'by', 'version', 'comment', 'data', 'status', 'expect'],
   cancel: ['expect'],
   pause: ['expect'],
   resume: ['expect'],
+  wait: ['as', 'whilePaused', 'timeout'],
+  waited: ['expect'],
   proxy: ['reports', 'cut'],
   check: EXPECTED.filter((name) => name !== 'run'),
 };

@@ -2,7 +2,7 @@
 
 /** Runs a program and returns the value of its `return`. */
 export async function playProgram(ctx, program, input, tools) {
-  const { value } = await playBlock(ctx, program, { input }, tools);
+  const { value } = await playBlock(ctx, program, { input, trigger: ctx.trigger }, tools);
   return value;
 }
 
@@ -34,9 +34,14 @@ const OPERATIONS = {
     return {};
   },
 
-  async wait(ctx, { wait, event, match, timeout }, scope) {
-    const options = plain({ event, match: fill(match, scope), timeout });
+  async wait(ctx, { wait, event, match, timeout, since, withEvent }, scope) {
+    const options = plain({ event, match: fill(match, scope), timeout, since, withEvent });
     return { value: await ctx.step.waitForEvent(fill(wait, scope), options) };
+  },
+
+  async publish(ctx, { publish, topic, data, id, subject }, scope) {
+    const event = plain({ topic: fill(topic, scope), data: fill(data, scope), id: fill(id, scope), subject: fill(subject, scope) });
+    return { value: await ctx.step.publish(fill(publish, scope), event) };
   },
 
   async call(ctx, { call, workflow, input, version, timeout }, scope) {

@@ -1,6 +1,6 @@
 // A worker of the TypeScript SDK that plays the workflows of a scenario.
 //
-// Reads one line of JSON: {name, url, apiKey, transport, concurrency, ledger, workflows: [{name, version, retention, inputSchema, program}]}.
+// Reads one line of JSON: {name, url, apiKey, transport, concurrency, ledger, workflows: [{name, version, retention, inputSchema, triggers, program}]}.
 // SIGTERM ends it in order; the end of its input ends it at once.
 
 import http from 'node:http';
@@ -24,10 +24,11 @@ const tools = {
   error: (message, isRetriable) => (isRetriable ? new Error(message) : new NonRetriableError(message)),
 };
 
-const workflows = config.workflows.map(({ name, version, retention, inputSchema, program }) => {
+const workflows = config.workflows.map(({ name, version, retention, inputSchema, triggers, program }) => {
   const definition = { name, version, run: (ctx, input) => playProgram(ctx, program, input, tools) };
   if (retention) definition.retention = retention;
   if (inputSchema) definition.inputSchema = inputSchema;
+  if (triggers) definition.triggers = triggers;
   return workflow(definition);
 });
 const { url, apiKey, transport, concurrency } = config;

@@ -161,6 +161,7 @@ export class ActiveRuns implements Host {
       case "sleep":
       case "wait":
       case "call":
+      case "publish":
         replay.acknowledge(report, seq);
         return this.outbox.considerBlocked(replay);
       case "returned":
@@ -239,7 +240,7 @@ export class ActiveRuns implements Host {
     const replay = this.find(wake);
     if (replay === undefined) return;
     // The failure of an attempt was logged when its report was answered.
-    if (wake.status === "failed" && (wake.kind === "call" || this.outbox.hasCompleted(replay, wake.step))) this.log(stepFailed(replay, wake));
+    if (wake.status === "failed" && (wake.kind === "call" || wake.kind === "publish" || this.outbox.hasCompleted(replay, wake.step))) this.log(stepFailed(replay, wake));
     replay.wake(wake);
   }
 

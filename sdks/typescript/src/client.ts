@@ -2,16 +2,30 @@
 
 import "./node-version.js";
 
-import { milliseconds, type Duration } from "./duration.js";
+import { milliseconds, moment, type Duration } from "./duration.js";
 import { ApiError, RunFailedError, RunPausedError } from "./errors.js";
-import { type Connection, CONNECTION_OPTIONS, Endpoint, HttpClient, type HttpResponse, isHeaderValue, problemFromBody } from "./http.js";
+import type {
+  EventFilter,
+  EventPage,
+  Events,
+  Published,
+  PublishEventOptions,
+  ReplayOptions,
+  SubscriptionChange,
+  SubscriptionFilter,
+  SubscriptionPage,
+  Subscriptions,
+  SubscriptionTarget,
+} from "./events.js";
+import { allPages, type Connection, CONNECTION_OPTIONS, Endpoint, HttpClient, isHeaderValue, list, query, request, type RequestOptions } from "./http.js";
 import { encodeJson } from "./json.js";
 import type { Actions, HistoryEntry, MachineInfo, Transition, TransitionOptions } from "./machine.js";
-import { checkOptions } from "./options.js";
-import type { InputOf, Json, OutputOf, WorkflowRef } from "./types.js";
+import { checkOptions, checkPattern, checkTopic } from "./options.js";
+import type { InputOf, Json, OutputOf, RunTrigger, WorkflowRef } from "./types.js";
 
 export * from "./errors.js";
 export type { Duration } from "./duration.js";
+export type * from "./events.js";
 export type { Connection } from "./http.js";
 export type {
   ActionReason,
@@ -25,7 +39,7 @@ export type {
   TransitionOptions,
   Votes,
 } from "./machine.js";
-export type { InputOf, Json, Jsonify, OutputOf, WorkflowRef } from "./types.js";
+export type { InputOf, Json, Jsonify, OutputOf, RunTrigger, WorkflowRef } from "./types.js";
 
 /** A workflow, or its name. */
 export type Named = WorkflowRef<any, any> | string;
@@ -40,6 +54,10 @@ export interface StartOptions {
   tags?: Record<string, string>;
   /** Starts the run although no worker has ever registered the workflow: the run waits for a worker. Default: true if the workflow is given as a value, false for a name. */
   allowUnserved?: boolean;
+  /** When the run begins: a Date, RFC 3339 text or epoch milliseconds, at most a year ahead. Until then its status is `pending`. */
+  startAt?: Date | string | number;
+  /** Seconds until the run begins, at most 365 days, in place of `startAt`. */
+  delaySeconds?: number;
 }
 
 export interface Started {
@@ -83,6 +101,8 @@ export interface RunSummary {
   error: RunError | null;
   parent: string | null;
   origin: string | null;
+  /** The event that has started the run; null if a client has started it. */
+  trigger: RunTrigger | null;
   tags: Record<string, string>;
   createdAt: string;
   endedAt: string | null;
@@ -120,6 +140,8 @@ export interface RunFilter {
   status?: Status | readonly Status[];
   version?: number;
   parent?: string;
+  /** The runs of an event: `event:` and its id. */
+  trigger?: string;
   since?: Date | string;
   until?: Date | string;
   /** Paths in the input and their values: `{ "user.id": 42 }`. */
@@ -168,6 +190,10 @@ export interface WorkflowClient {
      */
     wait<W extends Named>(workflow: W, runId: string, options?: RunWaitOptions): Promise<Run<OutputOf<W>> & { output: OutputOf<W> }>;
   };
+  /** Publishes an event: every subscription that matches starts one run, and every wait that matches is resolved. */
+  publish(topic: string, data: unknown, options?: PublishEventOptions): Promise<Published>;
+  readonly events: Events;
+  readonly subscriptions: Subscriptions;
   /** Closes the connections. Requests in progress reject. */
   close(): void;
 }
@@ -180,16 +206,21 @@ export function createWorkflowClient(connection: Connection = {}): WorkflowClien
   // A wait occupies its connection for long, so waits do not use the connections that other calls share.
   const waits = new HttpClient(endpoint, Number.POSITIVE_INFINITY);
   const ask = <T>(method: string, path: string, options?: RequestOptions) => request<T>(http, method, path, options);
+  /** Publishes an event, and waits for its fan-out if that is wanted. */
+  const post = (path: string, waitSeconds: number | undefined, options: RequestOptions): Promise<Published> =>
+    request(waitSeconds === undefined ? http : waits, "POST", `${path}${query({ waitSeconds }, null)}`, options);
 
   return {
     async start(workflow, input, options = {}) {
       checkOptions(options, START_OPTIONS, "a start");
-      const { idempotencyKey, retentionDays, tags } = options;
+      const { idempotencyKey, retentionDays, tags, delaySeconds } = options;
+      if (options.startAt !== undefined && delaySeconds !== undefined) throw new TypeError("a start has either startAt or delaySeconds");
+      const startAt = options.startAt === undefined ? undefined : new Date(moment(options.startAt, "startAt")).toISOString();
       // A workflow that the program has as a value cannot be a misspelt name: its worker may connect after the start.
       const isValue = typeof workflow !== "string";
       const version = options.version ?? (isValue ? workflow.version : undefined);
       const allowUnserved = options.allowUnserved ?? (isValue ? true : undefined);
-      const body = encodeJson({ input: input === undefined ? null : input, version, idempotencyKey, retentionDays, tags, allowUnserved });
+      const body = encodeJson({ input: input === undefined ? null : input, version, idempotencyKey, retentionDays, tags, allowUnserved, startAt, delaySeconds });
       const started = await ask<{ run: Run; created: boolean; warning?: string }>("POST", `${path(workflow)}/runs`, {
         body,
         isRepeatable: idempotencyKey !== undefined,
@@ -208,7 +239,11 @@ export function createWorkflowClient(connection: Connection = {}): WorkflowClien
     },
     runs: {
       get: (workflow, runId) => ask("GET", runPath(workflow, runId)),
-      list: (workflow, filter = {}) => list((cursor) => ask("GET", `${path(workflow)}/runs${query(filter, cursor)}`)),
+      list: (workflow, filter = {}) =>
+        list(
+          (cursor): Promise<RunPage> => ask("GET", `${path(workflow)}/runs${query(filter, cursor)}`),
+          (page) => page.runs,
+        ),
       steps: (workflow, runId) =>
         allPages(async (query) => {
           const page = await ask<{ steps: StepInfo[]; nextCursor: string | null }>("GET", `${runPath(workflow, runId)}/steps${query}`);
@@ -251,6 +286,54 @@ export function createWorkflowClient(connection: Connection = {}): WorkflowClien
         }
       },
     },
+    async publish(topic, data, options = {}) {
+      checkOptions(options, PUBLISH_OPTIONS, "a publish");
+      checkTopic(topic, "the topic");
+      const { id, source, subject, waitSeconds } = options;
+      const body = encodeJson({ topic, data: data === undefined ? null : data, id, source, subject });
+      return post("/v1/events", waitSeconds, { body, isRepeatable: id !== undefined });
+    },
+    events: {
+      get: (eventId, cursor) => ask("GET", `/v1/events/${encodeURIComponent(eventId)}${query({}, cursor)}`),
+      list(filter = {}) {
+        checkOptions<EventFilter>(filter, EVENT_FILTER, "a list of events");
+        return list(
+          (cursor): Promise<EventPage> => ask("GET", `/v1/events${query(filter, cursor)}`),
+          (page) => page.events,
+        );
+      },
+      async replay(eventId, subscriptionId, options = {}) {
+        checkOptions<ReplayOptions>(options, REPLAY_OPTIONS, "a replay");
+        const { idempotencyKey, waitSeconds } = options;
+        const request: RequestOptions = { body: encodeJson({ subscription: subscriptionId }), isRepeatable: idempotencyKey !== undefined };
+        if (idempotencyKey !== undefined) request.headers = { "idempotency-key": headerValue(idempotencyKey) };
+        return post(`/v1/events/${encodeURIComponent(eventId)}/replay`, waitSeconds, request);
+      },
+    },
+    subscriptions: {
+      async create(pattern, target) {
+        checkOptions<SubscriptionTarget>(target, SUBSCRIPTION_TARGET, "a subscription");
+        checkPattern(pattern, "the pattern");
+        return ask("POST", `/v1/topics/${encodeURIComponent(pattern)}/subscriptions`, { body: encodeJson(target) });
+      },
+      get: (id) => ask("GET", subscriptionPath(id)),
+      list(filter = {}) {
+        checkOptions<SubscriptionFilter>(filter, SUBSCRIPTION_FILTER, "a list of subscriptions");
+        const { pattern, ...rest } = filter;
+        const base = pattern === undefined ? "/v1/subscriptions" : `/v1/topics/${encodeURIComponent(pattern)}/subscriptions`;
+        return list(
+          (cursor): Promise<SubscriptionPage> => ask("GET", `${base}${query(rest, cursor)}`),
+          (page) => page.subscriptions,
+        );
+      },
+      async update(id, change) {
+        checkOptions<SubscriptionChange>(change, SUBSCRIPTION_CHANGE, "a change of a subscription");
+        return ask("PATCH", subscriptionPath(id), { body: encodeJson(change), isRepeatable: true });
+      },
+      pause: (id) => ask("POST", `${subscriptionPath(id)}/pause`, { isRepeatable: true }),
+      resume: (id) => ask("POST", `${subscriptionPath(id)}/resume`, { isRepeatable: true }),
+      delete: (id) => ask("DELETE", subscriptionPath(id)),
+    },
     close() {
       http.close();
       waits.close();
@@ -266,56 +349,8 @@ function runPath(workflow: Named, runId: string): string {
   return `${path(workflow)}/runs/${encodeURIComponent(runId)}`;
 }
 
-function query(filter: RunFilter, cursor: string | null | undefined): string {
-  const words = new URLSearchParams();
-  for (const [name, value] of Object.entries(filter)) {
-    if (value === undefined) continue;
-    if (name === "input" || name === "tags") {
-      const prefix = name === "input" ? "input" : "tag";
-      for (const [path, wanted] of Object.entries(value as Record<string, unknown>)) words.append(`${prefix}.${path}`, String(wanted));
-    } else if (value instanceof Date) {
-      words.append(name, value.toISOString());
-    } else {
-      words.append(name, String(value));
-    }
-  }
-  if (cursor !== null && cursor !== undefined) words.append("cursor", cursor);
-  return words.size === 0 ? "" : `?${words}`;
-}
-
-function list(page: (cursor: string | null | undefined) => Promise<RunPage>): RunList {
-  return {
-    page,
-    async *[Symbol.asyncIterator]() {
-      let cursor: string | null = null;
-      do {
-        const { runs, nextCursor }: RunPage = await page(cursor);
-        yield* runs;
-        cursor = nextCursor;
-      } while (cursor !== null);
-    },
-  };
-}
-
-/** The rows of all pages. `page` reads the page of a query string: its rows, and the cursor of the next page. */
-async function allPages<Row>(page: (query: string) => Promise<[Row[], string | null]>): Promise<Row[]> {
-  const all: Row[] = [];
-  let cursor: string | null = null;
-  do {
-    const [rows, next]: [Row[], string | null] = await page(cursor === null ? "" : `?cursor=${encodeURIComponent(cursor)}`);
-    all.push(...rows);
-    cursor = next;
-  } while (cursor !== null);
-  return all;
-}
-
-interface RequestOptions {
-  body?: string | undefined;
-  headers?: Record<string, string>;
-  /** Whether the request may be sent again when its outcome is unknown. */
-  isRepeatable?: boolean;
-  /** The time until which the request is repeated while the server cannot be reached. Default: six tries. */
-  until?: number;
+function subscriptionPath(id: string): string {
+  return `/v1/subscriptions/${encodeURIComponent(id)}`;
 }
 
 /** Connections that calls share, besides those of waits. */
@@ -324,67 +359,20 @@ const CONNECTIONS_MAX = 64;
 const WAIT_MAX_S = 30;
 /** Milliseconds between two requests of a wait for a run that is paused. */
 const PAUSED_POLL_MS = 1_000;
-const TRIES_MAX = 6;
-const RESPONSE_TIMEOUT_MS = 45_000;
-/** The longest `retry-after` of a server that is respected. */
-const RETRY_AFTER_MAX_MS = 60_000;
-const BACKOFF_MAX_MS = 2_000;
-const START_OPTIONS = { idempotencyKey: true, version: true, retentionDays: true, tags: true, allowUnserved: true } as const;
+const START_OPTIONS = { idempotencyKey: true, version: true, retentionDays: true, tags: true, allowUnserved: true, startAt: true, delaySeconds: true } as const;
 const SIGNAL_OPTIONS = { buffer: true, idempotencyKey: true } as const;
 const TRANSITION_OPTIONS = { version: true, comment: true, data: true, shown: true, withdraw: true, idempotencyKey: true } as const;
 const WAIT_OPTIONS = { timeout: true, whilePaused: true } as const;
-
-async function request<T>(http: HttpClient, method: string, path: string, options: RequestOptions = {}): Promise<T> {
-  const isRepeatable = method === "GET" || options.isRepeatable === true;
-  const { until, headers } = options;
-  for (let tries = 1; ; tries++) {
-    let error: ApiError;
-    let retryAfterMs = 0;
-    try {
-      // The server may hold the request until the end of the wait and respond then.
-      const timeoutMs = until === undefined ? RESPONSE_TIMEOUT_MS : Math.min(60_000, Math.max(0, until - Date.now()) + 5_000);
-      const response = await http.send(method, path, options.body, { timeoutMs, ...(headers === undefined ? {} : { headers }) });
-      if (response.status >= 200 && response.status < 300) return parse<T>(response);
-      error = problemFromBody(response.status, response.text);
-      retryAfterMs = Math.min(RETRY_AFTER_MAX_MS, 1_000 * (Number(response.headers["retry-after"]) || 0));
-    } catch (caught) {
-      if (!(caught instanceof ApiError)) throw caught;
-      error = caught;
-    }
-    if (http.isClosed || !mayRetry(error, isRepeatable)) throw error;
-    const left = until === undefined ? TRIES_MAX - tries : until - Date.now();
-    if (left <= 0) throw until === undefined ? error : new ApiError(0, "WAIT_TIMEOUT", `the timeout has expired: ${error.detail}`, error.hint, { cause: error });
-    const pause = retryAfterMs + Math.min(BACKOFF_MAX_MS, 50 * 2 ** tries) * (0.5 + Math.random() / 2);
-    await new Promise((resolve) => setTimeout(resolve, until === undefined ? pause : Math.min(pause, left)));
-    if (http.isClosed) throw error;
-  }
-}
-
-/** Error codes of a server whose certificate is not trusted. */
-const UNTRUSTED = /CERT|TLS|SSL|VERIFY|EPROTO/;
-
-/** Whether another try may succeed and is safe. */
-function mayRetry(error: ApiError, isRepeatable: boolean): boolean {
-  // The server answers with these codes before it changes anything.
-  if (error.code === "UNAVAILABLE" || error.code === "RATE_LIMITED") return true;
-  if (error.status === 0) {
-    const { code = "" } = (error.cause ?? {}) as { code?: string };
-    return code === "ECONNREFUSED" || (isRepeatable && !UNTRUSTED.test(code));
-  }
-  return isRepeatable && (error.status === 429 || (error.status >= 502 && error.status <= 504));
-}
+const PUBLISH_OPTIONS = { id: true, source: true, subject: true, waitSeconds: true } as const;
+const REPLAY_OPTIONS = { idempotencyKey: true, waitSeconds: true } as const;
+const EVENT_FILTER = { topic: true, since: true, until: true, limit: true } as const;
+const SUBSCRIPTION_FILTER = { pattern: true, limit: true } as const;
+const SUBSCRIPTION_TARGET = { type: true, name: true, version: true, filter: true, input: true, key: true, retentionDays: true } as const;
+const SUBSCRIPTION_CHANGE = { pattern: true, name: true, version: true, filter: true, input: true, key: true, retentionDays: true } as const;
 
 /** Text as the bytes of a header value. */
 function headerValue(text: string): string {
   const bytes = Buffer.from(text).toString("latin1");
   if (!isHeaderValue(bytes)) throw new TypeError(`the idempotency key is ${JSON.stringify(text)}: it must not contain control characters`);
   return bytes;
-}
-
-function parse<T>(response: HttpResponse): T {
-  try {
-    return JSON.parse(response.text) as T;
-  } catch {
-    throw new ApiError(response.status, "UNEXPECTED_ANSWER", "the response is not JSON");
-  }
 }

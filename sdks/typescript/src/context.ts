@@ -1,18 +1,19 @@
 // The arguments of user code: `ctx` and `ctx.step` of a workflow's function, and the argument of a step's function.
 
-import { milliseconds, moment } from "./duration.js";
+import { type Duration, milliseconds, moment } from "./duration.js";
 import { encodeJson } from "./json.js";
 import type { LogLevel } from "./log.js";
-import { checkOptions } from "./options.js";
+import { checkOptions, checkTopic } from "./options.js";
 import type { Replay } from "./replay.js";
 import { messageOf } from "./reported-error.js";
 import { DEFAULT_RETRY, retryPolicy } from "./retry.js";
 import { Step } from "./step.js";
-import type { CallOptions, Context, Logger, RunOptions, StepContext, Steps, WaitOptions, WorkflowRef } from "./types.js";
-import type { Report } from "./wire.js";
+import type { CallOptions, Context, Logger, PublishOptions, RunOptions, RunTrigger, StepContext, Steps, WaitOptions, WorkflowRef } from "./types.js";
+import type { Report, Since, StepKind } from "./wire.js";
 
 const RUN_OPTIONS = { retry: true } as const;
-const WAIT_OPTIONS = { event: true, match: true, timeout: true } as const;
+const WAIT_OPTIONS = { event: true, match: true, timeout: true, since: true, withEvent: true } as const;
+const PUBLISH_OPTIONS = { topic: true, data: true, id: true, subject: true } as const;
 const CALL_OPTIONS = { version: true, timeout: true } as const;
 const STEP_NAME = /^[a-zA-Z0-9._-]{1,128}$/;
 
@@ -28,16 +29,18 @@ export class FunctionContext implements Context {
   readonly step: Steps;
   readonly attempt: number;
   readonly run: Context["run"];
+  readonly trigger: RunTrigger | null;
   readonly log: Logger;
   declare readonly signal: AbortSignal;
   readonly #replay: Replay;
 
   constructor(replay: Replay) {
-    const { run, workflow, version, startedAt } = replay.source;
+    const { run, workflow, version, startedAt, trigger } = replay.source;
     this.#replay = replay;
     this.step = new FunctionSteps(replay);
     this.attempt = replay.turn;
     this.run = { id: run, workflow, version, startedAt: new Date(startedAt) };
+    this.trigger = trigger ?? null;
     this.log = logOf(replay, undefined);
     Object.defineProperty(this, "signal", FunctionContext.#signal);
   }
@@ -71,13 +74,23 @@ class FunctionSteps implements Steps {
     return this.#open("sleep", name, { kind: "sleep", step: name, untilMs: moment(when, `the end of step "${name}"`) });
   };
 
-  readonly waitForEvent = (name: string, options: WaitOptions = {}): Promise<never> => {
+  readonly waitForEvent = (name: string, options: WaitOptions & { withEvent?: boolean } = {}): Promise<never> => {
     checkOptions(options, WAIT_OPTIONS, `step "${name}"`);
-    const report: Report = { kind: "wait", step: name };
+    const report: Report & { kind: "wait" } = { kind: "wait", step: name };
     if (options.event !== undefined) report.event = options.event;
     if (options.match !== undefined) report.match = json(options.match, `the match of step "${name}"`, exact);
     if (options.timeout !== undefined) report.timeoutMs = milliseconds(options.timeout, `the timeout of step "${name}"`);
-    return this.#open("wait", name, report);
+    if (options.since !== undefined) report.since = since(options, name);
+    return this.#open("wait", name, report, options.withEvent === true);
+  };
+
+  readonly publish = (name: string, event: PublishOptions): Promise<never> => {
+    checkOptions(event, PUBLISH_OPTIONS, `step "${name}"`);
+    checkTopic(event.topic, `the topic of step "${name}"`);
+    const report: Report = { kind: "publish", step: name, topic: event.topic, data: json(event.data, `the data of step "${name}"`) };
+    if (event.id !== undefined) report.id = event.id;
+    if (event.subject !== undefined) report.subject = event.subject;
+    return this.#open("publish", name, report);
   };
 
   readonly call = (name: string, workflow: WorkflowRef | string, input: unknown, options: CallOptions = {}): Promise<never> => {
@@ -90,9 +103,11 @@ class FunctionSteps implements Steps {
     return this.#open("call", name, report);
   };
 
-  #open(kind: "sleep" | "wait" | "call", name: string, report: Report): Promise<never> {
+  #open(kind: Exclude<StepKind, "run">, name: string, report: Report, isEventWanted = false): Promise<never> {
     checkStepName(name);
-    return this.#replay.ask(new Step(name, kind, undefined, DEFAULT_RETRY, report)) as Promise<never>;
+    const step = new Step(name, kind, undefined, DEFAULT_RETRY, report);
+    step.isEventWanted = isEventWanted;
+    return this.#replay.ask(step) as Promise<never>;
   }
 }
 
@@ -135,6 +150,14 @@ function checkStepName(name: string): void {
   }
 }
 
+/** From when on a wait looks for events. */
+function since({ event, since }: WaitOptions, name: string): Since {
+  if (event === undefined) throw new TypeError(`step "${name}" has "since" without "event": only published events are kept, and a wait receives them by the name of their topic`);
+  if (since === "start") return "start";
+  if (since instanceof Date) return { atMs: moment(since, `"since" of step "${name}"`) };
+  return { agoMs: milliseconds(since as Duration, `"since" of step "${name}"`) };
+}
+
 /** JSON text; null for undefined. */
 function json(value: unknown, what: string, replacer?: (key: string, value: unknown) => unknown): string {
   try {
@@ -144,7 +167,7 @@ function json(value: unknown, what: string, replacer?: (key: string, value: unkn
   }
 }
 
-/** Rejects values that JSON would leave out or change: a match without them would accept other signals. */
+/** Rejects values that JSON would leave out or change: a match without them would accept other signals and events. */
 function exact(key: string, value: unknown): unknown {
   const isKept = typeof value === "number" ? Number.isFinite(value) : value !== undefined && typeof value !== "function" && typeof value !== "symbol";
   if (!isKept) throw new TypeError(`${JSON.stringify(key)} is ${String(value)}`);

@@ -172,3 +172,119 @@ export function problemFromDocument(status: number, document: { code?: unknown; 
   const remedy = typeof hint === "string" ? hint : number === 413 ? TOO_LARGE_HINT : undefined;
   return new ApiError(number, code, typeof detail === "string" ? detail : code, remedy, { details });
 }
+
+// Requests of a client: repeated while that is safe, and lists that are read page by page.
+
+const TRIES_MAX = 6;
+const RESPONSE_TIMEOUT_MS = 45_000;
+/** The longest `retry-after` of a server that is respected. */
+const RETRY_AFTER_MAX_MS = 60_000;
+const BACKOFF_MAX_MS = 2_000;
+
+export interface RequestOptions {
+  body?: string | undefined;
+  headers?: Record<string, string>;
+  /** Whether the request may be sent again when its outcome is unknown. */
+  isRepeatable?: boolean;
+  /** The time until which the request is repeated while the server cannot be reached. Default: six tries. */
+  until?: number;
+}
+
+/** Sends a request and returns the body of its response. */
+export async function request<T>(http: HttpClient, method: string, path: string, options: RequestOptions = {}): Promise<T> {
+  const isRepeatable = method === "GET" || options.isRepeatable === true;
+  const { until, headers } = options;
+  for (let tries = 1; ; tries++) {
+    let error: ApiError;
+    let retryAfterMs = 0;
+    try {
+      // The server may hold the request until the end of the wait and respond then.
+      const timeoutMs = until === undefined ? RESPONSE_TIMEOUT_MS : Math.min(60_000, Math.max(0, until - Date.now()) + 5_000);
+      const response = await http.send(method, path, options.body, { timeoutMs, ...(headers === undefined ? {} : { headers }) });
+      if (response.status >= 200 && response.status < 300) return parse<T>(response);
+      error = problemFromBody(response.status, response.text);
+      retryAfterMs = Math.min(RETRY_AFTER_MAX_MS, 1_000 * (Number(response.headers["retry-after"]) || 0));
+    } catch (caught) {
+      if (!(caught instanceof ApiError)) throw caught;
+      error = caught;
+    }
+    if (http.isClosed || !mayRetry(error, isRepeatable)) throw error;
+    const left = until === undefined ? TRIES_MAX - tries : until - Date.now();
+    if (left <= 0) throw until === undefined ? error : new ApiError(0, "WAIT_TIMEOUT", `the timeout has expired: ${error.detail}`, error.hint, { cause: error });
+    const pause = retryAfterMs + Math.min(BACKOFF_MAX_MS, 50 * 2 ** tries) * (0.5 + Math.random() / 2);
+    await new Promise((resolve) => setTimeout(resolve, until === undefined ? pause : Math.min(pause, left)));
+    if (http.isClosed) throw error;
+  }
+}
+
+/** Error codes of a server whose certificate is not trusted. */
+const UNTRUSTED = /CERT|TLS|SSL|VERIFY|EPROTO/;
+
+/** Whether another try may succeed and is safe. */
+function mayRetry(error: ApiError, isRepeatable: boolean): boolean {
+  // The server answers with these codes before it changes anything.
+  if (error.code === "UNAVAILABLE" || error.code === "RATE_LIMITED") return true;
+  if (error.status === 0) {
+    const { code = "" } = (error.cause ?? {}) as { code?: string };
+    return code === "ECONNREFUSED" || (isRepeatable && !UNTRUSTED.test(code));
+  }
+  return isRepeatable && (error.status === 429 || (error.status >= 502 && error.status <= 504));
+}
+
+function parse<T>(response: HttpResponse): T {
+  if (response.status === 204) return undefined as T;
+  try {
+    return JSON.parse(response.text) as T;
+  } catch {
+    throw new ApiError(response.status, "UNEXPECTED_ANSWER", "the response is not JSON");
+  }
+}
+
+/** The query string of a filter and a page. */
+export function query(filter: object, cursor: string | null | undefined): string {
+  const words = new URLSearchParams();
+  for (const [name, value] of Object.entries(filter)) {
+    if (value === undefined) continue;
+    if (name === "input" || name === "tags") {
+      const prefix = name === "input" ? "input" : "tag";
+      for (const [path, wanted] of Object.entries(value as Record<string, unknown>)) words.append(`${prefix}.${path}`, String(wanted));
+    } else if (value instanceof Date) {
+      words.append(name, value.toISOString());
+    } else {
+      words.append(name, String(value));
+    }
+  }
+  if (cursor !== null && cursor !== undefined) words.append("cursor", cursor);
+  return words.size === 0 ? "" : `?${words}`;
+}
+
+/** A list that is read page by page, and its rows one by one. */
+export interface PagedList<Page, Row> extends AsyncIterable<Row> {
+  page(cursor?: string | null): Promise<Page>;
+}
+
+export function list<Page extends { nextCursor: string | null }, Row>(page: PagedList<Page, Row>["page"], rowsOf: (page: Page) => readonly Row[]): PagedList<Page, Row> {
+  return {
+    page,
+    async *[Symbol.asyncIterator]() {
+      let cursor: string | null = null;
+      do {
+        const next: Page = await page(cursor);
+        yield* rowsOf(next);
+        cursor = next.nextCursor;
+      } while (cursor !== null);
+    },
+  };
+}
+
+/** The rows of all pages. `page` reads the page of a query string: its rows, and the cursor of the next page. */
+export async function allPages<Row>(page: (query: string) => Promise<[Row[], string | null]>): Promise<Row[]> {
+  const all: Row[] = [];
+  let cursor: string | null = null;
+  do {
+    const [rows, next]: [Row[], string | null] = await page(cursor === null ? "" : `?cursor=${encodeURIComponent(cursor)}`);
+    all.push(...rows);
+    cursor = next;
+  } while (cursor !== null);
+  return all;
+}

@@ -25,7 +25,7 @@ export interface TransitionOptions {
   comment?: string;
   /** Values that are merged into the context of the run. */
   data?: Record<string, unknown>;
-  /** The digest of the values that the person was shown, from `runs.actions`; the transition is refused if they have changed. */
+  /** The digest of the values that were shown to the person, from `runs.actions`; the transition is refused if they have changed. */
   shown?: string;
   /** Withdraws the caller's vote for the action. */
   withdraw?: boolean;
@@ -82,7 +82,7 @@ export interface Actions {
   due: string | null;
   assigned: string[];
   votes: Votes[];
-  /** The values that a person who decides is shown, and their digest. */
+  /** The values that are shown to the person who decides, and their digest. */
   shown: { digest: string; fields: Json };
   actions: AvailableAction[];
 }
@@ -100,7 +100,7 @@ export interface HistoryEntry {
   seq: number;
   at: string;
   kind: "transition" | "vote" | "assignment" | "timer";
-  /** The action; the name of a timer. */
+  /** The action; for a timer, its name. */
   action: string | null;
   from: string | null;
   to: string | null;
@@ -114,7 +114,7 @@ export interface HistoryEntry {
   votes: Actor[];
   /** Whether a vote was withdrawn. */
   isWithdrawn: boolean;
-  /** The digest of the values that the person was shown. */
+  /** The digest of the values that were shown to the person. */
   shown: string | null;
   /** The persons to whom the state was assigned, or the voter that was replaced. */
   assignment: { who: string[] } | { voter: { from: string; to: string } } | null;

@@ -155,6 +155,7 @@ export class Outbox {
 
   private add(replay: Replay | undefined, run: string, turn: number, report: Report): PendingReport {
     const n = ++this.n;
+    if ((report.kind === "publish" || report.kind === "wait") && this.lacksTopics(report)) report = unsupported(report);
     let text = this.encode(n, run, turn, report);
     const bytesMax = this.maxBytes - ENVELOPE_BYTES_MAX;
     while (text.length * 3 > bytesMax && Buffer.byteLength(text) > bytesMax) {
@@ -172,6 +173,11 @@ export class Outbox {
     const isEnd = report.kind === "returned" || report.kind === "threw";
     const isKnown = !isEnd || report.unawaited === undefined || this.features.includes("unawaited");
     return encodeReport(n, run, turn, isKnown ? report : withoutUnawaited(report));
+  }
+
+  /** Whether the server is of an earlier release, which rejects the report. */
+  private lacksTopics(report: Report & { kind: "publish" | "wait" }): boolean {
+    return (report.kind === "publish" || report.since !== undefined) && !this.features.includes("topics");
   }
 
   /** A report of the last batch is answered or postponed. */
@@ -257,6 +263,13 @@ export function withoutUnawaited(report: Report & { unawaited?: string[] }): Rep
   return rest;
 }
 
+/** The function cannot continue without topics: its run fails, and can be retried when the server is upgraded. */
+function unsupported({ kind, step }: Report & { kind: "publish" | "wait" }): Report {
+  const what = kind === "publish" ? "publish steps" : "waits with since";
+  const message = `the server does not support ${what}: upgrade the server, then retry the run`;
+  return { kind: "threw", error: { code: "NOT_SUPPORTED", message }, step };
+}
+
 /** A shorter report in place of one that is too large: log lines and stacks are dropped first, then the value becomes a failure. */
 function shorten(report: Report, message: string): Report | undefined {
   if ("logs" in report && report.logs !== undefined) return { ...report, logs: undefined };
@@ -275,6 +288,7 @@ function shorten(report: Report, message: string): Report | undefined {
     }
     case "wait":
     case "call":
+    case "publish":
       return { kind: "threw", error, step: report.step };
     case "returned":
       return { ...("unawaited" in report ? { unawaited: report.unawaited } : {}), kind: "threw", error };

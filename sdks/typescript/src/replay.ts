@@ -177,7 +177,7 @@ export class Replay {
     if (this.isOver) return new Promise(() => {});
     if (this.inside !== undefined) {
       // A replay in which the outer step is completed would never ask for the inner one.
-      const message = `step "${step.name}" is asked for inside step "${this.inside.name}": steps do not nest; call it in the function of the workflow, before or after`;
+      const message = `step "${step.name}" is requested inside step "${this.inside.name}": steps do not nest; call it in the function of the workflow, before or after`;
       throw new NonRetriableError(message, { code: "NESTED_STEP" });
     }
     if (this.steps.has(step.name)) {
@@ -271,7 +271,7 @@ export class Replay {
     const asked = this.held[0];
     if (asked !== undefined && missing !== undefined) {
       this.stuckChecks += 1;
-      const disagreement = `step "${asked.name}" (${asked.kind}) was asked for, where ${missing}`;
+      const disagreement = `step "${asked.name}" (${asked.kind}) was requested, but ${missing}`;
       const checksMax = this.journal.isBegun ? this.host.stuckChecksMax : Math.min(FIRST_STEP_CHECKS_MAX, this.host.stuckChecksMax);
       if (this.stuckChecks >= checksMax) return this.diverge(disagreement);
       if (this.stuckChecks === 1) {
@@ -381,7 +381,7 @@ export class Replay {
     }
     const missing = this.missing();
     if (missing !== undefined) {
-      return this.diverge(`the function has returned, where ${missing}`);
+      return this.diverge(`the function has returned, but ${missing}`);
     }
     this.ended({ kind: "returned", json: json ?? "null" });
   };
@@ -390,7 +390,7 @@ export class Replay {
     if (this.isOver) return;
     const missing = this.missing();
     if (missing !== undefined) {
-      return this.diverge(`the function has thrown "${messageOf(error)}", where ${missing}`);
+      return this.diverge(`the function has thrown "${messageOf(error)}", but ${missing}`);
     }
     const report: Report & { kind: "threw" } = { kind: "threw", error: reportedError(error) };
     const step = stepOf(error, this);
@@ -515,6 +515,7 @@ export class Replay {
       case "slept":
         return step.resolve(undefined);
       case "resolved":
+        if (step.isEventWanted) return step.resolve({ data: record.payload ?? null, event: record.event ?? null });
         return step.resolve(record.payload ?? {});
       case "timedOut":
         return step.resolve(null);

@@ -33,7 +33,7 @@ export function runFailed(run: string, replay: Replay | undefined, report: Repor
 
 /** Function and journal disagree, and the run is paused. */
 export function runPaused(run: string, replay: Replay | undefined, report: Report & { kind: "diverged" }): LogRecord {
-  const remedy = `make the function ask for the steps that the journal has, or move the change to a new version; then run: everstep resume ${run}`;
+  const remedy = `make the function request the steps that the journal has, or move the change to a new version; then run: everstep resume ${run}`;
   const { code, message } = report.error;
   return { level: "error", message: `run paused: ${message}; ${remedy}`, fields: { ...sourceOf(replay, run), code } };
 }

@@ -3,8 +3,8 @@
 import "./node-version.js";
 
 import { days } from "./duration.js";
-import { checkOptions } from "./options.js";
-import type { Definition, JsonInput, WorkflowRef } from "./types.js";
+import { checkOptions, checkPattern } from "./options.js";
+import type { Definition, EventTrigger, JsonInput, WorkflowRef } from "./types.js";
 import { serve, type Worker, type WorkerOptions } from "./worker.js";
 
 export { serve } from "./worker.js";
@@ -17,17 +17,20 @@ export type * from "./types.js";
 export interface Workflow<Input, Output> extends WorkflowRef<Input, Output> {
   readonly retentionDays: number | undefined;
   readonly inputSchema: Readonly<Record<string, unknown>> | undefined;
+  readonly triggers: readonly EventTrigger[] | undefined;
   readonly run: Definition<Input, Output>["run"];
   /** Serves this workflow alone. */
   serve(options?: WorkerOptions): Worker;
 }
 
-const WORKFLOW_OPTIONS = { name: true, version: true, retention: true, inputSchema: true, run: true } as const;
+const WORKFLOW_OPTIONS = { name: true, version: true, retention: true, inputSchema: true, triggers: true, run: true } as const;
+const TRIGGER_OPTIONS = { event: true, match: true } as const;
+const TRIGGERS_MAX = 20;
 const WORKFLOW_NAME = /^[a-z0-9][a-z0-9_-]{0,127}$/;
 
 /** Defines a workflow. */
 export function workflow<Input, Output>(definition: Definition<Input, Output> & JsonInput<Input>): Workflow<Input, Output> {
-  const { name, version = 1, retention, inputSchema, run } = definition;
+  const { name, version = 1, retention, inputSchema, triggers, run } = definition;
   if (typeof name !== "string" || !WORKFLOW_NAME.test(name)) {
     throw new TypeError(`a workflow's name has 1 to 128 of a-z, 0-9, _ and -, and begins with a letter or digit: ${JSON.stringify(name)} does not`);
   }
@@ -37,14 +40,29 @@ export function workflow<Input, Output>(definition: Definition<Input, Output> & 
   if (inputSchema !== undefined && (typeof inputSchema !== "object" || inputSchema === null || Array.isArray(inputSchema))) {
     throw new TypeError(`the inputSchema of ${name} is a JSON Schema as an object`);
   }
+  if (triggers !== undefined) checkTriggers(triggers, name);
   const retentionDays = retention === undefined ? undefined : days(retention, `the retention of ${name}`);
   const defined: Workflow<Input, Output> = {
     name,
     version,
     retentionDays,
     inputSchema,
+    triggers,
     run,
     serve: (options = {}) => serve({ ...options, workflows: [defined] }),
   };
   return defined;
+}
+
+/** Throws unless the triggers of a workflow are valid. */
+function checkTriggers(triggers: readonly EventTrigger[], name: string): void {
+  if (!Array.isArray(triggers) || triggers.length > TRIGGERS_MAX) throw new TypeError(`the triggers of ${name} are a list of at most ${TRIGGERS_MAX}`);
+  for (const trigger of triggers as readonly EventTrigger[]) {
+    checkOptions(trigger, TRIGGER_OPTIONS, `a trigger of ${name}`);
+    checkPattern(trigger.event, `the event of a trigger of ${name}`);
+    const { match } = trigger;
+    if (match !== undefined && (typeof match !== "object" || match === null || Array.isArray(match))) {
+      throw new TypeError(`the match of a trigger of ${name} is an object`);
+    }
+  }
 }

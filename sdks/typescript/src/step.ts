@@ -16,6 +16,8 @@ export class Step {
   /** The async scope of the call: every attempt runs with the AsyncLocalStorage of the first. */
   readonly scope: AsyncResource | undefined;
   promise!: StepPromise;
+  /** Of a wait: the function receives the event together with its data. */
+  isEventWanted = false;
   /** How many results the function had received when it asked for the step. */
   deliveriesBefore = 0;
   resolve!: (value: unknown) => void;

@@ -1,12 +1,16 @@
-// A run in a unit test, with the parts of a server that it needs: journal, timers and signals, in simulated time.
+// A run in a unit test, with the parts of a server that it needs: journal, timers, signals and events, in simulated time.
 
+import { contains } from "./contains.js";
 import { milliseconds, moment } from "./duration.js";
 import { formatLine, type LogLevel } from "./log.js";
 import { type Body, type Host, Replay } from "./replay.js";
 import { reportedError } from "./reported-error.js";
-import { type Mock, type TestOptions, type TestResult, type TestSignal, type TestStep, type Testable, test } from "./testing.js";
-import type { Json } from "./types.js";
-import type { Report, ReportedError, RetryPolicy, StepKind, StepRecord } from "./wire.js";
+import { type KeptEvent, TestTopics } from "./test-topics.js";
+import { type Mock, type TestEvent, type TestOptions, type TestResult, type TestSignal, type TestStep, type Testable, test } from "./testing.js";
+import type { Json, RunTrigger } from "./types.js";
+import type { Report, ReportedError, RetryPolicy, StepKind, StepRecord, Turn } from "./wire.js";
+
+export { contains };
 
 /** A step of the journal. */
 interface JournalStep {
@@ -24,6 +28,8 @@ interface Timer {
 interface Wait {
   step: string;
   event: string;
+  /** Whether events resolve it: a wait without a name of its own is for signals. */
+  isByTopic: boolean;
   match: unknown;
   isOpen: boolean;
 }
@@ -44,6 +50,8 @@ export class TestRun implements Host {
   private readonly waits: Wait[] = [];
   private readonly onDemand: TestSignal[] = [];
   private readonly dropped: TestSignal[] = [];
+  private readonly trigger: RunTrigger | undefined;
+  private readonly topics: TestTopics;
   private readonly logs: string[] = [];
   private readonly unawaited: string[] = [];
   private readonly mocks: Map<string, Mock>;
@@ -67,6 +75,13 @@ export class TestRun implements Host {
     this.unused = new Set(this.mocks.keys());
     this.crashAfter = new Set(namesOf(options.crashAfter));
     this.crashDuring = new Set(namesOf(options.crashDuring));
+    const { trigger, events = [] } = options;
+    if (trigger !== undefined) {
+      const id = this.id.replace("-8000-", "-a000-");
+      this.trigger = { type: "event", id, topic: null, subscription: null, source: null, depth: 0, scheduledFor: null, ...trigger };
+    }
+    this.topics = new TestTopics(this.id, this.trigger === undefined ? 0 : this.trigger.depth + 1, events);
+    for (const event of events) if (event.at !== undefined) this.schedule(event, event.at);
     for (const signal of options.signals ?? []) {
       if (signal.at === undefined) this.onDemand.push(signal);
       else this.after(milliseconds(signal.at, `the time of signal "${signal.event}"`), () => this.signal(signal));
@@ -80,7 +95,9 @@ export class TestRun implements Host {
     const startedAt = new Date(this.began).toISOString();
     const { name, version } = this.workflow;
     const input = copy(this.options.input);
-    this.replay = new Replay(this, { run: this.id, turn: this.turn, workflow: name, version, input, startedAt, seq: ++this.seq, steps });
+    const turn: Turn = { run: this.id, turn: this.turn, workflow: name, version, input, startedAt, seq: ++this.seq, steps };
+    if (this.trigger !== undefined) turn.trigger = this.trigger;
+    this.replay = new Replay(this, turn);
     this.replay.begin(this.workflow.run as Body);
     this.processSoon();
   }
@@ -143,7 +160,9 @@ export class TestRun implements Host {
       replay.unanswered -= 1;
       if (report.kind === "completed" && this.crashAfter.delete(report.step)) return this.crash();
       replay.acknowledge(report, journaled?.record.seq ?? 0);
-      if (report.kind === "failed" && journaled?.record.status === "failed") this.notify(journaled);
+      if ((report.kind === "failed" && journaled?.record.status === "failed") || (report.kind === "publish" && journaled?.record.status !== "open")) {
+        this.notify(journaled as JournalStep);
+      }
       if (replay !== this.replay) return;
     }
     if (!this.isDone && this.pendingOutcomes === 0 && this.replay.isBlocked(0)) this.advance();
@@ -193,6 +212,8 @@ export class TestRun implements Host {
         return this.wait(report);
       case "call":
         return this.call(report);
+      case "publish":
+        return this.publish(report);
       case "returned":
         this.finish("completed", JSON.parse(report.json), null);
         return undefined;
@@ -229,7 +250,7 @@ export class TestRun implements Host {
     const journaled = this.journalStep(report.step, "wait", 1);
     // A wait without a match accepts every signal.
     const match = report.match === undefined || report.match === "{}" ? undefined : JSON.parse(report.match);
-    const wait: Wait = { step: report.step, event: report.event ?? report.step, match, isOpen: true };
+    const wait: Wait = { step: report.step, event: report.event ?? report.step, isByTopic: report.event !== undefined, match, isOpen: true };
     this.waits.push(wait);
     if (report.timeoutMs !== undefined) {
       this.after(report.timeoutMs, () => {
@@ -241,12 +262,55 @@ export class TestRun implements Host {
     const at = this.onDemand.findIndex((signal) => accepts(wait, signal));
     if (at >= 0) {
       const [signal] = this.onDemand.splice(at, 1);
-      this.pendingOutcomes += 1;
-      setImmediate(() => {
-        this.pendingOutcomes -= 1;
-        if (!this.isDone) this.resolve(wait, signal as TestSignal);
-      });
+      this.soon(() => this.resolve(wait, signal as TestSignal));
+    } else if (wait.isByTopic) {
+      this.lookBack(wait, report);
     }
+    return journaled;
+  }
+
+  /** Delivers an event that the wait finds when it is opened: one of the past, or one that the test publishes then. */
+  private lookBack(wait: Wait, { since }: Report & { kind: "wait" }): void {
+    const past = since === undefined ? undefined : this.topics.oldest(wait, since, this.began, this.now);
+    if (past !== undefined) return this.soon(() => this.receive(wait, past));
+    const next = this.topics.takeOnDemand(wait);
+    if (next !== undefined) this.soon(() => this.deliver(this.topics.publish(next, this.now)));
+  }
+
+  /** Performs an action after the commit of the report that caused it. */
+  private soon(act: () => void): void {
+    this.pendingOutcomes += 1;
+    setImmediate(() => {
+      this.pendingOutcomes -= 1;
+      if (this.isDone) return;
+      act();
+      this.processSoon();
+    });
+  }
+
+  private publish(report: Report & { kind: "publish" }): JournalStep {
+    const { step, topic } = report;
+    const journaled = this.journalStep(step, "publish", 1);
+    const mock = this.mock(step);
+    if (mock !== undefined) {
+      this.pendingOutcomes += 1;
+      void runMock(mock, { attempt: 1, input: JSON.parse(report.data) }).then(({ json, error }) => {
+        this.pendingOutcomes -= 1;
+        if (this.isDone) return;
+        this.wake(journaled, error === undefined ? { status: "completed" } : { status: "failed", error }, json);
+        this.processSoon();
+      });
+      return journaled;
+    }
+    const published = this.topics.publishFrom(report, this.now);
+    if (published === undefined) {
+      const error = { code: "EVENT_LOOP", message: "events start one another at most 32 times in a row", attempts: 1 };
+      this.settle(journaled, { status: "failed", error }, "null");
+      return journaled;
+    }
+    const { id, event } = published;
+    this.settle(journaled, { status: "completed" }, JSON.stringify({ id, topic }));
+    if (event !== undefined) this.soon(() => this.deliver(event));
     return journaled;
   }
 
@@ -280,6 +344,10 @@ export class TestRun implements Host {
     for (const [key, mock] of this.mocks) if (key.startsWith(`${step}/`)) steps[key.slice(step.length + 1)] = mock;
     const ended = await test(called, { input, steps, workflows: this.options.workflows ?? [], now: this.now, allowUnawaited: true });
     this.unawaited.push(...ended.unawaited.map((name) => `${step}/${name}`));
+    for (const published of ended.published) {
+      const event = this.topics.publishOfChild(step, published);
+      this.after(event.atMs - this.now, () => this.deliver(event));
+    }
     for (const used of Object.keys(steps)) if (!ended.unused.includes(used)) this.unused.delete(`${step}/${used}`);
     if (ended.status === "completed") return { json: JSON.stringify(ended.output), error: undefined, ms: ended.slept };
     const { code, message } = ended.error ?? { code: "CHILD_FAILED", message: `it is ${ended.status}` };
@@ -300,7 +368,7 @@ export class TestRun implements Host {
     return journaled;
   }
 
-  private settle(journaled: JournalStep, outcome: Pick<StepRecord, "status" | "error">, json: string): void {
+  private settle(journaled: JournalStep, outcome: Outcome, json: string): void {
     const { step, kind } = journaled.record;
     journaled.record = { step, kind, seq: ++this.seq, ...outcome };
     journaled.json = json;
@@ -310,7 +378,7 @@ export class TestRun implements Host {
     journaled.step.error = outcome.error === undefined ? null : { code: outcome.error.code, message: outcome.error.message };
   }
 
-  private wake(journaled: JournalStep, outcome: Pick<StepRecord, "status" | "error">, json: string): void {
+  private wake(journaled: JournalStep, outcome: Outcome, json: string): void {
     this.settle(journaled, outcome, json);
     this.notify(journaled);
   }
@@ -332,6 +400,27 @@ export class TestRun implements Host {
     if (!wait.isOpen) return void this.dropped.push(signal);
     wait.isOpen = false;
     this.wake(this.journal.get(wait.step) as JournalStep, { status: "resolved" }, JSON.stringify(signal.payload) ?? "null");
+  }
+
+  /** Publishes an event of the test at its time. */
+  private schedule(event: TestEvent, at: NonNullable<TestEvent["at"]>): void {
+    const what = `the time of event "${event.topic}"`;
+    const ms = at instanceof Date ? moment(at, what) - this.began : milliseconds(at, what);
+    // An event from before the start has no effect unless a wait looks back to it.
+    if (ms < 0) this.topics.publish(event, this.began + ms);
+    else this.after(ms, () => this.deliver(this.topics.publish(event, this.now)));
+  }
+
+  /** An event resolves every open wait that it matches. */
+  private deliver(event: KeptEvent): void {
+    for (const wait of this.waits) if (wait.isByTopic && wait.isOpen && this.topics.matches(wait, event)) this.receive(wait, event);
+  }
+
+  private receive(wait: Wait, event: KeptEvent): void {
+    if (!wait.isOpen) return;
+    wait.isOpen = false;
+    this.topics.received(event);
+    this.wake(this.journal.get(wait.step) as JournalStep, { status: "resolved", event: event.ref }, event.json);
   }
 
   private cancel(): void {
@@ -356,9 +445,14 @@ export class TestRun implements Host {
     const steps = [...this.journal.values()].sort((a, b) => a.record.seq - b.record.seq).map((journaled) => journaled.step);
     const unused = [...new Set([...this.unused, ...this.crashAfter, ...this.crashDuring])];
     const dropped = [...this.dropped, ...this.onDemand];
-    this.done({ status, output, error, steps, slept: this.now - this.began, turns: this.turn, logs: this.logs, dropped, unawaited: this.unawaited, unused });
+    const { logs, unawaited, turn: turns } = this;
+    const { published, unreceived } = this.topics;
+    this.done({ status, output, error, steps, slept: this.now - this.began, turns, logs, dropped, published, unreceived, unawaited, unused });
   }
 }
+
+/** How a step of the journal ends. */
+type Outcome = Pick<StepRecord, "status" | "error" | "event">;
 
 interface ChildEnd {
   json: string;
@@ -392,14 +486,6 @@ function backoffMs({ backoff: { kind, baseMs, maxMs } }: RetryPolicy, failures: 
 
 function accepts(wait: Wait, signal: TestSignal): boolean {
   return wait.isOpen && wait.event === signal.event && (wait.match === undefined || contains(copy(signal.payload), wait.match));
-}
-
-/** Whether a value contains a pattern, as PostgreSQL's `@>` has it. */
-export function contains(value: unknown, pattern: unknown): boolean {
-  if (Array.isArray(pattern)) return Array.isArray(value) && pattern.every((wanted) => value.some((one) => contains(one, wanted)));
-  if (typeof pattern !== "object" || pattern === null) return value === pattern;
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return false;
-  return Object.entries(pattern).every(([key, wanted]) => Object.hasOwn(value, key) && contains((value as Record<string, unknown>)[key], wanted));
 }
 
 function copy(value: unknown): unknown {

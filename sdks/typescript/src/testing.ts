@@ -8,7 +8,7 @@ import type { Duration } from "./duration.js";
 import { checkOptions } from "./options.js";
 import { unawaitedMessage } from "./run-log.js";
 import { TestRun } from "./test-run.js";
-import type { Context, Json, Jsonify } from "./types.js";
+import type { Context, Json, Jsonify, RunTrigger } from "./types.js";
 import type { StepKind } from "./wire.js";
 
 /** A workflow as `workflow()` returns it. */
@@ -18,7 +18,7 @@ export interface Testable<Input, Output> {
   readonly run: (ctx: Context, input: Input) => Promise<Output> | Output;
 }
 
-/** The output of a step in place of that of its function or of the workflow that it calls. */
+/** The output of a step in place of that of its function, of the workflow that it calls, or of the event that it publishes. */
 export type Mock = Json | ((step: { readonly attempt: number; readonly input?: unknown }) => unknown);
 
 export interface TestSignal {
@@ -28,11 +28,41 @@ export interface TestSignal {
   at?: Duration;
 }
 
+/** An event that is published during the test. */
+export interface TestEvent {
+  topic: string;
+  data?: unknown;
+  /** Default: `api`. */
+  source?: string;
+  /**
+   * The time of the event: after the start, or a Date, which may be before the start of the run. Default: as soon as a
+   * wait is open for it.
+   */
+  at?: Duration | Date;
+}
+
+/** An event that a step has published. */
+export interface TestPublished {
+  /** A step of a called workflow is named `call/step`. */
+  step: string;
+  id: string;
+  /** The id that the function has given to the event; else the name of the step. */
+  eventId: string;
+  topic: string;
+  data: Json;
+  subject?: string;
+  at: Date;
+}
+
 export interface TestOptions<Input> {
   input: Input;
+  /** The event that has started the run, for `ctx.trigger`. */
+  trigger?: Partial<RunTrigger>;
   /** Mocks by the name of the step. A step of a called workflow is named `call/step`. */
   steps?: Record<string, Mock>;
   signals?: readonly TestSignal[];
+  /** Published events. Those of publish steps are published too. */
+  events?: readonly TestEvent[];
   /** Workflows that `ctx.step.call` may start. */
   workflows?: readonly Testable<any, any>[];
   /** When the run begins. */
@@ -60,7 +90,7 @@ export interface TestStep {
 }
 
 export interface TestResult<Output> {
-  /** `waiting`: for a signal that never arrives. `diverged`: function and journal disagree. */
+  /** `waiting`: for a signal or event that never arrives. `diverged`: function and journal disagree. */
   status: "completed" | "failed" | "cancelled" | "waiting" | "diverged";
   /** The return value of the workflow; null unless it has completed. */
   output: Output | null;
@@ -75,6 +105,10 @@ export interface TestResult<Output> {
   logs: string[];
   /** Signals without a wait. */
   dropped: TestSignal[];
+  /** Events that publish steps have published, in order. */
+  published: TestPublished[];
+  /** Events of the test that have resolved no wait. */
+  unreceived: TestEvent[];
   /** Steps that still ran or had failed when the function ended, and that it did not await; at most 20. */
   unawaited: string[];
   /** Mocks that were not used, and steps of `crashAfter` and `crashDuring` that never ran. */
@@ -82,7 +116,7 @@ export interface TestResult<Output> {
 }
 
 /**
- * Runs a workflow to its end, or until it waits for a signal that never arrives. Rejects with an `AssertionError` if the
+ * Runs a workflow to its end, or until it waits for a signal or event that never arrives. Rejects with an `AssertionError` if the
  * function ends without awaiting all of its steps, unless `allowUnawaited` is set.
  */
 export function test<Input, Output>(workflow: Testable<Input, Output>, options: TestOptions<NoInfer<Input>>): Promise<TestResult<Jsonify<Output>>> {
@@ -103,8 +137,10 @@ export function test<Input, Output>(workflow: Testable<Input, Output>, options: 
 
 const TEST_OPTIONS = {
   input: true,
+  trigger: true,
   steps: true,
   signals: true,
+  events: true,
   workflows: true,
   now: true,
   crashAfter: true,

@@ -61,7 +61,33 @@ export interface Definition<Input, Output> {
    * Libraries such as Zod and TypeBox generate one.
    */
   inputSchema?: Readonly<Record<string, unknown>>;
+  /** The events that start a run, at most 20. The server applies the triggers of the active version. */
+  triggers?: readonly EventTrigger[];
   run: (ctx: Context, input: Input) => Promise<Output> | Output;
+}
+
+/** A published event of a topic starts a run; the data of the event is its input. Each event starts one run. */
+export interface EventTrigger {
+  /** A topic such as `user.signup`, or a pattern: `*` is one segment, `#` is any number of segments, also none. */
+  event: string;
+  /** An object that the data of the event must contain; `{ $expr: "…" }` is an expression over `event` and `payload`. */
+  match?: { readonly [key: string]: unknown };
+}
+
+/** Why a run exists that neither a client nor another run has started. */
+export interface RunTrigger {
+  readonly type: "event" | "schedule" | "webhook" | "queue";
+  /** The id of the event. */
+  readonly id: string;
+  readonly topic: string | null;
+  /** The id of the subscription that has received the event. */
+  readonly subscription: string | null;
+  /** The source of the event: `run:` and an id for an event that a run has published. */
+  readonly source: string | null;
+  /** The number of events before this one in its chain. A publish step of a run fails with `EVENT_LOOP` above 32. */
+  readonly depth: number;
+  /** The time for which the run was planned; null for events. */
+  readonly scheduledFor: string | null;
 }
 
 export interface Context {
@@ -73,6 +99,8 @@ export interface Context {
   /** How often a worker has started this run: the number of the turn. */
   readonly attempt: number;
   readonly run: { readonly id: string; readonly workflow: string; readonly version: number; readonly startedAt: Date };
+  /** The event that has started the run, or the run that has called this one; null if a client has started it. */
+  readonly trigger: RunTrigger | null;
 }
 
 export interface Steps {
@@ -82,8 +110,12 @@ export interface Steps {
   sleep(name: string, duration: Duration): Promise<void>;
   /** Sleeps until a point in time. */
   sleepUntil(name: string, when: Date | string | number): Promise<void>;
-  /** Waits for a signal and returns its payload, `{}` if it has none; null after the timeout. */
-  waitForEvent<T = Json>(name: string, options?: WaitOptions): Promise<T | null>;
+  /** Waits for a signal or, with `event`, also for a published event, and returns its payload or data; `{}` in place of none, and null after the timeout. */
+  waitForEvent<T = Json>(name: string, options?: WaitOptions & { withEvent?: false }): Promise<T | null>;
+  /** Waits, and returns the data together with the event that it belongs to; null after the timeout. */
+  waitForEvent<T = Json>(name: string, options: WaitOptions & { withEvent: true }): Promise<ReceivedEvent<T> | null>;
+  /** Publishes an event, once, whatever crashes. Resolves when the event is in the journal; subscribers receive it after that. */
+  publish(name: string, event: PublishOptions): Promise<PublishedEvent>;
   /** Starts another workflow and waits for its output. */
   call<W extends WorkflowRef<any, any> | string>(
     name: string,
@@ -115,11 +147,54 @@ export interface RetryOptions {
 }
 
 export interface WaitOptions {
-  /** The name of the signal. Default: the name of the step. */
+  /**
+   * The topic of a published event, and the name of a signal. Default: the name of the step, which only a signal
+   * resolves. A signal resolves the first wait that it matches, an event resolves all waits that it matches.
+   */
   event?: string;
-  /** An object that the payload of the signal must contain. */
+  /** An object that the payload of the signal, or the data of the event, must contain. */
   match?: { readonly [key: string]: unknown };
   timeout?: Duration;
+  /**
+   * The wait also receives an event that was published before the function reached it: since the start of the run,
+   * within the last minutes ("15m"), or since a point in time. The oldest event that matches resolves the wait.
+   * Default: only events that are published while the wait is open. Needs `event`.
+   */
+  since?: "start" | Duration | Date;
+}
+
+/** What a wait with `withEvent` returns. */
+export interface ReceivedEvent<T = Json> {
+  /** The data of the event, or the payload of the signal. */
+  readonly data: T;
+  /** Null if a signal has resolved the wait. */
+  readonly event: EventRef | null;
+}
+
+/** A published event without its data. */
+export interface EventRef {
+  readonly id: string;
+  readonly topic: string;
+  readonly source: string;
+  /** When it was published, as RFC 3339 text. */
+  readonly at: string;
+}
+
+/** An event that a step publishes. */
+export interface PublishOptions {
+  /** A name such as `user.signup`: up to 16 segments, separated by dots. A topic need not be created. */
+  topic: string;
+  data: unknown;
+  /** The id of the event. A run publishes an id once. Default: the name of the step. */
+  id?: string;
+  /** What the event is about, for people and for filters. */
+  subject?: string;
+}
+
+/** An event that a step has published. */
+export interface PublishedEvent {
+  readonly id: string;
+  readonly topic: string;
 }
 
 export interface CallOptions {

@@ -1,5 +1,7 @@
 // Types of the worker protocol, version 1. docs/reference/worker-protocol.md explains them.
 
+import type { EventRef, EventTrigger, RunTrigger } from "./types.js";
+
 /** A run and the number of one of its turns. */
 export interface TurnRef {
   run: string;
@@ -11,7 +13,13 @@ export interface Hello {
   worker: string;
   sdk: string;
   capacity: number;
-  workflows: { name: string; version: number; retentionDays?: number; inputSchema?: Readonly<Record<string, unknown>> }[];
+  workflows: {
+    name: string;
+    version: number;
+    retentionDays?: number;
+    inputSchema?: Readonly<Record<string, unknown>>;
+    triggers?: readonly EventTrigger[];
+  }[];
   holds: TurnRef[];
 }
 
@@ -20,7 +28,7 @@ export interface Welcome {
   leaseSeconds: number;
   maxMessageBytes: number;
   maxReports: number;
-  /** The extensions of the first protocol version that the server accepts, such as `unawaited`. */
+  /** The extensions of the first protocol version that the server accepts, such as `unawaited` and `topics`. */
   features?: string[];
 }
 
@@ -48,11 +56,13 @@ export interface Turn extends TurnRef {
   version: number;
   input?: unknown;
   startedAt: string;
+  /** Of a run that an event has started. */
+  trigger?: RunTrigger;
   seq: number;
   steps?: StepRecord[];
 }
 
-export type StepKind = "run" | "sleep" | "wait" | "call";
+export type StepKind = "run" | "sleep" | "wait" | "call" | "publish";
 
 /** The state of a step according to the journal. */
 export interface StepRecord {
@@ -63,6 +73,8 @@ export interface StepRecord {
   output?: unknown;
   error?: { code: string; message: string; attempts?: number };
   payload?: unknown;
+  /** Of a wait that a published event has resolved; `payload` is its data. */
+  event?: EventRef;
   attempt?: number;
 }
 
@@ -80,13 +92,17 @@ export interface RetryPolicy {
   backoff: { kind: "fixed" | "linear" | "exp"; baseMs: number; maxMs: number; jitter: number };
 }
 
-/** A report of a function about its run. `json`, `match` and `input` are JSON text, so that no value is encoded twice. */
+/** From when on a wait looks for events: the start of the run, milliseconds before the wait is opened, or milliseconds since 1970. */
+export type Since = "start" | { agoMs: number } | { atMs: number };
+
+/** A report of a function about its run. `json`, `match`, `input` and `data` are JSON text, so that no value is encoded twice. */
 export type Report =
   | { kind: "completed"; step: string; attempt: number; json: string; logs: string[] | undefined; tookMs: number }
   | { kind: "failed"; step: string; attempt: number; error: ReportedError; retry: RetryPolicy; logs: string[] | undefined; tookMs: number }
   | { kind: "sleep"; step: string; forMs?: number; untilMs?: number }
-  | { kind: "wait"; step: string; event?: string; match?: string; timeoutMs?: number }
+  | { kind: "wait"; step: string; event?: string; match?: string; timeoutMs?: number; since?: Since }
   | { kind: "call"; step: string; workflow: string; version?: number; input: string; timeoutMs?: number }
+  | { kind: "publish"; step: string; topic: string; data: string; id?: string; subject?: string }
   | { kind: "returned"; json: string; unawaited?: string[] }
   | { kind: "threw"; error: ReportedError; step?: string; unawaited?: string[] }
   | { kind: "blocked"; seq: number }
@@ -103,7 +119,7 @@ export function encodeReport(n: number, run: string, turn: number, report: Repor
   for (const [name, value] of Object.entries(report)) {
     if (value === undefined) continue;
     if (name === "json") text += `,"output":${value}`;
-    else text += `,"${name}":${name === "match" || name === "input" ? value : JSON.stringify(value)}`;
+    else text += `,"${name}":${name === "match" || name === "input" || name === "data" ? value : JSON.stringify(value)}`;
   }
   return `${text}}`;
 }

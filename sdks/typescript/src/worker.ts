@@ -11,7 +11,7 @@ import { checkOptions } from "./options.js";
 import { Outbox } from "./outbox.js";
 import { SocketTransport } from "./socket-transport.js";
 import { endSession, RequestTooLarge, SessionGone, type Transport, type TransportListener } from "./transport.js";
-import type { Logger } from "./types.js";
+import type { EventTrigger, Logger } from "./types.js";
 import { UpgradeRefused } from "./websocket.js";
 import type { Hello, NumberedMessage, Welcome } from "./wire.js";
 
@@ -21,6 +21,7 @@ export interface ServedWorkflow {
   readonly version: number;
   readonly retentionDays?: number | undefined;
   readonly inputSchema?: Readonly<Record<string, unknown>> | undefined;
+  readonly triggers?: readonly EventTrigger[] | undefined;
   readonly run: (ctx: never, input: never) => unknown;
 }
 
@@ -154,11 +155,12 @@ class ServingWorker implements Worker, RunsOwner, TransportListener {
       worker: options.worker ?? `${hostname()}:${process.pid}`,
       sdk: SDK_NAME,
       capacity: concurrency,
-      workflows: workflows.map(({ name, version, retentionDays, inputSchema }) => ({
+      workflows: workflows.map(({ name, version, retentionDays, inputSchema, triggers }) => ({
         name,
         version,
         ...(retentionDays !== undefined && { retentionDays }),
         ...(inputSchema !== undefined && { inputSchema }),
+        ...(triggers !== undefined && triggers.length > 0 && { triggers }),
       })),
     };
     this.ready = new Promise((resolve, reject) => {

@@ -55,6 +55,113 @@ test("a start sends its options, and returns the response of the server", () =>
     },
   ));
 
+test("a start may begin later", () =>
+  withServer(
+    () => [201, { run: { id: "r1", status: "pending" }, created: true }],
+    async (client, asked) => {
+      await client.start("ship", 1, { startAt: new Date("2030-01-01T00:00:00Z") });
+      await client.start("ship", 1, { startAt: "2030-01-01T01:00:00+01:00" });
+      await client.start("ship", 1, { delaySeconds: 90 });
+      assert.deepEqual(
+        asked.map(({ body }) => JSON.parse(body)),
+        [{ input: 1, startAt: "2030-01-01T00:00:00.000Z" }, { input: 1, startAt: "2030-01-01T00:00:00.000Z" }, { input: 1, delaySeconds: 90 }],
+      );
+      await assert.rejects(client.start("ship", 1, { startAt: "tomorrow" }), /startAt is "tomorrow"/);
+      await assert.rejects(client.start("ship", 1, { startAt: 0, delaySeconds: 1 }), /either startAt or delaySeconds/);
+      assert.equal(asked.length, 3);
+    },
+  ));
+
+test("an event is published, and again only if it has an id", () =>
+  withServer(
+    ({ url }, nth) => (nth === 1 ? "hang up" : url.includes("wait") ? [200, { id: "e1", topic: "user.signup", created: true, matched: { workflows: 1, queues: 0, http: 0, waits: 2, failed: 0 } }] : [202, { id: "e1", topic: "user.signup", created: true }]),
+    async (client, asked) => {
+      assert.deepEqual(await client.publish("user.signup", { plan: "pro" }, { id: "s-1", source: "shop", subject: "user 7" }), { id: "e1", topic: "user.signup", created: true });
+      assert.deepEqual(
+        asked.map(({ method, url, body }) => [method, url, JSON.parse(body)]),
+        Array(2).fill(["POST", "/v1/events", { topic: "user.signup", data: { plan: "pro" }, id: "s-1", source: "shop", subject: "user 7" }]),
+      );
+      const { matched } = await client.publish("user.signup", undefined, { waitSeconds: 5 });
+      assert.equal(matched?.waits, 2);
+      assert.deepEqual([asked[2]?.url, JSON.parse(asked[2]?.body ?? "")], ["/v1/events?waitSeconds=5", { topic: "user.signup", data: null }]);
+      await assert.rejects(client.publish("user.*", 1), /the topic is "user.\*"/);
+      await assert.rejects(client.publish("t", 1, { key: "k" } as never), /a publish has no option "key"/);
+    },
+  ));
+
+test("a publish without an id is not repeated", () =>
+  withServer(
+    () => "hang up",
+    async (client, asked) => {
+      await assert.rejects(client.publish("user.signup", 1), { code: "NO_ANSWER" });
+      assert.equal(asked.length, 1);
+    },
+  ));
+
+test("events are read one by one, and in pages", () =>
+  withServer(
+    ({ url }) => {
+      if (url.startsWith("/v1/events/e%2F1")) return [200, { id: "e/1", data: 5, results: [{ type: "run", subscription: "s", run: "r" }], nextCursor: null }];
+      return [200, url.includes("cursor=2") ? { events: [{ id: "e1" }], nextCursor: null } : { events: [{ id: "e3" }, { id: "e2" }], nextCursor: "2" }];
+    },
+    async (client, asked) => {
+      const event = await client.events.get<number>("e/1");
+      assert.deepEqual([event.data, event.results], [5, [{ type: "run", subscription: "s", run: "r" }]]);
+      await client.events.get("e/1", "9");
+      const ids: string[] = [];
+      for await (const { id } of client.events.list({ topic: "user.signup", since: new Date(0), limit: 2 })) ids.push(id);
+      assert.deepEqual(ids, ["e3", "e2", "e1"]);
+      const base = "/v1/events?topic=user.signup&since=1970-01-01T00%3A00%3A00.000Z&limit=2";
+      assert.deepEqual(asked.map(({ url }) => url), ["/v1/events/e%2F1", "/v1/events/e%2F1?cursor=9", base, `${base}&cursor=2`]);
+      asked.length = 0;
+      await client.events.replay("e1", "s1", { idempotencyKey: "k", waitSeconds: 3 });
+      await client.events.replay("e1", "s1");
+      assert.deepEqual(
+        asked.map(({ method, url, key, body }) => [method, url, key, body]),
+        [
+          ["POST", "/v1/events/e1/replay?waitSeconds=3", "k", '{"subscription":"s1"}'],
+          ["POST", "/v1/events/e1/replay", undefined, '{"subscription":"s1"}'],
+        ],
+      );
+      assert.throws(() => client.events.list({ source: "x" } as never), /a list of events has no option "source"/);
+    },
+  ));
+
+test("subscriptions are created, changed, paused and deleted", () =>
+  withServer(
+    ({ method, url }) => {
+      if (method === "DELETE") return [204, {}];
+      return [method === "POST" ? 201 : 200, url.endsWith("subscriptions") && method === "GET" ? { subscriptions: [{ id: "s1" }], nextCursor: null } : { id: "s1" }];
+    },
+    async (client, asked) => {
+      await client.subscriptions.create("user.*", { type: "workflow", name: "onboard-user", filter: { plan: "pro" }, input: { email: "{{payload.email}}" } });
+      await client.subscriptions.update("s1", { filter: null, version: 3 });
+      await client.subscriptions.pause("s1");
+      await client.subscriptions.resume("s1");
+      await client.subscriptions.get("s1");
+      const ids: string[] = [];
+      for await (const { id } of client.subscriptions.list()) ids.push(id);
+      for await (const { id } of client.subscriptions.list({ pattern: "a/b.#" })) ids.push(id);
+      assert.deepEqual(ids, ["s1", "s1"]);
+      assert.equal(await client.subscriptions.delete("s1"), undefined);
+      assert.deepEqual(
+        asked.map(({ method, url, body }) => [method, url, body]),
+        [
+          ["POST", "/v1/topics/user.*/subscriptions", '{"type":"workflow","name":"onboard-user","filter":{"plan":"pro"},"input":{"email":"{{payload.email}}"}}'],
+          ["PATCH", "/v1/subscriptions/s1", '{"filter":null,"version":3}'],
+          ["POST", "/v1/subscriptions/s1/pause", ""],
+          ["POST", "/v1/subscriptions/s1/resume", ""],
+          ["GET", "/v1/subscriptions/s1", ""],
+          ["GET", "/v1/subscriptions", ""],
+          ["GET", "/v1/topics/a%2Fb.%23/subscriptions", ""],
+          ["DELETE", "/v1/subscriptions/s1", ""],
+        ],
+      );
+      await assert.rejects(client.subscriptions.create("user*", { type: "workflow", name: "w" }), /the pattern is "user\*"/);
+      await assert.rejects(client.subscriptions.create("t", { type: "workflow", name: "w", topic: "t" } as never), /a subscription has no option "topic"/);
+    },
+  ));
+
 test("what the server refuses is an ApiError with code, detail and hint", () =>
   withServer(
     () => [409, { code: "RUN_ENDED", detail: "the run has ended", hint: "start another", status: 409 }],
@@ -212,7 +319,7 @@ test("waiting ends when the run is paused, with the reason, unless it is to wait
   let times = 0;
   return withServer(
     ({ url }) => {
-      const error = url.includes("fickle") ? { code: "NONDETERMINISTIC", message: 'step "b" was asked for' } : null;
+      const error = url.includes("fickle") ? { code: "NONDETERMINISTIC", message: 'step "b" was requested' } : null;
       const id = url.split("/").at(-1)?.split("?")[0];
       if (url.includes("resumed")) return [200, ++times === 1 ? { id, status: "paused", waitingFor: "is paused", error } : { id, status: "completed", output: 7 }];
       return [200, { id, status: "paused", waitingFor: "is paused since 2026-05-01T12:00:00Z", error }];
@@ -221,8 +328,8 @@ test("waiting ends when the run is paused, with the reason, unless it is to wait
       await assert.rejects(client.runs.wait("w", "fickle"), (error: unknown) => {
         assert.ok(error instanceof RunPausedError);
         assert.deepEqual([error.name, error.runId, error.run.status], ["RunPausedError", "fickle", "paused"]);
-        assert.deepEqual([error.code, error.reason], ["NONDETERMINISTIC", 'step "b" was asked for']);
-        assert.equal(error.message, 'run fickle is paused: step "b" was asked for; to continue it, run: everstep resume fickle');
+        assert.deepEqual([error.code, error.reason], ["NONDETERMINISTIC", 'step "b" was requested']);
+        assert.equal(error.message, 'run fickle is paused: step "b" was requested; to continue it, run: everstep resume fickle');
         return true;
       });
       await assert.rejects(client.runs.wait("w", "held", { timeout: "1m" }), { name: "RunPausedError", code: "PAUSED", reason: "a request paused it" });

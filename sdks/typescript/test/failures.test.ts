@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { StepRecord } from "../src/wire.js";
-import { begin, done, settle } from "./recording-host.js";
+import { begin, done, settle, until } from "./recording-host.js";
 
 describe("a run", () => {
   it("fails with the step whose failure was not caught", async () => {
@@ -38,7 +38,7 @@ describe("a run", () => {
       await new Promise((resolve) => setTimeout(resolve, 5));
       return a.catch(() => "caught");
     });
-    await new Promise((resolve) => setTimeout(resolve, 15));
+    await until(() => host.reports.length > 0);
     assert.deepEqual(host.reports, [{ kind: "returned", json: '"caught"' }]);
   });
 
@@ -60,7 +60,7 @@ describe("a run", () => {
         await new Promise((resolve) => setTimeout(resolve, 5));
         return a.catch(() => "caught");
       });
-      await new Promise((resolve) => setTimeout(resolve, 15));
+      await until(() => host.reports.length > 0);
       assert.deepEqual(host.reports, [{ kind: "returned", json: '"caught"' }]);
       assert.match(host.lines.join(), /^warn a promise was rejected before the function awaits it: .* {"step":"a"}$/);
     }

@@ -5,7 +5,8 @@ import { createHash } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
-import type { Hello, StepRecord, NumberedMessage, Turn } from "../src/wire.js";
+import type { RunTrigger } from "../src/types.js";
+import type { Hello, StepRecord, NumberedMessage, Turn, Wake } from "../src/wire.js";
 
 export interface SentReport {
   n: number;
@@ -27,6 +28,9 @@ export interface SentReport {
   seq?: number;
   logs?: string[];
   unawaited?: string[];
+  topic?: string;
+  data?: unknown;
+  since?: unknown;
 }
 
 interface Session {
@@ -47,11 +51,14 @@ export class FakeRun {
   error: { code?: string; message: string } | undefined;
   waits = new Map<string, SentReport>();
   failures = new Map<string, number>();
+  /** The events of its publish steps. */
+  published: { topic: string; data: unknown }[] = [];
   constructor(
     readonly id: string,
     readonly workflow: string,
     readonly version: number,
     readonly input: unknown,
+    readonly trigger?: RunTrigger,
   ) {}
 }
 
@@ -115,9 +122,9 @@ export class FakeServer {
     for (const socket of this.sockets) socket.destroy();
   }
 
-  start(workflow: string, input: unknown = null, version = 1): FakeRun {
+  start(workflow: string, input: unknown = null, version = 1, trigger?: RunTrigger): FakeRun {
     const id = `00000000-0000-7000-8000-${String(++ids).padStart(12, "0")}`;
-    const run = new FakeRun(id, workflow, version, input);
+    const run = new FakeRun(id, workflow, version, input, trigger);
     this.runs.set(id, run);
     for (const session of this.sessions.values()) {
       if (session.hello.workflows.some((served) => served.name === workflow)) {
@@ -176,8 +183,8 @@ export class FakeServer {
 
   private turnOf(run: FakeRun): Turn {
     const steps = [...run.known.values()].sort((a, b) => a.seq - b.seq);
-    const { id, turn, workflow, version, input, seq } = run;
-    return { run: id, turn, workflow, version, input, seq, startedAt: "2026-05-01T12:00:00Z", steps };
+    const { id, turn, workflow, version, input, seq, trigger } = run;
+    return { run: id, turn, workflow, version, input, seq, startedAt: "2026-05-01T12:00:00Z", steps, ...(trigger !== undefined && { trigger }) };
   }
 
   private put(session: Session, message: Omit<NumberedMessage, "m">): void {
@@ -214,6 +221,7 @@ export class FakeServer {
     const acks: [number, number][] = [];
     const later: number[] = [];
     const refused: { n: number; code: string; detail: string }[] = [];
+    const wakes: Wake[] = [];
     const after: (() => void)[] = [];
     for (const sent of reports) {
       this.reports.push(sent);
@@ -228,11 +236,17 @@ export class FakeServer {
       if (typeof verdict === "object") refused.push({ n: sent.n, code: verdict.refuse, detail: "refused by the test" });
       else if (run === undefined || run.turn !== sent.turn) refused.push({ n: sent.n, code: "FENCED", detail: "an older turn" });
       else if (run.status !== "running" && !(run.status === "diverged" && sent.attempt !== undefined)) refused.push({ n: sent.n, code: "RUN_ENDED", detail: "the run has ended" });
-      else acks.push([sent.n, this.journal(run, sent, after)]);
+      else {
+        acks.push([sent.n, this.journal(run, sent, after)]);
+        // The result of a step that is decided at once is part of the message that acknowledges it.
+        const known = run.known.get(sent.step ?? "");
+        if (sent.kind === "publish" && known !== undefined) wakes.push({ ...known, run: run.id, turn: run.turn });
+      }
       if (verdict === "drop") return false;
     }
     const message: Omit<NumberedMessage, "m"> = {};
     if (acks.length > 0) message.acks = acks;
+    if (wakes.length > 0) message.wakes = wakes;
     if (later.length > 0) message.later = later;
     if (refused.length > 0) message.refused = refused;
     if (acks.length + later.length + refused.length > 0) this.put(session, message);
@@ -281,6 +295,12 @@ export class FakeServer {
       case "call":
         run.known.set(step, { step, kind: "call", seq: ++run.seq, status: "open" });
         return run.seq;
+      case "publish":
+        if (before !== undefined) return 0;
+        run.published.push({ topic: sent.topic as string, data: sent.data });
+        run.seq += 2;
+        run.known.set(step, { step, kind: "publish", seq: run.seq, status: "completed", output: { id: `event-${run.published.length}`, topic: sent.topic } });
+        return run.seq - 1;
       case "returned":
         run.status = "completed";
         run.output = sent.output;

@@ -32,6 +32,17 @@ test("the examples of the guide type-check, and its unit test passes", async () 
   }
 });
 
+test("the examples of events type-check, and their unit test passes", async () => {
+  const folder = mkdtempSync(join(root, "dist", "events-"));
+  try {
+    const names = compileNamed([join(root, "..", "..", "docs", "guides", "code-events.md")], folder);
+    assert.deepEqual(names, ["notify", "publish", "subscribe", "notify.test"]);
+    await import(pathToFileURL(join(folder, "notify.test.js")).href);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
+
 test("the first example of the project type-checks, and prints what it says", async (t) => {
   const folder = mkdtempSync(join(root, "dist", "project-"));
   const server = new FakeServer();

@@ -54,3 +54,9 @@ export function begin(steps: StepRecord[], body: (ctx: Context, input: unknown) 
 export const settle = async () => {
   for (let i = 0; i < 2; i++) await new Promise((resolve) => setImmediate(resolve));
 };
+
+/** Waits for a condition, at most five seconds. The assertion that follows reports the state if it never holds. */
+export const until = async (holds: () => boolean) => {
+  for (const end = Date.now() + 5_000; !holds() && Date.now() < end; ) await new Promise((resolve) => setTimeout(resolve, 1));
+  await settle();
+};

@@ -4,7 +4,7 @@ import { describe, it } from "node:test";
 import { retryPolicy } from "../src/retry.js";
 import type { Context } from "../src/types.js";
 import type { StepRecord, Report } from "../src/wire.js";
-import { begin, done, type RecordingHost, settle } from "./recording-host.js";
+import { begin, done, type RecordingHost, settle, until } from "./recording-host.js";
 
 describe("replay", () => {
   it("gives known results without running anything", async () => {
@@ -116,8 +116,7 @@ describe("replay", () => {
     });
     await settle();
     assert.equal(host.stuckCount, 1);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-    await settle();
+    await until(() => order.length === 2);
     assert.deepEqual(order, ["after", "b"]);
     replay.checkStuck();
     assert.deepEqual(host.sent, ["returned"]);
@@ -154,7 +153,7 @@ describe("replay", () => {
     await settle();
     assert.deepEqual([host.sent, host.stuckCount], [[], 3]);
     assert.equal(host.lines.length, 1, "one warning");
-    assert.match(host.lines[0] ?? "", /^warn step "fetch-1" \(run\) was asked for, where the journal has step "save-0" \(run, seq 3\); the run is paused if/);
+    assert.match(host.lines[0] ?? "", /^warn step "fetch-1" \(run\) was requested, but the journal has step "save-0" \(run, seq 3\); the run is paused if/);
     parsed[0]?.();
     await settle();
     replay.checkStuck();
@@ -189,7 +188,7 @@ describe("divergence", () => {
   it("is a function that returns too early", async () => {
     const { host } = begin([done("a", 2), done("b", 3)], async (ctx) => ctx.step.run("a", () => 1));
     await settle();
-    assert.match(message(host), /has returned, where the journal has step "b" \(run, seq 3\)/);
+    assert.match(message(host), /has returned, but the journal has step "b" \(run, seq 3\)/);
   });
 
   it("is a function that throws too early", async () => {
@@ -197,7 +196,7 @@ describe("divergence", () => {
       throw new Error("oh");
     });
     await settle();
-    assert.match(message(host), /has thrown "oh", where the journal has step "a"/);
+    assert.match(message(host), /has thrown "oh", but the journal has step "a"/);
   });
 
   it("is a new step in place of one of the journal, and it is not run", async () => {
@@ -211,7 +210,7 @@ describe("divergence", () => {
     await settle();
     assert.deepEqual(host.sent, []);
     replay.checkStuck();
-    assert.match(message(host), /step "c" \(run\) was asked for, where the journal has step "b" \(run, seq 3\)/);
+    assert.match(message(host), /step "c" \(run\) was requested, but the journal has step "b" \(run, seq 3\)/);
     assert.ok(!ran);
   });
 });
@@ -230,7 +229,7 @@ describe("a first step that differs", () => {
     replay.checkStuck();
     const report = host.reports[0];
     assert.ok(report?.kind === "diverged" && report.error.code === "NONDETERMINISTIC");
-    assert.equal(report.error.message, 'step "greet" (run) was asked for, where the journal has step "reserve" (run, seq 2)');
+    assert.equal(report.error.message, 'step "greet" (run) was requested, but the journal has step "reserve" (run, seq 2)');
   });
 
   it("is none if the function asks for a step of the journal within the check", async () => {
@@ -346,17 +345,17 @@ describe("a run", () => {
 
   it("has a context that may be spread and taken apart", async () => {
     const { host, replay } = begin([], async (ctx) => {
-      const { log, signal, attempt, run, step, ...rest } = { ...ctx };
-      assert.deepEqual([signal, attempt, run.id, rest], [ctx.signal, 1, "r", {}]);
+      const { log, signal, attempt, run, trigger, step, ...rest } = { ...ctx };
+      assert.deepEqual([signal, attempt, run.id, trigger, rest], [ctx.signal, 1, "r", null, {}]);
       log.info("taken");
-      const { run: perform, sleep, sleepUntil, waitForEvent, call } = { ...step };
-      void Promise.all([sleep("b", 1), sleepUntil("c", 1), waitForEvent("d"), call("e", "w", 1)]);
+      const { run: perform, sleep, sleepUntil, waitForEvent, call, publish } = { ...step };
+      void Promise.all([sleep("b", 1), sleepUntil("c", 1), waitForEvent("d"), call("e", "w", 1), publish("f", { topic: "t", data: 1 })]);
       return await perform("a", () => 1);
     });
     await settle();
     replay.acknowledge(host.reports.find((report) => report.kind === "completed") as Report, 2);
     await settle();
-    assert.deepEqual(host.sent, ["sleep b", "sleep c", "wait d", "call e", "completed a", "returned"]);
+    assert.deepEqual(host.sent, ["sleep b", "sleep c", "wait d", "call e", "publish f", "completed a", "returned"]);
     assert.deepEqual(host.lines, ["info taken"]);
   });
 
@@ -464,7 +463,7 @@ describe("a run", () => {
       assert.deepEqual(host.sent, ["completed before", "failed outer"]);
       const report = host.reports[1];
       assert.ok(report?.kind === "failed" && report.error.retryable === false && report.error.code === "NESTED_STEP");
-      assert.match(report.error.message, /step "inner" is asked for inside step "outer": steps do not nest/);
+      assert.match(report.error.message, /step "inner" is requested inside step "outer": steps do not nest/);
     }
   });
 

@@ -98,7 +98,7 @@ withWorker(
     await server.until(() => lines.length > 0, "the pause is logged");
     assert.equal(run.status, "diverged");
     assert.equal(lines[0]?.level, "error");
-    assert.match(lines[0]?.message ?? "", new RegExp(`^run paused: step "a" is used twice.*; make the function ask.*new version; then run: everstep resume ${run.id}$`));
+    assert.match(lines[0]?.message ?? "", new RegExp(`^run paused: step "a" is used twice.*; make the function request.*new version; then run: everstep resume ${run.id}$`));
     assert.deepEqual(lines[0]?.fields, { workflow: "twice", run: run.id, code: "NONDETERMINISTIC" });
   },
   { logger },

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Context, createWorkflowClient, type Json, type Jsonify, type OutputOf, workflow } from "../src/index.js";
+import { type Context, createWorkflowClient, type Json, type Jsonify, type OutputOf, type ReceivedEvent, type RunTrigger, workflow } from "../src/index.js";
 import { test as runTest } from "../src/testing.js";
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
@@ -31,6 +31,15 @@ const ship = workflow({
     holds<Same<typeof nothing, null>>();
     const event = await ctx.step.waitForEvent<{ ok: boolean }>("paid");
     holds<Same<typeof event, { ok: boolean } | null>>();
+    const full = await ctx.step.waitForEvent<{ ok: boolean }>("paid-2", { event: "paid", withEvent: true, since: "15m" });
+    holds<Same<typeof full, ReceivedEvent<{ ok: boolean }> | null>>();
+    const plain = await ctx.step.waitForEvent("paid-3", { event: "paid", since: new Date(0) });
+    holds<Same<typeof plain, Json | null>>();
+    // @ts-expect-error: an event has a topic.
+    void (() => ctx.step.publish("x", { data: 1 }));
+    const published = await ctx.step.publish("shipped", { topic: "order.shipped", data: order });
+    holds<Same<typeof published.id, string>>();
+    holds<Same<typeof ctx.trigger, RunTrigger | null>>();
     return { order: order.id, at: order.at };
   },
 });
@@ -118,6 +127,12 @@ test("types flow from the definition to callers, children and tests", () => {
       holds<Same<typeof run.output, { order: number; at: string } | null>>();
       const ended = await client.runs.wait(ship, "id");
       ended.output.order;
+      await client.subscriptions.create("order.*", { type: "workflow", name: ship.name, filter: { plan: "pro" } });
+      // @ts-expect-error: a subscription has a target.
+      await client.subscriptions.create("order.*", { name: "ship" });
+      const shipped = await client.events.get<{ order: number }>("id");
+      holds<Same<typeof shipped.data, { order: number }>>();
+      for (const result of shipped.results) if (result.type === "failed") result.message.toUpperCase();
       const other = await client.runs.get("ship", "id");
       holds<Same<typeof other.output, unknown>>();
       const tested = await runTest(ship, { input: { order: 1 } });

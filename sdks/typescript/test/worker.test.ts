@@ -357,7 +357,7 @@ withWorker(
     // The lease is 30 s.
     await server.ended(run, 8_000);
     assert.equal(run.status, "diverged");
-    assert.match(run.error?.message ?? "", /step "b" \(run\) was asked for, where the journal has step "a" \(run, seq 3\)/);
+    assert.match(run.error?.message ?? "", /step "b" \(run\) was requested, but the journal has step "a" \(run, seq 3\)/);
   },
 );
 
@@ -382,7 +382,7 @@ withWorker(
     await server.until(() => run.waits.has("go"), "it waits");
     server.giveAll();
     await server.ended(run);
-    assert.match(run.error?.message ?? "", /step "c" \(run\) was asked for, where the journal has step "b" \(run, seq 4\)/);
+    assert.match(run.error?.message ?? "", /step "c" \(run\) was requested, but the journal has step "b" \(run, seq 4\)/);
   },
   { prepare: (server) => (server.leaseSeconds = 1) },
 );
