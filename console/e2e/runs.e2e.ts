@@ -2,7 +2,12 @@
 
 import { expect } from "vitest";
 import { openSignedIn, scenario } from "./harness/scenario";
-import { chain, hello, script } from "./harness/workflows";
+import { until } from "./harness/until";
+import { chain, hello, script, wait } from "./harness/workflows";
+
+const MANY = 10_000;
+/** Rows that the table draws at most, however many it has. */
+const ROWS_MAX = 60;
 
 scenario("a_filter_in_the_url_shows_a_colleague_the_same", async ({ api, page, open, colleague }) => {
   await api.save("hello", hello);
@@ -42,3 +47,50 @@ scenario("new_runs_are_announced_and_do_not_move_the_rows", async ({ api, page, 
   await notice.click();
   await rows.nth(1).waitFor();
 });
+
+scenario(
+  "ten_thousand_runs_scroll_filter_and_are_cancelled_in_bulk",
+  async ({ api, page, open }) => {
+    await api.save("gate", chain(wait("gate", "go")));
+    await api.startMany("gate", MANY, (n) => ({ n }));
+    await open("/runs");
+    const table = page.getByRole("grid", { name: "Runs" });
+    const rows = page.getByRole("rowgroup").getByRole("row");
+    await rows.first().focus();
+    // The key leads to the last loaded row, near which the next page is loaded.
+    for (let loaded = 0; loaded < MANY; loaded = Number(await table.getAttribute("aria-rowcount")) - 1) {
+      await page.keyboard.press("End");
+      expect(await rows.count(), "rows that are drawn").toBeLessThanOrEqual(ROWS_MAX);
+      await page.waitForFunction(
+        ([loaded, all]) => {
+          const count = Number(document.querySelector("[role=grid]")?.getAttribute("aria-rowcount")) - 1;
+          return count > loaded || count === all;
+        },
+        [loaded, MANY] as const,
+      );
+    }
+    await page.getByText("10,000 runs", { exact: true }).waitFor();
+    await page.keyboard.press("End");
+    await page.locator(`[role=row][aria-rowindex="${MANY + 1}"]`).waitFor();
+
+    await page.getByLabel("Filter", { exact: true }).fill("input.n:7777");
+    await page.keyboard.press("Enter");
+    await page.getByText("1 run", { exact: true }).waitFor();
+    expect(await rows.count()).toBe(1);
+    await page.getByRole("button", { name: "Clear filters" }).click();
+    await rows.nth(1).waitFor();
+
+    await page.getByRole("button", { name: "All that match" }).click();
+    await page.getByRole("menuitem", { name: "Cancel runs" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("10,000 runs are cancelled.").waitFor();
+    await dialog.getByRole("button", { name: "Apply to 10,000 runs" }).click();
+    await page.getByText("10,000 changed, 0 unchanged, 0 refused").waitFor({ timeout: 90_000 });
+    await rows.first().getByText("Cancelled").waitFor();
+    await until("all runs to be counted as cancelled", async () => {
+      const [workflow] = await api.ask<{ cancelled: number }[]>("GET", "/v1/workflows");
+      return workflow?.cancelled === MANY;
+    });
+  },
+  { timeout: 180_000 },
+);

@@ -71,6 +71,20 @@ scenario(
   { expects: [/401/, /WebSocket/] },
 );
 
+scenario("a_created_key_is_shown_once", async ({ api, page, open }) => {
+  await open("/access/keys");
+  await page.getByRole("button", { name: "Create API key" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Name").fill("robot");
+  await dialog.getByRole("button", { name: "Create API key" }).click();
+  const shown = page.getByRole("alertdialog");
+  const secret = await shown.locator("pre").innerText();
+  await new Api(api.url, secret).ask("GET", "/v1/me");
+  await shown.getByRole("button", { name: "I have stored it" }).click();
+  await page.getByRole("row", { name: "robot" }).waitFor();
+  expect(await page.getByText(secret).count(), "the secret is not shown again").toBe(0);
+});
+
 scenario(
   "a_viewer_sees_no_way_to_change_anything",
   async ({ api, page, open }) => {

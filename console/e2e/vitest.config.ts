@@ -6,6 +6,7 @@ export default defineConfig({
   root: fileURLToPath(new URL("..", import.meta.url)),
   test: {
     include: ["e2e/**/*.e2e.ts"],
+    exclude: ["e2e/speed.e2e.ts"],
     globalSetup: "e2e/harness/setup.ts",
     environment: "node",
     fileParallelism: false,

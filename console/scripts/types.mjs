@@ -23,7 +23,11 @@ function union(types) {
 
 function typeOf(schema, indent = "") {
   if (schema === true || schema === undefined) return "unknown";
-  if (schema.$ref) return schema.$ref.split("/").at(-1);
+  if (schema.$ref) {
+    const name = schema.$ref.split("/").at(-1);
+    // A variant of a tagged union is its content with the tag beside it.
+    return schema.properties ? `${name} & ${objectOf(schema, indent)}` : name;
+  }
   if ("const" in schema) return JSON.stringify(schema.const);
   if (schema.enum) return union(schema.enum.map((value) => JSON.stringify(value)));
   const choice = schema.oneOf ?? schema.anyOf;

@@ -7,7 +7,12 @@ export interface RunDocument {
   status: string;
   version: number;
   output: unknown;
+  error: unknown;
 }
+
+const ENDED = ["completed", "failed", "cancelled"];
+/** Runs that one request starts. */
+const BATCH_SIZE = 1_000;
 
 export class Api {
   constructor(
@@ -36,6 +41,22 @@ export class Api {
     return started.run.id;
   }
 
+  /** Starts many runs, and returns their ids. */
+  async startMany(workflow: string, count: number, input: (n: number) => unknown): Promise<string[]> {
+    const ids: string[] = [];
+    while (ids.length < count) {
+      const size = Math.min(BATCH_SIZE, count - ids.length);
+      const runs = Array.from({ length: size }, (_, n) => ({ input: input(ids.length + n) }));
+      const path = `/v1/workflows/${workflow}/runs/batch`;
+      const started = await this.ask<{ runs: { id: string | null }[] }>("POST", path, { runs });
+      for (const { id } of started.runs) {
+        if (id === null) throw new Error(`POST ${path}: not all runs were started`);
+        ids.push(id);
+      }
+    }
+    return ids;
+  }
+
   run(id: string): Promise<RunDocument> {
     return this.ask("GET", `/v1/runs/${id}`);
   }
@@ -44,10 +65,13 @@ export class Api {
     return this.ask("POST", `/v1/runs/${id}/signals/${event}`, payload);
   }
 
+  /** Waits until a run has a status. Fails at once if it ends with another one. */
   async reaches(id: string, status: string): Promise<RunDocument> {
     let run = await this.run(id);
-    await until(`the run to be ${status}; it is ${run.status}`, async () => {
+    await until(`the run ${id} to be ${status}`, async () => {
       run = await this.run(id);
+      if (run.status !== status && ENDED.includes(run.status))
+        throw new Error(`the run is ${run.status} instead of ${status}: ${JSON.stringify(run.error)}`);
       return run.status === status;
     });
     return run;

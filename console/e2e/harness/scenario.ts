@@ -13,6 +13,8 @@ const TIMEOUT = 20_000;
 const WINDOW = { width: 1440, height: 900 };
 /** Where the page of a failed scenario is drawn. */
 const FAILURES = resolve(import.meta.dirname, "../../../target/console-failures");
+/** Where screens are drawn, to be looked at. */
+export const PICTURES = resolve(import.meta.dirname, "../../../target/console-pictures");
 
 export interface Scene {
   /** Requests with an admin key of the scenario's own workspace. */

@@ -3,7 +3,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { DAY, HOUR } from "../lib/time";
 import { call } from "./client";
-import { useHasConsoleRoutes } from "./me";
 import { POLL_MIN } from "./queries";
 
 export type Span = "1h" | "24h" | "7d" | "30d";
@@ -18,7 +17,6 @@ const LENGTHS: Record<Span, { length: number; every: "1m" | "5m" | "1h" | "1d"; 
 
 export function useStats(span: Span, workflow?: string) {
   const { length, every, step } = LENGTHS[span];
-  const isKnown = useHasConsoleRoutes();
   return useQuery({
     queryKey: ["stats", span, workflow ?? null],
     queryFn: ({ signal }) => {
@@ -31,7 +29,6 @@ export function useStats(span: Span, workflow?: string) {
       };
       return call("GET /v1/stats", { query, signal });
     },
-    enabled: isKnown,
     refetchInterval: span === "1h" ? POLL_MIN : 6 * POLL_MIN,
     placeholderData: (before) => before,
   });

@@ -1,7 +1,7 @@
 // The journal of a run without its values.
 
-import type { Heads } from "./additions";
 import { call } from "./client";
+import type { Heads } from "./types";
 
 /** Entries of one page. The largest that the server sends. */
 const HEADS_PAGE = 10_000;
@@ -16,7 +16,7 @@ export async function readHeads(
   let from: number | null = after;
   while (from !== null) {
     const query = new URLSearchParams({ view: "heads", after: String(from), limit: String(HEADS_PAGE) });
-    const page = (await call("GET /v1/runs/{id}/journal", { path: { id }, query, signal })) as unknown as Heads;
+    const page = (await call("GET /v1/runs/{id}/journal", { path: { id }, query, signal })) as Heads;
     receive(page.entries);
     from = page.nextAfter;
   }

@@ -41,11 +41,6 @@ export function isServerAdmin(me: Me): boolean {
   return me.workspace.name === "default" && may(me.permissions, "workflow:admin");
 }
 
-/** Whether the server has the routes of the console: heads, figures, the socket, the inbox. */
-export function useHasConsoleRoutes(): boolean {
-  return useMe().data?.features !== undefined;
-}
-
 export function callerName(me: Me): string {
   return me.person?.name ?? me.person?.email ?? me.person?.id ?? me.key?.name ?? "";
 }

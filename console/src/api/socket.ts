@@ -2,12 +2,13 @@
 //
 // 1. It is open while a follower exists and the tab is visible; a hidden tab closes it after HIDDEN_TIMEOUT.
 // 2. A lost connection is opened again after a pause that doubles from 1 s to 30 s, with jitter and a new ticket.
-// 3. After that, each followed run continues after its last seq, and followers of the workspace learn of a gap.
+// 3. After that, each followed run continues after its last seq. Followers of the workspace learn of a gap with the first
+//    message of every connection.
 
 import { createStore } from "../lib/store";
-import type { SocketMessage } from "./additions";
 import { call } from "./client";
 import { sessionStore } from "./session";
+import type { SocketMessage } from "./socketMessages";
 
 export const HIDDEN_TIMEOUT = 60_000;
 const IDLE_TIMEOUT = 2_000;
@@ -49,6 +50,8 @@ class LiveSocket {
   private hidden: ReturnType<typeof setTimeout> | undefined;
   private idle: ReturnType<typeof setTimeout> | undefined;
   private isSuspended = false;
+  /** Whether the server has not confirmed yet that this connection follows the workspace. */
+  private isFeedNew = true;
   private generation = 0;
 
   constructor() {
@@ -60,7 +63,7 @@ class LiveSocket {
     const followers = this.runs.get(id) ?? new Set();
     followers.add(follower);
     this.runs.set(id, followers);
-    if (followers.size === 1) this.send({ follow: "run", id, after: follower.after(), view: "heads" });
+    if (followers.size === 1) this.sendFollowRun(id);
     this.wake();
     return () => {
       followers.delete(follower);
@@ -73,7 +76,7 @@ class LiveSocket {
 
   followWorkspace(receive: (message: WorkspaceMessage) => void): () => void {
     this.feed.add(receive);
-    if (this.feed.size === 1) this.send({ follow: "workspace" });
+    if (this.feed.size === 1) this.sendFollow();
     this.wake();
     return () => {
       this.feed.delete(receive);
@@ -132,27 +135,42 @@ class LiveSocket {
   }
 
   private onOpen(): void {
-    const isReturn = this.state.get().since !== null;
     this.attempt = 0;
     this.state.set({ phase: "open", since: null });
-    for (const [id, followers] of this.runs) {
-      const after = Math.min(...[...followers].map((follower) => follower.after()));
-      this.send({ follow: "run", id, after, view: "heads" });
-    }
-    if (this.feed.size > 0) this.send({ follow: "workspace" });
-    if (isReturn) for (const receive of this.feed) receive({ workspace: "gap" });
+    for (const id of this.runs.keys()) this.sendFollowRun(id);
+    if (this.feed.size > 0) this.sendFollow();
+  }
+
+  private sendFollowRun(id: string): void {
+    const followers = [...(this.runs.get(id) ?? [])];
+    const after = Math.min(...followers.map((follower) => follower.after()));
+    if (followers.length > 0) this.send({ follow: "run", id, after, view: "heads" });
+  }
+
+  private sendFollow(): void {
+    this.isFeedNew = true;
+    this.send({ follow: "workspace" });
   }
 
   private onMessage(text: string): void {
     const message = JSON.parse(text) as SocketMessage;
     if ("workspace" in message) {
+      // Lists that were read before the server began to gather changes may lack some of them.
+      if (this.isFeedNew) for (const receive of this.feed) receive({ workspace: "gap" });
+      this.isFeedNew = false;
       for (const receive of this.feed) receive(message);
     } else if ("event" in message) {
       for (const follower of this.runs.get(message.run) ?? []) follower.receive(message);
     } else if ("error" in message && message.run !== undefined) {
-      for (const follower of this.runs.get(message.run) ?? [])
-        follower.refused(message.error.code, message.error.detail);
+      this.onRefused(message.run, message.error.code, message.error.detail);
     }
+  }
+
+  private onRefused(id: string, code: string, detail: string): void {
+    const generation = this.generation;
+    // The database did not reply. It may reply to the next request.
+    if (code === "UNAVAILABLE") setTimeout(() => generation === this.generation && this.sendFollowRun(id), PAUSE_MIN);
+    else for (const follower of this.runs.get(id) ?? []) follower.refused(code, detail);
   }
 
   private onLost(): void {
@@ -176,8 +194,6 @@ class LiveSocket {
       }, HIDDEN_TIMEOUT);
     } else if (this.isSuspended) {
       this.isSuspended = false;
-      // Followers of the workspace may have missed messages while the tab was hidden.
-      for (const receive of this.feed) receive({ workspace: "gap" });
       this.wake();
     }
   }

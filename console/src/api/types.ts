@@ -147,7 +147,7 @@ export type AssignRequest = {
   who?: string[] | null;
   /** In place of `who`: replaces a voter of the present state who has not voted. */
   voter?: VoterChange | null;
-  /** Why, for the history. */
+  /** The reason, which the history records. */
   reason?: string | null;
 };
 
@@ -318,6 +318,23 @@ export type Clone = {
   activate?: boolean;
 };
 
+/** An event in the JSON format of CloudEvents 1.0. Its `type` is the topic. */
+export type CloudEvent = {
+  /** `1.0`. */
+  specversion: "1.0";
+  id: string;
+  source: string;
+  type: string;
+  subject?: string | null;
+  /** A media type of JSON; `application/json` by default. */
+  datacontenttype?: string | null;
+  dataschema?: string | null;
+  time?: string | null;
+  data?: unknown;
+};
+
+export type CloudEvents = CloudEvent[];
+
 /** The variables of a run's steps. */
 export type Context = {
   /** The last entry that is included. */
@@ -417,6 +434,10 @@ export type Definition = {
   description?: string | null;
   /** Of a graph: the JSON Schema (2020-12) that the input of every new run fits, at most 64 KiB. */
   inputSchema?: { [name: string]: unknown } | null;
+  /** The trigger of the workflow: `{type: "event", topic, match?, input?}`, or `{type: "manual"}`. */
+  trigger?: { [name: string]: unknown } | null;
+  /** In place of `trigger`: at most 20 triggers. */
+  triggers?: Array<{ [name: string]: unknown }> | null;
   /** Of a graph: a start, an end, and the nodes between them. */
   nodes?: Array<{
     /** 1 to 100 letters, digits, `_` or `-`; unique. */
@@ -521,7 +542,7 @@ export type DeletedLinks = {
 };
 
 /** The work that a dispatched step starts. */
-export type Dispatched = DispatchedTask | DispatchedInstant | DispatchedDelay | DispatchedWait | DispatchedChild | DispatchedBody;
+export type Dispatched = DispatchedTask | DispatchedInstant | DispatchedPublish | DispatchedDelay | DispatchedWait | DispatchedChild | DispatchedBody;
 
 export type DispatchedBody = {
   kind: "body";
@@ -547,6 +568,11 @@ export type DispatchedInstant = {
   kind: "instant";
 };
 
+/** A function publishes an event. */
+export type DispatchedPublish = {
+  kind: "publish";
+};
+
 export type DispatchedTask = {
   kind: "task";
 };
@@ -556,6 +582,8 @@ export type DispatchedWait = {
   event: string;
   match: unknown;
   due: string | null;
+  /** The wait also accepts events that were published from this time on. */
+  since?: string | null;
 };
 
 /** The result that a request would have. Nothing was written. */
@@ -584,7 +612,7 @@ export type DryRun = {
   /** The run that the next state would start. */
   run: StateRun | null;
   output: unknown;
-  /** Why the run would be paused after the request: an action that follows cannot be evaluated, or has no end. */
+  /** Why the run would be paused after the request: an action that follows cannot be evaluated, or the actions follow each other endlessly. */
   pause: ActionReason | null;
 };
 
@@ -689,6 +717,88 @@ export type EvaluateRunRequest = {
   as?: ImaginedPerson | null;
 };
 
+/** A published event, without its data. */
+export type Event = {
+  id: string;
+  topic: string;
+  /** The publisher: the source that it has named, `api` if it has named none, or `run:` and the id of a run. */
+  source: string;
+  /** The id that the publisher has given to the event; otherwise `id`. */
+  eventId: string;
+  subject: string | null;
+  /** When it was published. */
+  at: string;
+  /** The number of events before it in its chain: a run that an event has started publishes with the next number. */
+  depth: number;
+  /** The event of which it is a replay. */
+  replayOf: string | null;
+  /** The other attributes of a CloudEvent. */
+  extensions: { [name: string]: unknown };
+  /** When it had reached all subscriptions and waits; null while its fan-out continues. */
+  fannedAt: string | null;
+  /** What it has reached so far. */
+  matched: MatchedCounts;
+};
+
+/** A published event, and a page of its results. */
+export type EventDetail = {
+  id: string;
+  topic: string;
+  /** The publisher: the source that it has named, `api` if it has named none, or `run:` and the id of a run. */
+  source: string;
+  /** The id that the publisher has given to the event; otherwise `id`. */
+  eventId: string;
+  subject: string | null;
+  /** When it was published. */
+  at: string;
+  /** The number of events before it in its chain: a run that an event has started publishes with the next number. */
+  depth: number;
+  /** The event of which it is a replay. */
+  replayOf: string | null;
+  /** The other attributes of a CloudEvent. */
+  extensions: { [name: string]: unknown };
+  /** When it had reached all subscriptions and waits; null while its fan-out continues. */
+  fannedAt: string | null;
+  /** What it has reached so far. */
+  matched: MatchedCounts;
+  data: unknown;
+  results: EventResult[];
+  /** The cursor of the next page of results; null on the last one. */
+  nextCursor: string | null;
+};
+
+/** One result of an event's fan-out. */
+export type EventResult = EventResultRun | EventResultWait | EventResultFailed;
+
+/** The subscription could not start a run, or its expression failed. */
+export type EventResultFailed = {
+  type: "failed";
+  subscription: string;
+  code: string;
+  message: string;
+};
+
+/** The subscription has started a run. */
+export type EventResultRun = {
+  type: "run";
+  subscription: string;
+  run: string;
+};
+
+/** An open wait of a run has received the event. */
+export type EventResultWait = {
+  type: "wait";
+  run: string;
+  step: string;
+};
+
+/** A page of events, newest first. */
+export type Events = {
+  events: Event[];
+  /** The cursor of the next page; null on the last one. */
+  nextCursor: string | null;
+};
+
 /** A valid config, and its purpose. */
 export type Example = {
   title: string;
@@ -746,7 +856,7 @@ export type Field = {
 export type Filter = {
   workflow?: string | null;
   version?: number | null;
-  /** The state of a machine. Unless `status` names other statuses, only runs that have not ended. */
+  /** The state of a machine. Ended runs are included only if `status` names a status of ended runs. */
   state?: string | null;
   /** One status, or several. */
   status?: "pending" | "running" | "waiting" | "paused" | "completed" | "failed" | "cancelled" | Array<"pending" | "running" | "waiting" | "paused" | "completed" | "failed" | "cancelled"> | null;
@@ -759,6 +869,8 @@ export type Filter = {
   key?: string | null;
   /** The code with which runs failed, or are paused. */
   errorCode?: string | null;
+  /** Runs that a trigger has started: `event:` and the id of an event. */
+  trigger?: string | null;
   /** The beginning of ids, at least eight letters; or the name of a workflow. */
   text?: string | null;
   /** Values at paths of the input: `{"order.id": 7}`. */
@@ -815,7 +927,7 @@ export type Head = {
   /** The handle with which a step completed. */
   handle?: string | null;
   /** The work that a dispatched step starts. */
-  dispatch?: "task" | "instant" | "delay" | "wait" | "child" | "body";
+  dispatch?: "task" | "instant" | "publish" | "delay" | "wait" | "child" | "body";
   /** When a step continues without an input. */
   due?: string | null;
   /** The run that a step starts. */
@@ -840,9 +952,13 @@ export type Head = {
 /** A change of the run, or of one of its steps. */
 export type HeadUpdate = HeadUpdateRun | HeadUpdateStep;
 
-export type HeadUpdateRun = RunHeadUpdate;
+export type HeadUpdateRun = RunHeadUpdate & {
+  of: "run";
+};
 
-export type HeadUpdateStep = StepHeadUpdate;
+export type HeadUpdateStep = StepHeadUpdate & {
+  of: "step";
+};
 
 /** A page of heads. */
 export type Heads = {
@@ -871,7 +987,7 @@ export type HistoryEntry = {
   seq: number;
   at: string;
   kind: HistoryKind;
-  /** The action; `@start` for the start of the run, the name of a timer. */
+  /** The action; `@start` for the start of the run; for a timer, its name. */
   action: string | null;
   from: string | null;
   to: string | null;
@@ -885,7 +1001,7 @@ export type HistoryEntry = {
   votes: Actor[];
   /** Whether a vote was withdrawn. */
   isWithdrawn: boolean;
-  /** The digest of the values that the person was shown. */
+  /** The digest of the values that were shown to the person. */
   shown: string | null;
   /** `{who}`: the persons to whom the state was assigned; or `{voter: {from, to}}`: the voter that was replaced. */
   assignment: unknown;
@@ -924,7 +1040,7 @@ export type HttpRequest = {
   rows?: string | null;
 };
 
-/** One side of a link: a thing of yours, such as the order `7`. */
+/** One side of a link: a type and an id that you choose, such as the order `7`. */
 export type Identifier = {
   /** 1 to 256 characters. */
   type: string;
@@ -1222,6 +1338,20 @@ export type MadeWorkspace = {
   secret: string;
 };
 
+/** What an event has reached. */
+export type MatchedCounts = {
+  /** Runs that it has started. */
+  workflows: number;
+  /** Queues that have received it. */
+  queues: number;
+  /** HTTP targets. */
+  http: number;
+  /** Open waits that have received it. */
+  waits: number;
+  /** Subscriptions that could not start a run, or whose expression failed. */
+  failed: number;
+};
+
 /** The caller. */
 export type Me = {
   workspace: MyWorkspace;
@@ -1347,6 +1477,10 @@ export type OfWorkflow = {
   retentionDays?: number | null;
   /** Tags for finding the run. */
   tags?: { [name: string]: string };
+  /** When the run begins, at most 365 days from now; until then it is pending. A time in the past is now. */
+  startAt?: string | null;
+  /** The seconds after which the run begins, in place of `startAt`; at most 365 days. */
+  delaySeconds?: number | null;
   /** Starts the run although no worker has ever registered the workflow: the run waits for a worker. Default: a start of an unknown name is refused. */
   allowUnserved?: boolean;
 };
@@ -1390,7 +1524,7 @@ export type Outcome = {
   reason?: string | null;
 };
 
-/** * `workflow:read`: Read definitions of workflows, and records and links. * `workflow:view`: Read runs, with their data and journals. * `workflow:act`: Act in runs of state machines that concern the caller. [`Self::Manage`] implies it. * `workflow:manage`: Start, signal, pause, resume, retry and cancel runs; write records and links. * `workflow:publish`: Save definitions of workflows. * `workflow:admin`: Everything, for workflows, nodes and keys. * `worker:serve`: Perform steps for runs of workflows written as code. */
+/** * `workflow:read`: Read definitions of workflows, and records and links. * `workflow:view`: Read runs, with their data and journals; read events and subscriptions. * `workflow:act`: Act in runs of state machines that concern the caller. `workflow:manage` implies it. * `workflow:manage`: Start, signal, pause, resume, retry and cancel runs; write records and links; publish events. * `workflow:publish`: Save definitions of workflows, and subscriptions. * `workflow:admin`: Everything, for workflows, nodes and keys. * `worker:serve`: Perform steps for runs of workflows written as code. */
 export type Permission = "workflow:read" | "workflow:view" | "workflow:act" | "workflow:manage" | "workflow:publish" | "workflow:admin" | "worker:serve";
 
 /** `POST /v1/workflows/import`: an exported document. */
@@ -1417,6 +1551,59 @@ export type Problem = {
   code: string;
   /** What happened, for people. */
   detail: string;
+};
+
+/** An event to be published. */
+export type PublishEvent = {
+  topic: string;
+  /** Any JSON, at most 1 MiB; null by default. */
+  data?: unknown;
+  /** An event is published once per source and id, for as long as the event is kept. */
+  id?: string | null;
+  /** The part of your system in which the fact occurred; `api` by default. */
+  source?: string | null;
+  /** What the fact is about, within its source. */
+  subject?: string | null;
+};
+
+/** Events to be published together. Each is accepted or refused separately. */
+export type PublishEvents = {
+  events: PublishEvent[];
+};
+
+/** `POST /v1/events`: one event, or many. */
+export type PublishRequest = PublishEvent | PublishEvents;
+
+/** The response to a publish of one event, or of many. */
+export type PublishResponse = PublishedEvent | PublishedEvents;
+
+/** An event that was published. */
+export type PublishedEvent = {
+  /** The id of the event on this server. */
+  id: string;
+  topic: string;
+  /** False if an event with this source and id was published before. */
+  created: boolean;
+  /** What the event has reached, once its fan-out is done. Absent before. */
+  matched?: MatchedCounts | null;
+};
+
+/** The response to a publish of many events, in their order. */
+export type PublishedEvents = {
+  events: PublishedItem[];
+};
+
+/** The result of one event of many: the event, or an error. */
+export type PublishedItem = {
+  /** The id of the event on this server. */
+  id?: string | null;
+  topic?: string | null;
+  /** False if an event with this source and id was published before. */
+  created?: boolean | null;
+  /** What the event has reached, once its fan-out is done. */
+  matched?: MatchedCounts | null;
+  /** Why it was not published. */
+  error?: Problem | null;
 };
 
 /** A statement or a request for a source. */
@@ -1479,7 +1666,7 @@ export type Record = {
   valueType: ValueType;
   /** 1 at the creation, one more with every write. */
   revision: number;
-  /** The number of the namespace's change that wrote it: its `ETag`. It is never used again, also after a deletion. */
+  /** The number of the namespace's change that wrote it: its `ETag`. It is never used again, not even after a deletion. */
   change: number;
   /** When it expires; null if it does not. */
   expiresAt: string | null;
@@ -1508,8 +1695,20 @@ export type RefusedReport = {
   detail: string;
 };
 
+/** `POST /v1/events/{id}/replay`. */
+export type ReplayRequest = {
+  /** The only subscription that receives the event again. */
+  subscription: string;
+};
+
 /** How a wait ended. */
-export type Resolved = ResolvedSignal | ResolvedTimeout;
+export type Resolved = ResolvedSignal | ResolvedEvent | ResolvedTimeout;
+
+export type ResolvedEvent = {
+  by: "event";
+  event: ResolvingEvent;
+  data: unknown;
+};
 
 export type ResolvedSignal = {
   by: "signal";
@@ -1521,6 +1720,15 @@ export type ResolvedSignal = {
 
 export type ResolvedTimeout = {
   by: "timeout";
+};
+
+/** A published event that has resolved a wait. */
+export type ResolvingEvent = {
+  id: string;
+  topic: string;
+  source: string;
+  /** When it was published. */
+  at: string;
 };
 
 /** A usual set of permissions. A key has a role, or a list of permissions. */
@@ -1540,6 +1748,8 @@ export type Run = {
   parent: string | null;
   /** The run that it was forked from. */
   origin: string | null;
+  /** The event that has started it; null if a caller or another run has. */
+  trigger: RunTrigger | null;
   /** Test runs are neither listed nor counted. */
   isTest: boolean;
   /** The time, signal, child run or worker that it waits for, as a sentence without its subject, such as `sleeps at step nap until …`. Null after its end. */
@@ -1608,6 +1818,8 @@ export type RunPausedData = {
 export type RunStartedData = {
   input: unknown;
   parent?: unknown;
+  /** The event that has started the run, or the first of its ancestors. */
+  trigger?: RunTrigger | null;
   definition?: unknown;
 };
 
@@ -1625,9 +1837,28 @@ export type RunSummary = {
   parent: string | null;
   /** The run that it was forked from. */
   origin: string | null;
+  /** The event that has started it; null if a caller or another run has. */
+  trigger: RunTrigger | null;
   tags: unknown;
   createdAt: string;
   endedAt: string | null;
+};
+
+/** Why a run exists that no caller and no other run has started. */
+export type RunTrigger = {
+  /** `event`: a published event. */
+  type: "event" | "schedule" | "webhook" | "queue";
+  /** The id of the event. */
+  id: string;
+  topic: string | null;
+  /** The subscription that has received the event. */
+  subscription: string | null;
+  /** The source of the event. */
+  source: string | null;
+  /** The number of events before this one in its chain: runs that events start publish events in turn. */
+  depth: number;
+  /** The time for which the run was planned; null for events. */
+  scheduledFor: string | null;
 };
 
 /** A page of runs. */
@@ -1694,6 +1925,8 @@ export type ServedWorkflow = {
   retentionDays?: number | null;
   /** The JSON Schema (2020-12) that the input of every new run fits, at most 64 KiB. */
   inputSchema?: { [name: string]: unknown } | null;
+  /** The events that start its runs, while this version is active. */
+  triggers?: WorkerTrigger[];
 };
 
 /** The server that has answered. */
@@ -1735,7 +1968,7 @@ export type SetWrite = {
   ifChange?: number | null;
 };
 
-/** The values that a person who decides is shown. */
+/** The values that are shown to the person who decides. */
 export type ShownFields = {
   /** The SHA-256 of the values. A transition that carries it is refused if they have changed. */
   digest: string;
@@ -1804,7 +2037,7 @@ export type SourcePostgres = {
   password?: SecretRef | null;
   /** The protection of the connection; the default is `prefer`. */
   sslMode?: SslMode | null;
-  /** The certificates to trust, in PEM. `verify-ca` needs them; without them `verify-full` trusts those of the web. */
+  /** The certificates to trust, in PEM. `verify-ca` needs them; without them `verify-full` trusts the public certificate authorities. */
   rootCertificate?: string | null;
   /** The maximum number of connections of one node. */
   maxConnections?: number;
@@ -1889,7 +2122,7 @@ export type StatsBucket = {
   completed: number;
   failed: number;
   cancelled: number;
-  /** The duration that half of the runs which completed or failed in the period did not exceed; null without any. */
+  /** The median duration of the runs that completed or failed in the period; null if there are none. */
   p50Ms: number | null;
   p95Ms: number | null;
 };
@@ -1906,7 +2139,7 @@ export type Step = {
   key: string;
   /** The node of the graph; for a step of code, the name again. */
   node: string;
-  /** The node's type, or the kind of a step of code: `run`, `sleep`, `wait` or `call`. Null if the workflow cannot be read. */
+  /** The node's type, or the kind of a step of code: `run`, `sleep`, `wait`, `call` or `publish`. Null if the workflow cannot be read. */
   type: string | null;
   /** The last entry that changed the step. A fork `at` this entry continues after it. */
   seq: number;
@@ -1918,10 +2151,12 @@ export type Step = {
   durationMs: number | null;
   /** The output of a completed step. */
   output: unknown;
-  /** Why it finally failed. */
+  /** Why its last attempt failed. */
   error: Error | null;
   /** The handle with which it completed; null for the default handle. */
   handle: string | null;
+  /** The published event that has resolved a wait. */
+  event?: ResolvingEvent | null;
 };
 
 export type StepCompletedData = {
@@ -1930,6 +2165,10 @@ export type StepCompletedData = {
   logs?: string[];
   /** When a worker began the attempt. */
   startedAt?: string | null;
+  /** The published event that has resolved a wait of a graph. */
+  event?: ResolvingEvent | null;
+  /** The event that the step publishes: `{topic, data, id?, subject?}`. */
+  published?: { [name: string]: unknown } | null;
 };
 
 /** One step, with the values of one of its attempts. A value of more than 1 MiB is `{"$cut": bytes}`. */
@@ -1938,7 +2177,7 @@ export type StepDetail = {
   key: string;
   /** The node of the graph; for a step of code, the name again. */
   node: string;
-  /** The node's type, or the kind of a step of code: `run`, `sleep`, `wait` or `call`. Null if the workflow cannot be read. */
+  /** The node's type, or the kind of a step of code: `run`, `sleep`, `wait`, `call` or `publish`. Null if the workflow cannot be read. */
   type: string | null;
   /** The last entry that changed the step. A fork `at` this entry continues after it. */
   seq: number;
@@ -1950,10 +2189,12 @@ export type StepDetail = {
   durationMs: number | null;
   /** The output of a completed step. */
   output: unknown;
-  /** Why it finally failed. */
+  /** Why its last attempt failed. */
   error: Error | null;
   /** The handle with which it completed; null for the default handle. */
   handle: string | null;
+  /** The published event that has resolved a wait. */
+  event?: ResolvingEvent | null;
   /** The config of the node, as the definition has it; null for steps of code and of state machines. */
   config: unknown;
   /** The config as it was evaluated for the attempt, with `{"$secret": name}` in place of secrets; null for steps of code and of state machines. */
@@ -2010,7 +2251,7 @@ export type StepRecord = {
   /** Of a wake. */
   turn?: number | null;
   step: string;
-  kind: "run" | "sleep" | "wait" | "call";
+  kind: "run" | "sleep" | "wait" | "call" | "publish";
   /** The seq of the entry with this state. */
   seq: number;
   status: "completed" | "failed" | "slept" | "resolved" | "timedOut" | "retry" | "open";
@@ -2018,8 +2259,10 @@ export type StepRecord = {
   output?: unknown;
   /** Of `failed`. */
   error?: FailedStep | null;
-  /** Of `resolved`: the payload of the signal. */
+  /** Of `resolved`: the payload of the signal, or the data of the event. */
   payload?: unknown;
+  /** Of `resolved`, if a published event has resolved the wait. */
+  event?: WorkerEvent | null;
   /** Of `retry`: the number of the next attempt. */
   attempt?: number | null;
 };
@@ -2031,9 +2274,72 @@ export type Steps = {
   nextCursor: string | null;
 };
 
+/** `POST /v1/topics/{pattern}/subscriptions`. */
+export type SubscribeRequest = {
+  type: TargetType;
+  /** The name of the workflow. It may be saved or registered later. */
+  name: string;
+  /** A version of the workflow; the active one at the time of the event by default. */
+  version?: number | null;
+  /** What the data of an event must contain, at any depth; and `$expr`, an expression over `event` and `payload` that must be true. All events by default. */
+  filter?: { [name: string]: unknown } | null;
+  /** The input of the runs, with expressions over `event` and `payload`; the data of the event by default. */
+  input?: unknown;
+  /** The idempotency key of the runs, with expressions over `event` and `payload`: the workflow has one run per key. */
+  key?: string | null;
+  /** The number of days for which the runs are kept after their end. */
+  retentionDays?: number | null;
+};
+
+/** A pattern of topics, and the workflow that their events start. */
+export type Subscription = {
+  id: string;
+  pattern: string;
+  type: TargetType;
+  /** The name of the workflow. */
+  name: string;
+  /** The version of the workflow; null for the active version at the time of the event. */
+  version: number | null;
+  /** What the data of an event must contain, and the expression `$expr` that must be true. */
+  filter: { [name: string]: unknown } | null;
+  /** The input of the runs, with expressions over `event` and `payload`. Absent if the data of the event is the input. */
+  input?: unknown;
+  /** The idempotency key of the runs, with expressions over `event` and `payload`. */
+  key: string | null;
+  /** The number of days for which its runs are kept; null for that of the workflow. */
+  retentionDays: number | null;
+  /** `api`: a caller has created it. `workflow`: the active version of the workflow declares it as a trigger. */
+  origin: "api" | "workflow";
+  /** Since when it is paused; null if it receives events. */
+  pausedAt: string | null;
+  createdAt: string;
+};
+
+/** `PATCH /v1/subscriptions/{id}`: an absent field does not change; null removes its value. */
+export type SubscriptionChange = {
+  pattern?: string | null;
+  /** The name of the workflow. */
+  name?: string | null;
+  version?: number | null;
+  filter?: { [name: string]: unknown } | null;
+  input?: unknown;
+  key?: string | null;
+  retentionDays?: number | null;
+};
+
+/** A page of subscriptions, oldest first. */
+export type Subscriptions = {
+  subscriptions: Subscription[];
+  /** The cursor of the next page; null on the last one. */
+  nextCursor: string | null;
+};
+
+/** What receives the events of a subscription. */
+export type TargetType = "workflow" | "queue" | "http" | "https";
+
 /** `POST /v1/test-runs`. */
 export type TestRun = {
-  /** A graph, as it would be saved. */
+  /** A graph or a state machine, as it would be saved. */
   definition: { [name: string]: unknown };
   input?: unknown;
 };
@@ -2234,6 +2540,8 @@ export type Viewed = {
   parent: string | null;
   /** The run that it was forked from. */
   origin: string | null;
+  /** The event that has started it; null if a caller or another run has. */
+  trigger: RunTrigger | null;
   /** Test runs are neither listed nor counted. */
   isTest: boolean;
   /** The time, signal, child run or worker that it waits for, as a sentence without its subject, such as `sleeps at step nap until …`. Null after its end. */
@@ -2291,6 +2599,8 @@ export type WaitOpenedData = {
   event?: string | null;
   match: unknown;
   due: string | null;
+  /** The wait also accepts events that were published from this time on. */
+  since?: string | null;
 };
 
 /** Links to the documents. */
@@ -2338,6 +2648,14 @@ export type WorkerError = {
   stack?: string | null;
   /** Whether another attempt may succeed. Default: true. Only steps are retried. */
   retryable?: boolean | null;
+};
+
+/** A published event without its data. */
+export type WorkerEvent = {
+  id: string;
+  topic: string;
+  source: string;
+  at: string;
 };
 
 /** `POST /v1/worker/sessions`. */
@@ -2408,8 +2726,8 @@ export type WorkerReport = {
   n: number;
   run: string;
   turn: number;
-  kind: "completed" | "failed" | "sleep" | "wait" | "call" | "returned" | "threw" | "blocked" | "diverged" | "declined";
-  /** The name of the step. Of `completed`, `failed`, `sleep`, `wait` and `call`; of `threw`, the step whose failure ended the function. */
+  kind: "completed" | "failed" | "sleep" | "wait" | "call" | "publish" | "returned" | "threw" | "blocked" | "diverged" | "declined";
+  /** The name of the step. Of `completed`, `failed`, `sleep`, `wait`, `call` and `publish`; of `threw`, the step whose failure ended the function. */
   step?: string | null;
   /** Of `completed` and `failed`. */
   attempt?: number | null;
@@ -2427,18 +2745,28 @@ export type WorkerReport = {
   forMs?: number | null;
   /** Of `sleep`: milliseconds since 1970. */
   untilMs?: number | null;
-  /** Of `wait`: the name of the signal. Default: the name of the step. */
+  /** Of `wait`: the name of the signal, and the topic of the event. Default: the name of the step, for signals only. */
   event?: string | null;
-  /** Of `wait`: an object that the payload of the signal must contain. */
+  /** Of `wait`: an object that the payload of the signal, or the data of the event, must contain. */
   match?: { [name: string]: unknown } | null;
   /** Of `wait` and `call`. */
   timeoutMs?: number | null;
+  /** Of `wait` with an `event`: it also receives events that were published before, from this time on. */
+  since?: WorkerSince | null;
   /** Of `call`: the workflow to start. */
   workflow?: string | null;
   /** Of `call`. */
   version?: number | null;
   /** Of `call`. Default: `{}`. */
   input?: unknown;
+  /** Of `publish`. */
+  topic?: string | null;
+  /** Of `publish`: the data of the event. Default: `null`. */
+  data?: unknown;
+  /** Of `publish`: the id of the event at the run. Default: the name of the step. */
+  id?: string | null;
+  /** Of `publish`. */
+  subject?: string | null;
   /** Of `blocked`: the highest seq that the worker has received for the run. */
   seq?: number | null;
   /** Of `returned` and `threw`: the steps that the function did not await, though they still run or have failed. */
@@ -2476,8 +2804,29 @@ export type WorkerSession = {
   maxMessageBytes: number;
   /** Reports in a request or a frame. */
   maxReports: number;
-  /** Extensions of the first protocol version that this server accepts: `unawaited` is the field of `returned` and `threw`. */
+  /** Extensions of the first protocol version that this server accepts: `unawaited` is the field of `returned` and `threw`; `topics` are triggers, the report `publish`, and the field `since` of `wait`. */
   features: string[];
+};
+
+/** From when on a wait looks for events. */
+export type WorkerSince = "start" | WorkerSinceAgoMs | WorkerSinceAtMs;
+
+/** Milliseconds before the report is recorded. */
+export type WorkerSinceAgoMs = {
+  agoMs: number;
+};
+
+/** Milliseconds since 1970. */
+export type WorkerSinceAtMs = {
+  atMs: number;
+};
+
+/** An event that starts a run, whose input is the data of the event. */
+export type WorkerTrigger = {
+  /** A topic, or a pattern of topics: `*` is one segment, `#` is any number of segments. */
+  event: string;
+  /** An object that the data must contain; `$expr` in it is an expression over `event` and `payload`. */
+  match?: { [name: string]: unknown } | null;
 };
 
 /** A run that a worker starts or continues. */
@@ -2488,6 +2837,8 @@ export type WorkerTurn = {
   version: number;
   input: unknown;
   startedAt: string;
+  /** The event that has started the run, or the run that has called it. */
+  trigger?: RunTrigger | null;
   /** The seq of the last entry of the run. */
   seq: number;
   /** The steps of the run according to the journal, in the order of seq. */
@@ -2614,7 +2965,7 @@ export interface Routes {
   /** Show the schema of a workflow file */
   "GET /v1/schemas/{style}": { answer: { [name: string]: unknown }; };
   /** List the runs of a workflow */
-  "GET /v1/workflows/{name}/runs": { query: { status?: Array<"pending" | "running" | "waiting" | "paused" | "completed" | "failed" | "cancelled">; version?: number; state?: string; parent?: string; origin?: string; errorCode?: string; since?: string; until?: string; input?: { [name: string]: unknown }; tag?: { [name: string]: unknown }; cursor?: string; limit?: number }; answer: Runs; };
+  "GET /v1/workflows/{name}/runs": { query: { status?: Array<"pending" | "running" | "waiting" | "paused" | "completed" | "failed" | "cancelled">; version?: number; state?: string; parent?: string; origin?: string; errorCode?: string; trigger?: string; since?: string; until?: string; input?: { [name: string]: unknown }; tag?: { [name: string]: unknown }; cursor?: string; limit?: number }; answer: Runs; };
   /** Start a run */
   "POST /v1/workflows/{name}/runs": { query: { waitSeconds?: number }; body: OfWorkflow; answer: Started; };
   /** Get a run of a workflow */
@@ -2632,7 +2983,7 @@ export interface Routes {
   /** Start a run of a definition (alias) */
   "POST /api/v1/workflow-runs": { query: { waitSeconds?: number }; body: OfDefinition; answer: Started; };
   /** List runs */
-  "GET /v1/runs": { query: { workflow?: string; status?: Array<"pending" | "running" | "waiting" | "paused" | "completed" | "failed" | "cancelled">; version?: number; state?: string; parent?: string; origin?: string; key?: string; errorCode?: string; text?: string; since?: string; until?: string; input?: { [name: string]: unknown }; tag?: { [name: string]: unknown }; cursor?: string; limit?: number }; answer: Runs; };
+  "GET /v1/runs": { query: { workflow?: string; status?: Array<"pending" | "running" | "waiting" | "paused" | "completed" | "failed" | "cancelled">; version?: number; state?: string; parent?: string; origin?: string; key?: string; errorCode?: string; trigger?: string; text?: string; since?: string; until?: string; input?: { [name: string]: unknown }; tag?: { [name: string]: unknown }; cursor?: string; limit?: number }; answer: Runs; };
   /** Get a run */
   "GET /v1/runs/{id}": { query: { waitSeconds?: number }; answer: Run; };
   /** List the steps of a run */
@@ -2745,6 +3096,34 @@ export interface Routes {
   "GET /v1/links/{namespace}/{id}": { answer: Link; };
   /** Delete a link */
   "DELETE /v1/links/{namespace}/{id}": { answer: undefined; };
+  /** Publish an event to a topic */
+  "POST /v1/topics/{topic}": { query: { waitSeconds?: number }; body: unknown; answer: PublishedEvent; };
+  /** Get an event */
+  "GET /v1/events/{id}": { query: { cursor?: string; limit?: number }; answer: EventDetail; };
+  /** Publish an event to a topic (alias) */
+  "POST /v1/events/{id}": { query: { waitSeconds?: number }; body: unknown; answer: PublishedEvent; };
+  /** List events */
+  "GET /v1/events": { query: { topic?: string; since?: string; until?: string; cursor?: string; limit?: number }; answer: Events; };
+  /** Publish events */
+  "POST /v1/events": { query: { waitSeconds?: number }; body: PublishRequest; answer: PublishResponse; };
+  /** Replay an event */
+  "POST /v1/events/{id}/replay": { query: { waitSeconds?: number }; body: ReplayRequest; answer: PublishedEvent; };
+  /** List the subscriptions of a pattern */
+  "GET /v1/topics/{pattern}/subscriptions": { query: { cursor?: string; limit?: number }; answer: Subscriptions; };
+  /** Create a subscription */
+  "POST /v1/topics/{pattern}/subscriptions": { body: SubscribeRequest; answer: Subscription; };
+  /** List subscriptions */
+  "GET /v1/subscriptions": { query: { cursor?: string; limit?: number }; answer: Subscriptions; };
+  /** Get a subscription */
+  "GET /v1/subscriptions/{id}": { answer: Subscription; };
+  /** Change a subscription */
+  "PATCH /v1/subscriptions/{id}": { body: SubscriptionChange; answer: Subscription; };
+  /** Delete a subscription */
+  "DELETE /v1/subscriptions/{id}": { answer: undefined; };
+  /** Pause a subscription */
+  "POST /v1/subscriptions/{id}/pause": { answer: Subscription; };
+  /** Resume a subscription */
+  "POST /v1/subscriptions/{id}/resume": { answer: Subscription; };
   /** Get the caller */
   "GET /v1/me": { answer: Me; };
   /** List API keys */

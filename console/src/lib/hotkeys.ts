@@ -3,7 +3,7 @@
 import { useEffect, useRef } from "react";
 
 export interface Hotkey {
-  /** `?`, `L`, or a sequence such as `g r`. Letters without shift are lower case. */
+  /** `?`, `L`, `Shift+Home`, or a sequence such as `g r`. Letters without shift are lower case. */
   keys: string;
   run: () => void;
 }
@@ -31,8 +31,10 @@ export function useHotkeys(hotkeys: readonly Hotkey[]): void {
       if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || isTyping(event.target)) return;
       if (document.querySelector("[role=dialog],[role=alertdialog],[role=menu],[role=listbox][data-open]")) return;
       const recent = event.timeStamp - beforeAt < SEQUENCE_TIMEOUT ? before : null;
-      const found = matchHotkey(current.current, recent, event.key);
-      [before, beforeAt] = [event.key, event.timeStamp];
+      // Shift is part of a character, and not of other keys.
+      const key = event.shiftKey && event.key.length > 1 ? `Shift+${event.key}` : event.key;
+      const found = matchHotkey(current.current, recent, key);
+      [before, beforeAt] = [key, event.timeStamp];
       if (!found) return;
       event.preventDefault();
       before = null;

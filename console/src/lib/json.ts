@@ -22,6 +22,28 @@ export function summarize(value: unknown, length = 80): string {
   return text.length <= length ? text : `${text.slice(0, length)}…`;
 }
 
+/** A part of a long text, with its number of lines. */
+export interface TextPart {
+  text: string;
+  lines: number;
+}
+
+/** Splits a text into parts of about `length` letters: at the end of a line, or inside a line that is longer. */
+export function textParts(text: string, length = 4_000): TextPart[] {
+  const parts: TextPart[] = [];
+  for (let begin = 0; begin < text.length; ) {
+    const part = text.slice(begin, begin + 2 * length);
+    const lineEnd = part.indexOf("\n", length) + 1;
+    // A letter of two code units is not divided.
+    const isPair = (part.codePointAt(length - 1) ?? 0) > 0xffff;
+    const end = part.length <= length ? part.length : lineEnd || length + (isPair ? 1 : 0);
+    const own = part.slice(0, end);
+    parts.push({ text: own, lines: own.split("\n").length });
+    begin += end;
+  }
+  return parts;
+}
+
 export function size(value: unknown): number {
   return Array.isArray(value) ? value.length : isObject(value) ? Object.keys(value).length : 0;
 }
@@ -114,26 +136,29 @@ export interface Difference {
 /** The differences between two values, by path, at most `limit`. */
 export function compare(before: unknown, after: unknown, limit = 500): Difference[] {
   const found: Difference[] = [];
-  const visit = (left: unknown, right: unknown, path: JsonPath) => {
+  // The path of the visited member. It is copied for a difference only: most members of large values are equal.
+  const path: Array<string | number> = [];
+  const visit = (left: unknown, right: unknown) => {
     if (found.length >= limit || Object.is(left, right)) return;
     if (isObject(left) && isObject(right)) {
-      for (const name of new Set([...Object.keys(left), ...Object.keys(right)])) {
-        visitMember(left, right, name, path);
-      }
+      for (const name of Object.keys(left)) visitMember(left, right, name);
+      for (const name of Object.keys(right)) if (!Object.hasOwn(left, name)) visitMember(left, right, name);
     } else if (Array.isArray(left) && Array.isArray(right)) {
       const length = Math.max(left.length, right.length);
-      for (let index = 0; index < length; index += 1) visitMember(left, right, index, path);
+      for (let index = 0; index < length; index += 1) visitMember(left, right, index);
     } else {
-      found.push({ path, kind: "changed", before: left, after: right });
+      found.push({ path: [...path], kind: "changed", before: left, after: right });
     }
   };
-  const visitMember = (left: object, right: object, name: string | number, path: JsonPath) => {
-    const inner = [...path, name];
-    if (!(name in left)) found.push({ path: inner, kind: "added", after: Reflect.get(right, name) });
-    else if (!(name in right)) found.push({ path: inner, kind: "removed", before: Reflect.get(left, name) });
-    else visit(Reflect.get(left, name), Reflect.get(right, name), inner);
+  const visitMember = (left: object, right: object, name: string | number) => {
+    path.push(name);
+    if (!Object.hasOwn(left, name)) found.push({ path: [...path], kind: "added", after: Reflect.get(right, name) });
+    else if (!Object.hasOwn(right, name))
+      found.push({ path: [...path], kind: "removed", before: Reflect.get(left, name) });
+    else visit(Reflect.get(left, name), Reflect.get(right, name));
+    path.pop();
   };
-  visit(before, after, []);
+  visit(before, after);
   return found.slice(0, limit);
 }
 

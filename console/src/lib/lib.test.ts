@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { matchHotkey } from "./hotkeys";
-import { compare, jsonRows, pathExpression } from "./json";
+import { compare, jsonRows, pathExpression, textParts } from "./json";
 import { ancestors, enclosing, lastName } from "./stepKey";
 import { formatDuration, toMs } from "./time";
 
@@ -22,6 +22,18 @@ test("differences_name_their_paths", () => {
   ]);
 });
 
+test("differences_are_found_in_names_that_every_object_has", () => {
+  expect(compare({}, { constructor: 1 })).toEqual([{ path: ["constructor"], kind: "added", after: 1 }]);
+});
+
+test("a_long_text_is_split_at_lines_and_inside_long_lines", () => {
+  const lines = "1234567890\n".repeat(3);
+  expect(textParts(lines, 8).map((part) => part.text)).toEqual(["1234567890\n", "1234567890\n", "1234567890\n"]);
+  expect(textParts("x".repeat(25), 8).map((part) => part.text.length)).toEqual([8, 8, 8, 1]);
+  expect(textParts("1234567\u{1f600}890", 8).map((part) => part.text)).toEqual(["1234567\u{1f600}", "890"]);
+  expect(textParts("", 8)).toEqual([]);
+});
+
 test("a_step_key_names_the_loops_around_it", () => {
   expect(enclosing("each[3].inner[0].fetch")).toEqual({ loop: "each[3].inner", iteration: 0 });
   expect(ancestors("each[3].inner[0].fetch")).toEqual(["each", "each[3].inner"]);
@@ -41,6 +53,7 @@ test("durations_have_at_most_two_units", () => {
 
 test("microseconds_are_kept", () => {
   expect(toMs("2026-01-01T00:00:00.123456Z") - toMs("2026-01-01T00:00:00.123000Z")).toBeCloseTo(0.456);
+  expect(toMs("2026-01-01T00:00:00.1234Z") - toMs("2026-01-01T00:00:00.123Z")).toBeCloseTo(0.4);
 });
 
 test("a_sequence_of_keys_comes_before_its_last_key", () => {

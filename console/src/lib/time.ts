@@ -10,8 +10,9 @@ export const DAY = 24 * HOUR;
 /** Milliseconds of an RFC 3339 time, with the microseconds as a fraction. */
 export function toMs(time: string): number {
   const ms = Date.parse(time);
-  const micros = /\.\d{3}(\d{3})/.exec(time)?.[1];
-  return micros ? ms + Number(micros) / 1_000 : ms;
+  // The server leaves out zeros at the end: .8831 is 883,100 µs.
+  const micros = /\.\d{3}(\d{1,3})/.exec(time)?.[1];
+  return micros ? ms + Number(micros.padEnd(3, "0")) / 1_000 : ms;
 }
 
 export function optionalMs(time: string | null | undefined): number | null {

@@ -60,7 +60,7 @@ function Entrance() {
 function Screens() {
   const me = useMe();
   const [location] = useLocation();
-  if (me.error) return <Problem problem={toProblem(me.error)} onRetry={() => void me.refetch()} />;
+  if (me.isLoadingError) return <Problem problem={toProblem(me.error)} onRetry={() => void me.refetch()} />;
   if (me.data === undefined) return <Skeleton rows={12} />;
   return (
     <Shell>

@@ -4,6 +4,8 @@ import { lazy, Suspense, useMemo } from "react";
 import type { Workflow } from "../api/types";
 import { Figures } from "../features/figures/Figures";
 import { readGraph } from "../features/run/model/graphModel";
+import { readMachine } from "../features/run/model/machineModel";
+import { MachineDiagram } from "../features/run/views/MachineDiagram";
 import { WorkflowScreen } from "../features/workflows/WorkflowScreen";
 import { t } from "../lib/i18n";
 import { Empty, Skeleton } from "../ui";
@@ -26,10 +28,12 @@ const noState = () => undefined;
 
 function Definition({ workflow }: { workflow: Workflow }) {
   const graph = useMemo(() => readGraph(workflow.definition), [workflow.definition]);
+  const states = useMemo(() => readMachine(workflow.definition), [workflow.definition]);
+  if (states.length > 0) return <MachineDiagram states={states} />;
   if (graph.nodes.length === 0) {
     return (
       <Empty icon="code" title={t("workflow.noGraph")}>
-        {workflow.style === "machine" ? t("workflow.machineText") : t("workflow.noGraphText")}
+        {t("workflow.noGraphText")}
       </Empty>
     );
   }

@@ -53,6 +53,8 @@ function CommandList({ placeholder, onClose, find }: Pick<CommandDialogProps, "p
       event.key === "Home" || event.key === "End" ? null : rowAfterKey(event.key, active, commands.length, 8);
     if (next !== null) setActive(next);
     else if (event.key === "Enter") choose(commands[active]);
+    // The field keeps its keys from the dialog.
+    else if (event.key === "Escape") onClose();
     else return;
     event.preventDefault();
   };

@@ -6,14 +6,18 @@ import { Button } from "./Button";
 
 const SHOWN_FOR = 1_500;
 
-export function CopyButton({ text, label }: { text: string; label?: string }) {
+/** A large text is given by a function, so that it is made only when it is copied. */
+export function CopyButton({ text, label }: { text: string | (() => string); label?: string }) {
   const [isCopied, setCopied] = useState(false);
   useEffect(() => {
     if (!isCopied) return;
     const timer = setTimeout(() => setCopied(false), SHOWN_FOR);
     return () => clearTimeout(timer);
   }, [isCopied]);
-  const copy = () => void navigator.clipboard.writeText(text).then(() => setCopied(true));
+  const copy = () => {
+    const copied = typeof text === "string" ? text : text();
+    void navigator.clipboard.writeText(copied).then(() => setCopied(true));
+  };
   return (
     <Button
       icon={isCopied ? "check" : "copy"}

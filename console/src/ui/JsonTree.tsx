@@ -3,8 +3,17 @@
 import { useDeferredValue, useMemo, useState } from "react";
 import { formatBytes } from "../lib/bytes";
 import { downloadText } from "../lib/download";
-import { t } from "../lib/i18n";
-import { isContainer, type JsonRow, jsonRows, pathExpression, pretty, size } from "../lib/json";
+import { formatNumber, t } from "../lib/i18n";
+import {
+  CHILDREN_MAX,
+  isContainer,
+  type JsonRow,
+  jsonRows,
+  pathExpression,
+  pretty,
+  size,
+  textParts,
+} from "../lib/json";
 import { Button } from "./Button";
 import { CopyButton } from "./Copy";
 import { Icon } from "./Icon";
@@ -26,6 +35,8 @@ interface JsonTreeProps {
 
 /** Letters of a text in one row. A longer one is shown in the raw view. */
 const TEXT_MAX = 2_000;
+/** The height of a line of the text, in px. */
+const LINE_HEIGHT = 18;
 
 export function JsonTree({ label, value, fileName = "value.json", root, isFill, openDepth = 2 }: JsonTreeProps) {
   const [toggled, setToggled] = useState<ReadonlySet<string>>(new Set());
@@ -62,7 +73,7 @@ export function JsonTree({ label, value, fileName = "value.json", root, isFill, 
           label={isRaw ? t("json.tree") : t("json.raw")}
           onPress={() => setRaw(!isRaw)}
         />
-        <CopyButton text={pretty(value)} />
+        <CopyButton text={() => pretty(value)} />
         <Button
           size="small"
           tone="ghost"
@@ -72,7 +83,7 @@ export function JsonTree({ label, value, fileName = "value.json", root, isFill, 
         />
       </div>
       {isRaw ? (
-        <pre>{pretty(value)}</pre>
+        <Raw value={value} />
       ) : (
         <Tree
           label={label}
@@ -86,6 +97,20 @@ export function JsonTree({ label, value, fileName = "value.json", root, isFill, 
         </Tree>
       )}
     </div>
+  );
+}
+
+/** The text of a value, in parts: the browser lays out only those on screen. */
+function Raw({ value }: { value: unknown }) {
+  const parts = useMemo(() => textParts(pretty(value)), [value]);
+  return (
+    <pre>
+      {parts.map(({ text, lines }, index) => (
+        <span key={index} style={{ containIntrinsicSize: `auto ${lines * LINE_HEIGHT}px` }}>
+          {text}
+        </span>
+      ))}
+    </pre>
   );
 }
 
@@ -112,8 +137,13 @@ function Row({ row, root, toggle }: { row: JsonRow; root?: string; toggle: (row:
 }
 
 function Value({ value, isOpen }: { value: unknown; isOpen: boolean }) {
-  if (Array.isArray(value)) return <span className="value container">{isOpen ? "[" : `[… ${size(value)} ]`}</span>;
-  if (isContainer(value)) return <span className="value container">{isOpen ? "{" : `{… ${size(value)} }`}</span>;
+  if (isContainer(value)) {
+    const [begin, end] = Array.isArray(value) ? ["[", "]"] : ["{", "}"];
+    const count = size(value);
+    // The entries of a large container that are drawn, of all.
+    const part = count > CHILDREN_MAX ? ` ${formatNumber(CHILDREN_MAX)} / ${formatNumber(count)}` : "";
+    return <span className="value container">{isOpen ? begin + part : `${begin}… ${formatNumber(count)} ${end}`}</span>;
+  }
   if (typeof value === "string") {
     const isLong = value.length > TEXT_MAX;
     return (

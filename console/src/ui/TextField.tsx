@@ -41,12 +41,16 @@ export interface TextFieldProps extends FieldProps {
 
 export function TextField(props: TextFieldProps) {
   const { label, isLabelHidden, hint, error, rows, isCode, icon } = props;
-  const classes = isCode ? "ui-input code" : "ui-input";
+  const common = {
+    className: isCode ? "ui-input code" : "ui-input",
+    placeholder: props.placeholder,
+    translate: isCode ? ("no" as const) : undefined,
+  };
   const input =
     rows === undefined ? (
-      <Input className={classes} placeholder={props.placeholder} spellCheck={false} autoComplete="off" />
+      <Input {...common} spellCheck={false} autoComplete="off" />
     ) : (
-      <TextArea className={classes} rows={rows} placeholder={props.placeholder} spellCheck={!isCode} />
+      <TextArea {...common} rows={rows} spellCheck={!isCode} />
     );
   return (
     <AriaTextField

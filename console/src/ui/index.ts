@@ -17,6 +17,7 @@ export { Link } from "./Link";
 export { Menu, type MenuEntry } from "./Menu";
 export { Navigation } from "./Navigation";
 export { Card, Facts, Page } from "./Page";
+export { Pressable } from "./Pressable";
 export { rowAfterKey } from "./rowKeys";
 export { Segmented } from "./Segmented";
 export { ComboBox, type Option, Select } from "./Select";

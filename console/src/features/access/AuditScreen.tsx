@@ -43,7 +43,7 @@ const columns = (): ReadonlyArray<Column<AuditEntry>> => [
     title: t("audit.details"),
     width: "minmax(100px, 1fr)",
     cell: (entry) => (
-      <span className="faint" title={summarize(entry.details, 1_000)}>
+      <span className="faint" translate="no" title={summarize(entry.details, 1_000)}>
         {summarize(entry.details)}
       </span>
     ),
@@ -74,18 +74,21 @@ export function AuditScreen() {
       list={list}
       columns={columns()}
       rowId={(entry) => entry.id}
+      rowLabel={(entry) => `${entry.action} ${entry.target}`}
       filter={
         <div className="access-filter">
           <TextField
             label={t("audit.actor")}
             value={filter.actor ?? ""}
             onChange={(actor) => set({ actor })}
+            isCode
             placeholder="key:…"
           />
           <TextField
             label={t("audit.action")}
             value={filter.action ?? ""}
             onChange={(action) => set({ action })}
+            isCode
             placeholder="POST /v1/runs/{id}/cancel"
           />
           <DateTime label={t("filter.since")} value={filter.since ?? null} onChange={(since) => set({ since })} />

@@ -8,7 +8,6 @@ import { isObject, parseJson, pretty } from "../../lib/json";
 import {
   Button,
   type Column,
-  Confirm,
   Dialog,
   type IconName,
   JsonTree,
@@ -19,6 +18,7 @@ import {
   Time,
 } from "../../ui";
 import { ListScreen } from "./ListScreen";
+import { SendDialog } from "./SendDialog";
 import { useList } from "./useList";
 
 export interface NamedDocument {
@@ -56,7 +56,6 @@ export function DocumentScreen({ kind }: { kind: DocumentKind }) {
     setOpen(null);
     void client.invalidateQueries({ queryKey: [kind.cacheKey] });
   };
-  const remove = useMutation({ mutationFn: kind.remove, onSuccess: () => done(t("access.deleted")) });
   const columns: ReadonlyArray<Column<NamedDocument>> = [
     {
       id: "name",
@@ -112,20 +111,36 @@ export function DocumentScreen({ kind }: { kind: DocumentKind }) {
       )}
       {open?.what === "try" && open.row && <Trial kind={kind} name={open.row.name} onClose={() => setOpen(null)} />}
       {open?.what === "delete" && open.row && (
-        <Confirm
-          title={t("access.deleteTitle", { name: open.row.name })}
-          isOpen
+        <Remove
+          kind={kind}
+          name={open.row.name}
           onClose={() => setOpen(null)}
-          confirmLabel={t("access.delete")}
-          tone="danger-solid"
-          onConfirm={() => open.row && remove.mutate(open.row.name)}
-          isPending={remove.isPending}
-        >
-          <p>{t("access.deleteText")}</p>
-          {remove.error && <Problem problem={toProblem(remove.error)} isInline />}
-        </Confirm>
+          onDone={() => done(t("access.deleted"))}
+        />
       )}
     </ListScreen>
+  );
+}
+
+interface RemoveProps {
+  kind: DocumentKind;
+  name: string;
+  onClose: () => void;
+  onDone: () => void;
+}
+
+function Remove({ kind, name, onClose, onDone }: RemoveProps) {
+  return (
+    <SendDialog
+      title={t("access.deleteTitle", { name })}
+      submit={t("access.delete")}
+      isDangerous
+      send={() => kind.remove(name)}
+      onDone={onDone}
+      onClose={onClose}
+    >
+      <p>{t("access.deleteText")}</p>
+    </SendDialog>
   );
 }
 
@@ -140,21 +155,16 @@ function Edit({ kind, row, onClose, onDone }: EditProps) {
   const [name, setName] = useState(row?.name ?? "");
   const [text, setText] = useState(pretty(row?.document ?? kind.template));
   const parsed = parseJson(text);
-  const save = useMutation({
-    mutationFn: () => kind.save(name.trim(), parsed.ok ? parsed.value : null),
-    onSuccess: onDone,
-  });
   const isReady = name.trim() !== "" && parsed.ok && isObject(parsed.value);
   return (
-    <Confirm
+    <SendDialog
       title={row?.name ?? kind.create}
-      isOpen
+      submit={t("access.save")}
       width="medium"
+      isReady={isReady}
+      send={() => kind.save(name.trim(), parsed.ok ? parsed.value : null)}
+      onDone={onDone}
       onClose={onClose}
-      confirmLabel={t("access.save")}
-      onConfirm={() => save.mutate()}
-      isPending={save.isPending}
-      isDisabled={!isReady}
     >
       {row === null && <TextField label={t("access.name")} value={name} onChange={setName} isCode autoFocus />}
       <TextField
@@ -165,8 +175,7 @@ function Edit({ kind, row, onClose, onDone }: EditProps) {
         onChange={setText}
         error={parsed.ok ? null : parsed.message}
       />
-      {save.error && <Problem problem={toProblem(save.error)} isInline />}
-    </Confirm>
+    </SendDialog>
   );
 }
 

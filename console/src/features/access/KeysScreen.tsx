@@ -1,20 +1,16 @@
 // API keys: create, revoke.
 
-import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { useRef, useState } from "react";
+import { useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
 import { call } from "../../api/client";
-import { toProblem } from "../../api/problem";
 import type { Key, Permission, Role } from "../../api/types";
 import { t, tWord } from "../../lib/i18n";
-import { newIdempotencyKey } from "../../lib/id";
 import { DAY } from "../../lib/time";
 import {
   Button,
   Checkbox,
   type Column,
-  Confirm,
   NumberField,
-  Problem,
   Segmented,
   Select,
   showToast,
@@ -22,8 +18,9 @@ import {
   TextField,
   Time,
 } from "../../ui";
+import { CredentialDialog } from "./CredentialDialog";
 import { ListScreen } from "./ListScreen";
-import { SecretShown } from "./SecretShown";
+import { SendDialog } from "./SendDialog";
 import { useList } from "./useList";
 
 const ROLES: readonly Role[] = ["viewer", "operator", "publisher", "admin", "worker"];
@@ -45,16 +42,8 @@ export function KeysScreen() {
     (page) => page.keys,
   );
   const [isCreating, setCreating] = useState(false);
-  const [secret, setSecret] = useState<string | null>(null);
+  const renew = () => void client.invalidateQueries({ queryKey: ["keys"] });
   const [revoked, setRevoked] = useState<Key | null>(null);
-  const revoke = useMutation({
-    mutationFn: (key: Key) => call("DELETE /v1/keys/{id}", { path: { id: key.id } }),
-    onSuccess: () => {
-      showToast(t("keys.revoked"));
-      setRevoked(null);
-      void client.invalidateQueries({ queryKey: ["keys"] });
-    },
-  });
   const columns: ReadonlyArray<Column<Key>> = [
     {
       id: "name",
@@ -109,66 +98,54 @@ export function KeysScreen() {
       list={list}
       columns={columns}
       rowId={(key) => key.id}
+      rowLabel={(key) => key.name}
       actions={
         <Button tone="primary" icon="plus" onPress={() => setCreating(true)}>
           {t("keys.create")}
         </Button>
       }
     >
-      {isCreating && (
-        <CreateKey
-          onClose={() => setCreating(false)}
-          onMade={(made) => {
-            setCreating(false);
-            setSecret(made);
-            void client.invalidateQueries({ queryKey: ["keys"] });
-          }}
-        />
-      )}
-      {secret !== null && <SecretShown title={t("keys.made")} secret={secret} onClose={() => setSecret(null)} />}
+      {isCreating && <CreateKey onClose={() => setCreating(false)} onMade={renew} />}
       {revoked && (
-        <Confirm
+        <SendDialog
           title={t("keys.revokeTitle", { name: revoked.name })}
-          isOpen
+          submit={t("keys.revoke")}
+          isDangerous
+          send={() => call("DELETE /v1/keys/{id}", { path: { id: revoked.id } })}
+          onDone={() => {
+            showToast(t("keys.revoked"));
+            setRevoked(null);
+            renew();
+          }}
           onClose={() => setRevoked(null)}
-          confirmLabel={t("keys.revoke")}
-          tone="danger-solid"
-          onConfirm={() => revoke.mutate(revoked)}
-          isPending={revoke.isPending}
         >
           <p>{t("keys.revokeText")}</p>
-          {revoke.error && <Problem problem={toProblem(revoke.error)} isInline />}
-        </Confirm>
+        </SendDialog>
       )}
     </ListScreen>
   );
 }
 
-function CreateKey({ onClose, onMade }: { onClose: () => void; onMade: (secret: string) => void }) {
+function CreateKey({ onClose, onMade }: { onClose: () => void; onMade: () => void }) {
   const [name, setName] = useState("");
   const [how, setHow] = useState<"role" | "permissions">("role");
   const [role, setRole] = useState<Role>("viewer");
   const [permissions, setPermissions] = useState<ReadonlySet<Permission>>(new Set());
   const [days, setDays] = useState<number | null>(90);
-  const key = useRef(newIdempotencyKey());
-  const create = useMutation({
-    mutationFn: () => {
-      const expiresAt = days === null ? null : new Date(Date.now() + days * DAY).toISOString();
-      const common = { name: name.trim(), ...(expiresAt ? { expiresAt } : {}) };
-      const body = how === "role" ? { ...common, role } : { ...common, permissions: [...permissions] };
-      return call("POST /v1/keys", { body, headers: { "idempotency-key": key.current } });
-    },
-    onSuccess: (made) => onMade(made.secret ?? ""),
-  });
+  const create = (key: string) => {
+    const expiresAt = days === null ? null : new Date(Date.now() + days * DAY).toISOString();
+    const common = { name: name.trim(), ...(expiresAt ? { expiresAt } : {}) };
+    const body = how === "role" ? { ...common, role } : { ...common, permissions: [...permissions] };
+    return call("POST /v1/keys", { body, headers: { "idempotency-key": key } });
+  };
   return (
-    <Confirm
+    <CredentialDialog
       title={t("keys.create")}
-      isOpen
+      madeTitle={t("keys.made")}
+      isReady={name.trim() !== "" && (how === "role" || permissions.size > 0)}
+      send={create}
+      onMade={onMade}
       onClose={onClose}
-      confirmLabel={t("keys.create")}
-      onConfirm={() => create.mutate()}
-      isPending={create.isPending}
-      isDisabled={name.trim() === "" || (how === "permissions" && permissions.size === 0)}
     >
       <TextField label={t("access.name")} value={name} onChange={setName} autoFocus hint={t("keys.nameHint")} />
       <Segmented
@@ -213,7 +190,6 @@ function CreateKey({ onClose, onMade }: { onClose: () => void; onMade: (secret: 
         max={3_650}
         hint={t("keys.daysHint")}
       />
-      {create.error && <Problem problem={toProblem(create.error)} isInline />}
-    </Confirm>
+    </CredentialDialog>
   );
 }

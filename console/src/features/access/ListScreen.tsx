@@ -12,6 +12,8 @@ interface ListScreenProps<Row> {
   list: { rows: readonly Row[]; onEnd: () => void; error: unknown; isPending: boolean; refetch: () => unknown };
   columns: ReadonlyArray<Column<Row>>;
   rowId: (row: Row) => string;
+  /** The name of a row for screen readers, unless it is its id. */
+  rowLabel?: (row: Row) => string;
   actions?: ReactNode;
   filter?: ReactNode;
   onOpen?: (row: Row) => void;
@@ -25,6 +27,7 @@ export function ListScreen<Row>({
   list,
   columns,
   rowId,
+  rowLabel = rowId,
   actions,
   filter,
   onOpen,
@@ -47,7 +50,7 @@ export function ListScreen<Row>({
           columns={columns}
           rows={list.rows}
           rowId={rowId}
-          rowLabel={rowId}
+          rowLabel={rowLabel}
           onEnd={list.onEnd}
           onOpen={onOpen}
         />

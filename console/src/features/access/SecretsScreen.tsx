@@ -1,13 +1,13 @@
 // Secrets: set, delete. Their values are never shown.
 
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { call } from "../../api/client";
-import { toProblem } from "../../api/problem";
 import type { Secret } from "../../api/types";
 import { t } from "../../lib/i18n";
-import { Button, type Column, Confirm, Copyable, Problem, showToast, TextField, Time } from "../../ui";
+import { Button, type Column, Copyable, showToast, TextField, Time } from "../../ui";
 import { ListScreen } from "./ListScreen";
+import { SendDialog } from "./SendDialog";
 import { useList } from "./useList";
 
 export function SecretsScreen() {
@@ -25,10 +25,6 @@ export function SecretsScreen() {
     setRemoved(null);
     void client.invalidateQueries({ queryKey: ["secrets"] });
   };
-  const remove = useMutation({
-    mutationFn: (name: string) => call("DELETE /v1/secrets/{name}", { path: { name } }),
-    onSuccess: () => done(t("secrets.deleted")),
-  });
   const columns: ReadonlyArray<Column<Secret>> = [
     {
       id: "name",
@@ -75,18 +71,16 @@ export function SecretsScreen() {
     >
       {set !== null && <SetSecret name={set} onClose={() => setSet(null)} onDone={() => done(t("secrets.isSet"))} />}
       {removed && (
-        <Confirm
+        <SendDialog
           title={t("secrets.deleteTitle", { name: removed.name })}
-          isOpen
+          submit={t("secrets.delete")}
+          isDangerous
+          send={() => call("DELETE /v1/secrets/{name}", { path: { name: removed.name } })}
+          onDone={() => done(t("secrets.deleted"))}
           onClose={() => setRemoved(null)}
-          confirmLabel={t("secrets.delete")}
-          tone="danger-solid"
-          onConfirm={() => remove.mutate(removed.name)}
-          isPending={remove.isPending}
         >
           <p>{t("secrets.deleteText")}</p>
-          {remove.error && <Problem problem={toProblem(remove.error)} isInline />}
-        </Confirm>
+        </SendDialog>
       )}
     </ListScreen>
   );
@@ -95,19 +89,14 @@ export function SecretsScreen() {
 function SetSecret({ name: known, onClose, onDone }: { name: string; onClose: () => void; onDone: () => void }) {
   const [name, setName] = useState(known);
   const [value, setValue] = useState("");
-  const set = useMutation({
-    mutationFn: () => call("PUT /v1/secrets/{name}", { path: { name: name.trim() }, body: { value } }),
-    onSuccess: onDone,
-  });
   return (
-    <Confirm
+    <SendDialog
       title={known === "" ? t("secrets.set") : t("secrets.replaceTitle", { name: known })}
-      isOpen
+      submit={t("secrets.set")}
+      isReady={name.trim() !== "" && value !== ""}
+      send={() => call("PUT /v1/secrets/{name}", { path: { name: name.trim() }, body: { value } })}
+      onDone={onDone}
       onClose={onClose}
-      confirmLabel={t("secrets.set")}
-      onConfirm={() => set.mutate()}
-      isPending={set.isPending}
-      isDisabled={name.trim() === "" || value === ""}
     >
       {known === "" && <TextField label={t("access.name")} value={name} onChange={setName} isCode autoFocus />}
       <TextField
@@ -118,7 +107,6 @@ function SetSecret({ name: known, onClose, onDone }: { name: string; onClose: ()
         isCode
         hint={t("secrets.valueHint")}
       />
-      {set.error && <Problem problem={toProblem(set.error)} isInline />}
-    </Confirm>
+    </SendDialog>
   );
 }

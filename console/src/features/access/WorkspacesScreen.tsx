@@ -6,9 +6,9 @@ import { call } from "../../api/client";
 import { toProblem } from "../../api/problem";
 import type { Workspace } from "../../api/types";
 import { t } from "../../lib/i18n";
-import { Button, type Column, Confirm, Copyable, Problem, Switch, showToast, TextField, Time } from "../../ui";
+import { Button, type Column, Copyable, Switch, showToast, TextField, Time } from "../../ui";
+import { CredentialDialog } from "./CredentialDialog";
 import { ListScreen } from "./ListScreen";
-import { SecretShown } from "./SecretShown";
 import { useList } from "./useList";
 
 export function WorkspacesScreen() {
@@ -19,17 +19,7 @@ export function WorkspacesScreen() {
     (page) => page.workspaces,
   );
   const [isCreating, setCreating] = useState(false);
-  const [name, setName] = useState("");
-  const [secret, setSecret] = useState<string | null>(null);
   const renew = () => void client.invalidateQueries({ queryKey: ["workspaces"] });
-  const create = useMutation({
-    mutationFn: () => call("POST /v1/workspaces", { body: { name: name.trim() } }),
-    onSuccess: (made) => {
-      setCreating(false);
-      setSecret(made.secret);
-      renew();
-    },
-  });
   const change = useMutation({
     mutationFn: (workspace: Workspace) =>
       call("PATCH /v1/workspaces/{name}", {
@@ -73,21 +63,23 @@ export function WorkspacesScreen() {
         </Button>
       }
     >
-      {isCreating && (
-        <Confirm
-          title={t("workspaces.create")}
-          isOpen
-          onClose={() => setCreating(false)}
-          confirmLabel={t("workspaces.create")}
-          onConfirm={() => create.mutate()}
-          isPending={create.isPending}
-          isDisabled={name.trim() === ""}
-        >
-          <TextField label={t("access.name")} value={name} onChange={setName} autoFocus />
-          {create.error && <Problem problem={toProblem(create.error)} isInline />}
-        </Confirm>
-      )}
-      {secret !== null && <SecretShown title={t("workspaces.made")} secret={secret} onClose={() => setSecret(null)} />}
+      {isCreating && <CreateWorkspace onClose={() => setCreating(false)} onMade={renew} />}
     </ListScreen>
+  );
+}
+
+function CreateWorkspace({ onClose, onMade }: { onClose: () => void; onMade: () => void }) {
+  const [name, setName] = useState("");
+  return (
+    <CredentialDialog
+      title={t("workspaces.create")}
+      madeTitle={t("workspaces.made")}
+      isReady={name.trim() !== ""}
+      send={() => call("POST /v1/workspaces", { body: { name: name.trim() } })}
+      onMade={onMade}
+      onClose={onClose}
+    >
+      <TextField label={t("access.name")} value={name} onChange={setName} autoFocus />
+    </CredentialDialog>
   );
 }

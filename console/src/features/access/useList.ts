@@ -17,5 +17,11 @@ export function useList<Page extends { nextCursor: string | null }, Row>(
   const onEnd = () => {
     if (query.hasNextPage && !query.isFetchingNextPage) void query.fetchNextPage();
   };
-  return { rows, onEnd, error: query.error, isPending: query.isPending, refetch: query.refetch };
+  return {
+    rows,
+    onEnd,
+    error: query.isLoadingError ? query.error : null,
+    isPending: query.isPending,
+    refetch: query.refetch,
+  };
 }

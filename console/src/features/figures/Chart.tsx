@@ -110,7 +110,10 @@ function options(
       { ...axis, size: 56, values: (_, splits) => splits.map(format), space: 36 },
     ],
     series: [
-      { value: (_, time) => (time == null ? "" : new Date(time * 1_000).toLocaleString(intlLocale())) },
+      {
+        label: t("journal.time"),
+        value: (_, time) => (time == null ? "" : new Date(time * 1_000).toLocaleString(intlLocale())),
+      },
       ...series.map<uPlot.Series>((one) => ({
         label: one.label,
         stroke: token(one.colour),

@@ -2,11 +2,10 @@
 
 import { lazy, Suspense, useMemo, useState } from "react";
 import { SPANS, type Span, useStats } from "../../api/figures";
-import { useHasConsoleRoutes } from "../../api/me";
 import { toProblem } from "../../api/problem";
 import { formatNumber, t } from "../../lib/i18n";
 import { formatDuration, toMs } from "../../lib/time";
-import { Card, Empty, Problem, Segmented, Skeleton } from "../../ui";
+import { Card, Problem, Segmented, Skeleton } from "../../ui";
 import "./figures.css";
 
 const Chart = lazy(() => import("./Chart").then((module) => ({ default: module.Chart })));
@@ -15,7 +14,6 @@ const HEIGHT = 200;
 
 export function Figures({ workflow }: { workflow?: string }) {
   const [span, setSpan] = useState<Span>("1h");
-  const isKnown = useHasConsoleRoutes();
   const stats = useStats(span, workflow);
   const data = useMemo(() => {
     const buckets = stats.data?.buckets ?? [];
@@ -43,7 +41,6 @@ export function Figures({ workflow }: { workflow?: string }) {
     />
   );
   const body = (kind: "runs" | "durations") => {
-    if (!isKnown) return <Empty icon="info" title={t("figures.unknown")} />;
     if (stats.error) return <Problem problem={toProblem(stats.error)} isInline onRetry={() => void stats.refetch()} />;
     if (!stats.data) return <Skeleton rows={5} />;
     const format = kind === "runs" ? (value: number) => formatNumber(value) : formatDuration;

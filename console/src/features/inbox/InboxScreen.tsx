@@ -5,7 +5,7 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useRef, useState } from "react";
 import { call } from "../../api/client";
-import { useCan, useHasConsoleRoutes } from "../../api/me";
+import { useCan } from "../../api/me";
 import { toProblem } from "../../api/problem";
 import { useInbox } from "../../api/queries";
 import type { InboxItem } from "../../api/types";
@@ -24,6 +24,7 @@ import {
   Kbd,
   Link,
   Page,
+  Pressable,
   Problem,
   Skeleton,
   showToast,
@@ -35,8 +36,7 @@ import "./inbox.css";
 const idOf = (item: InboxItem) => `${item.run}/${item.step}`;
 
 export function InboxScreen() {
-  const isKnown = useHasConsoleRoutes();
-  const inbox = useInbox(isKnown);
+  const inbox = useInbox(true);
   const { params, set } = useSearchState();
   const items = inbox.data?.inbox ?? [];
   const index = Math.max(
@@ -55,13 +55,7 @@ export function InboxScreen() {
     { keys: "k", run: () => choose(index - 1) },
   ]);
   const body = () => {
-    if (!isKnown)
-      return (
-        <Empty icon="info" title={t("inbox.unknown")}>
-          {t("inbox.unknownText")}
-        </Empty>
-      );
-    if (inbox.error) return <Problem problem={toProblem(inbox.error)} onRetry={() => void inbox.refetch()} />;
+    if (inbox.isLoadingError) return <Problem problem={toProblem(inbox.error)} onRetry={() => void inbox.refetch()} />;
     if (inbox.isPending) return <Skeleton rows={8} />;
     if (!item)
       return (
@@ -74,13 +68,10 @@ export function InboxScreen() {
         <ul className="inbox-list" aria-label={t("nav.inbox")}>
           {items.map((one, place) => (
             <li key={idOf(one)}>
-              <div
-                role="button"
-                tabIndex={0}
-                aria-current={place === index ? "true" : undefined}
+              <Pressable
                 className={place === index ? "inbox-row selected" : "inbox-row"}
-                onClick={() => choose(place)}
-                onKeyDown={(event) => event.key === "Enter" && choose(place)}
+                isCurrent={place === index}
+                onPress={() => choose(place)}
               >
                 <b className="cut">{one.title ?? one.signal}</b>
                 <span className="faint cut">
@@ -95,7 +86,7 @@ export function InboxScreen() {
                     <Time at={one.since} />
                   )}
                 </span>
-              </div>
+              </Pressable>
             </li>
           ))}
         </ul>

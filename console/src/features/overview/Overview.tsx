@@ -3,7 +3,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useState } from "react";
 import { call } from "../../api/client";
-import { isServerAdmin, may, useHasConsoleRoutes, useMe } from "../../api/me";
+import { isServerAdmin, may, useMe } from "../../api/me";
 import { toProblem } from "../../api/problem";
 import { POLL_MIN, useInbox, useNodes, useWorkers, useWorkflows } from "../../api/queries";
 import { liveSocket } from "../../api/socket";
@@ -21,15 +21,13 @@ const READ = 200;
 
 function useCounts(): { counts: Counts; error: unknown; isPending: boolean } {
   const workflows = useWorkflows();
-  const isLive = useHasConsoleRoutes();
   const [live, setLive] = useState<Partial<Counts> | null>(null);
   useEffect(() => {
-    if (!isLive) return;
     return liveSocket().followWorkspace((message) => {
       if (message.workspace === "counts") setLive(message.data);
       else if (message.workspace === "gap") setLive(null);
     });
-  }, [isLive]);
+  }, []);
   return { counts: countsOf(workflows.data ?? [], live), error: workflows.error, isPending: workflows.isPending };
 }
 
@@ -154,10 +152,9 @@ function Trouble() {
   const me = useMe().data;
   const isAdmin = me !== undefined && isServerAdmin(me);
   const canAct = me !== undefined && may(me.permissions, "workflow:act");
-  const isKnown = useHasConsoleRoutes();
   const workers = useWorkers();
   const nodes = useNodes(isAdmin);
-  const inbox = useInbox(isKnown && canAct);
+  const inbox = useInbox(canAct);
   const bad = nodes.data?.nodes.filter((node) => node.isExpired || node.isFenced) ?? [];
   const silent = workers.data?.silentNodes ?? [];
   const busy = workers.data?.workers.filter((worker) => worker.running >= worker.capacity) ?? [];

@@ -2,6 +2,7 @@
 
 import type { RunSummary, WorkflowSummary } from "../../api/types";
 import { RUN_STATUSES, type RunStatus } from "../../lib/status";
+import { optionalMs, toMs } from "../../lib/time";
 
 export type Counts = Record<RunStatus, number>;
 
@@ -30,17 +31,21 @@ export function failuresByCode(runs: readonly RunSummary[]): FailureGroup[] {
     if (group) {
       group.count += 1;
       group.workflows.add(run.workflow);
-      if ((run.endedAt ?? "") > (group.latest.endedAt ?? "")) group.latest = run;
+      if (endOf(run) > endOf(group.latest)) group.latest = run;
     } else {
       groups.set(code, { count: 1, latest: run, workflows: new Set([run.workflow]) });
     }
   }
   return [...groups]
     .map(([code, group]) => ({ code, ...group, workflows: [...group.workflows] }))
-    .sort((a, b) => b.count - a.count || (b.latest.endedAt ?? "").localeCompare(a.latest.endedAt ?? ""));
+    .sort((a, b) => b.count - a.count || endOf(b.latest) - endOf(a.latest));
+}
+
+function endOf(run: RunSummary): number {
+  return optionalMs(run.endedAt) ?? 0;
 }
 
 /** The runs that have waited longest. */
 export function oldest(runs: readonly RunSummary[], count: number): RunSummary[] {
-  return [...runs].sort((a, b) => a.createdAt.localeCompare(b.createdAt)).slice(0, count);
+  return [...runs].sort((a, b) => toMs(a.createdAt) - toMs(b.createdAt)).slice(0, count);
 }

@@ -32,7 +32,8 @@ type ViewName = (typeof VIEWS)[number];
 
 export function RunScreen({ id }: { id: string }) {
   const run = useRun(id);
-  if (run.error) {
+  // Data that is shown stays while the server does not reply; the banner says so.
+  if (run.isLoadingError) {
     return (
       <Page title={t("run.title")} parent={{ label: t("nav.runs"), href: "/runs" }}>
         <Problem problem={toProblem(run.error)} onRetry={() => void run.refetch()} />

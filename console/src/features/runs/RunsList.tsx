@@ -1,7 +1,7 @@
 // The list of runs: filter, table, announcement of new runs, actions on many.
 
 import { useQueryClient } from "@tanstack/react-query";
-import { useCallback, useMemo, useState } from "react";
+import { useCallback, useEffect, useMemo, useState } from "react";
 import { useLocation } from "wouter";
 import { useCan } from "../../api/me";
 import { toProblem } from "../../api/problem";
@@ -29,8 +29,7 @@ export function RunsList() {
   const query = useMemo(() => termsToQuery(terms, Date.now()), [terms]);
   const runs = useRuns(query);
   const rows = useMemo(() => runs.data?.pages.flatMap((page) => page.runs) ?? [], [runs.data]);
-  const known = useMemo(() => new Set(rows.map((run) => run.id)), [rows]);
-  const fresh = useNewRuns(query, terms, known);
+  const fresh = useNewRuns(query, terms, rows);
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const [bulk, setBulk] = useState<BulkTarget | null>(null);
   const [columnIds, setColumnIds] = useState(readColumns);
@@ -47,6 +46,11 @@ export function RunsList() {
   const loadMore = useCallback(() => {
     if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
   }, [fetchNextPage, hasNextPage, isFetchingNextPage]);
+  // A page may be empty although later ones are not: the server examines a limited number of runs for a page.
+  const isSearching = rows.length === 0 && hasNextPage;
+  useEffect(() => {
+    if (isSearching) loadMore();
+  }, [isSearching, loadMore]);
   const reload = () => {
     fresh.clear();
     void client.resetQueries({ queryKey: keys.runs(query) });
@@ -122,9 +126,9 @@ export function RunsList() {
         />
         <Button size="small" tone="ghost" icon="retry" label={t("ui.reload")} onPress={reload} />
       </div>
-      {runs.isPending ? (
+      {runs.isPending || (isSearching && !runs.isError) ? (
         <Skeleton rows={16} />
-      ) : runs.error ? (
+      ) : runs.isLoadingError ? (
         <Problem problem={toProblem(runs.error)} onRetry={() => void runs.refetch()} />
       ) : rows.length === 0 ? (
         <NoRuns isFiltered={terms.length > 0} onClear={() => changeTerms([])} />

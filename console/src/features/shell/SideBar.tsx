@@ -4,7 +4,7 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useLocation } from "wouter";
 import { call } from "../../api/client";
-import { callerName, may, useHasConsoleRoutes, useMe } from "../../api/me";
+import { callerName, may, useMe } from "../../api/me";
 import { useInbox, useWorkflows } from "../../api/queries";
 import { dropSession, sessionStore } from "../../api/session";
 import { liveSocket } from "../../api/socket";
@@ -23,7 +23,7 @@ export function SideBar({ onSearch, onKeys }: { onSearch: () => void; onKeys: ()
   const me = useMe().data;
   const [isOpen, setOpen] = useState(false);
   const visible = pagesFor(me);
-  const inbox = useInbox(useHasConsoleRoutes() && me !== undefined && may(me.permissions, "workflow:act")).data;
+  const inbox = useInbox(me !== undefined && may(me.permissions, "workflow:act")).data;
   const item = (page: PageEntry) => (
     <Link
       key={page.path}

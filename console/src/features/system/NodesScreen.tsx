@@ -39,7 +39,7 @@ export function NodesScreen() {
   const nodes = useNodes();
   return (
     <Page title={t("nav.nodes")}>
-      {nodes.error ? (
+      {nodes.isLoadingError ? (
         <Problem problem={toProblem(nodes.error)} onRetry={() => void nodes.refetch()} />
       ) : nodes.data ? (
         <Table

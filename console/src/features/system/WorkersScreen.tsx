@@ -71,7 +71,7 @@ export function WorkersScreen() {
           {t("workers.silent", { nodes: workers.data?.silentNodes.map(shortId).join(", ") ?? "" })}
         </div>
       )}
-      {workers.error ? (
+      {workers.isLoadingError ? (
         <Problem problem={toProblem(workers.error)} onRetry={() => void workers.refetch()} />
       ) : workers.isPending ? (
         <Skeleton />

@@ -54,7 +54,8 @@ export function WorkflowScreen({ name, graph, figures }: WorkflowScreenProps) {
   const canStart = useCan("workflow:manage");
   const canPublish = useCan("workflow:publish");
   const forbidden = (permission: string) => t("problem.forbidden", { permission });
-  if (workflow.error) {
+  // Data that is shown stays while the server does not reply; the banner says so.
+  if (workflow.isLoadingError) {
     return (
       <Page title={name} parent={{ label: t("nav.workflows"), href: "/workflows" }}>
         <Problem problem={toProblem(workflow.error)} onRetry={() => void workflow.refetch()} />
@@ -146,7 +147,10 @@ export function WorkflowScreen({ name, graph, figures }: WorkflowScreenProps) {
       {data.description && <p className="workflow-about muted">{data.description}</p>}
       <Tabs
         label={t("run.views")}
-        tabs={VIEWS.map((id) => ({ id, label: t(`workflow.${id}`) }))}
+        tabs={VIEWS.map((id) => ({
+          id,
+          label: id === "graph" && data.style === "machine" ? t("machine.states") : t(`workflow.${id}`),
+        }))}
         value={view}
         onChange={(next) => set({ view: next === "graph" ? null : next })}
         panelClass="run-panel"

@@ -79,7 +79,7 @@ export function WorkflowsList() {
         />
       }
     >
-      {workflows.error ? (
+      {workflows.isLoadingError ? (
         <Problem problem={toProblem(workflows.error)} onRetry={() => void workflows.refetch()} />
       ) : workflows.isPending ? (
         <Skeleton rows={12} />

@@ -6,7 +6,7 @@ export type Locale = "en" | "xx" | "yy";
 export const LOCALES: readonly Locale[] = ["en", "xx", "yy"];
 
 /** The locale of `Intl` for numbers and dates. That of `xx` writes no Latin letters. */
-const INTL: Record<Locale, string> = { en: "en", xx: "ja", yy: "en" };
+const INTL: Record<Locale, string> = { en: "en", xx: "ru", yy: "en" };
 
 let current: Locale = "en";
 

@@ -5,6 +5,7 @@ import {
   BackgroundVariant,
   type Edge,
   type Node,
+  Position,
   ReactFlow,
   type ReactFlowInstance,
   ReactFlowProvider,
@@ -27,6 +28,8 @@ const EDGE_TYPES = { step: StepEdge };
 const FIT = { padding: 0.12, maxZoom: 1 };
 /** Below it texts cannot be read: nodes are drawn as areas of their colour. */
 const FAR_ZOOM = 0.35;
+/** The library names the roles of its elements in English. A node contains a button with its name. */
+const NO_ROLE = { "aria-roledescription": undefined };
 const BEGIN_ZOOM = 0.8;
 const TOP_SPACE = 40;
 
@@ -45,11 +48,8 @@ export function GraphCanvas({ graph, ...options }: { graph: Graph } & CanvasOpti
 /** Nodes and edges as the library expects them: parents before their children. */
 function elements(graph: Graph, placed: PlacedGraph): { nodes: Node[]; edges: Edge[] } {
   const { layout, isStored } = placed;
-  const depth = (id: string | null): number => {
-    const node = graph.nodes.find((one) => one.id === id);
-    return node ? 1 + depth(node.parent) : 0;
-  };
   const parentOf = new Map(graph.nodes.map((node) => [node.id, node.parent]));
+  const depth = (id: string | null): number => (id === null ? 0 : 1 + depth(parentOf.get(id) ?? null));
   /** The left side of the box around a node, on the whole drawing. */
   const leftOf = (id: string): number => {
     const parent = parentOf.get(id) ?? null;
@@ -70,10 +70,17 @@ function elements(graph: Graph, placed: PlacedGraph): { nodes: Node[]; edges: Ed
         position: { x: at.x, y: at.y },
         width: at.width,
         height: at.height,
+        // Known before the nodes are drawn and measured, so that the edges appear together with them.
+        measured: { width: at.width, height: at.height },
+        handles: [
+          { type: "target", position: Position.Top, x: at.width / 2, y: 0 },
+          { type: "source", position: Position.Bottom, x: at.width / 2, y: at.height },
+        ],
         data: { node },
         ...(node.parent !== null && !isStored ? { parentId: node.parent } : {}),
         focusable: false,
         draggable: false,
+        domAttributes: NO_ROLE,
         // The library ignores the pointer on nodes that it neither selects nor moves; ours are pressed.
         style: { pointerEvents: "all" },
       };
@@ -86,6 +93,8 @@ function elements(graph: Graph, placed: PlacedGraph): { nodes: Node[]; edges: Ed
       target: edge.target,
       type: "step",
       data: { edge, lane: laneOf(edge) },
+      ariaLabel: t("graph.edge", { source: edge.source, target: edge.target }),
+      domAttributes: NO_ROLE,
       focusable: false,
       selectable: false,
       zIndex: 1,

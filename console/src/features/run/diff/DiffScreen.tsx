@@ -10,8 +10,8 @@ import { t, tWord } from "../../../lib/i18n";
 import { shortId } from "../../../lib/id";
 import { compare, type Difference, pathExpression, summarize } from "../../../lib/json";
 import { formatDuration } from "../../../lib/time";
-import { paths } from "../../../lib/url";
-import { Empty, Link, Page, Problem, Segmented, Skeleton, Status, Tag } from "../../../ui";
+import { paths, useSearchState } from "../../../lib/url";
+import { Empty, Link, Page, Pressable, Problem, Segmented, Skeleton, Status, Tag } from "../../../ui";
 import { readGraph } from "../model/graphModel";
 import { diffSteps, type RunDifference, type StepDifference } from "./diffModel";
 import "./diff.css";
@@ -58,8 +58,12 @@ export function DiffScreen({ a, b }: { a: string; b: string }) {
   );
 }
 
+const VIEWS = ["list", "graph", "input", "output"] as const;
+
 function Compared({ a, b, difference }: { a: Run; b: Run; difference: RunDifference }) {
-  const [view, setView] = useState<"list" | "graph" | "input" | "output">("list");
+  const { params, set } = useSearchState();
+  const view = VIEWS.find((name) => name === params.get("view")) ?? "list";
+  const setView = (next: string) => set({ view: next === "list" ? null : next });
   const [selected, setSelected] = useState<string | null>(difference.first?.key ?? null);
   const isSame = a.workflow === b.workflow;
   return (
@@ -72,7 +76,7 @@ function Compared({ a, b, difference }: { a: Run; b: Run; difference: RunDiffere
       <div className="run-bar">
         <Segmented
           label={t("diff.view")}
-          options={(["list", "graph", "input", "output"] as const).map((name) => ({
+          options={VIEWS.map((name) => ({
             id: name,
             label: t(`diff.${name}`),
           }))}
@@ -123,12 +127,10 @@ function List({ difference, selected, onSelect }: ListProps) {
       <ul className="diff-list" aria-label={t("diff.list")}>
         {differences.map((one) => (
           <li key={one.key}>
-            <div
-              role="button"
-              tabIndex={0}
+            <Pressable
               className={one.key === shown?.key ? "diff-row selected" : "diff-row"}
-              onClick={() => onSelect(one.key)}
-              onKeyDown={(event) => event.key === "Enter" && onSelect(one.key)}
+              isCurrent={one.key === shown?.key}
+              onPress={() => onSelect(one.key)}
             >
               <i className={`diff-mark ${one.kind}`} />
               <span className="grow cut mono" title={one.key}>
@@ -140,7 +142,7 @@ function List({ difference, selected, onSelect }: ListProps) {
                   ? one.aspects.map((aspect) => tWord("aspect", aspect)).join(", ")
                   : t(`diff.${one.kind}`)}
               </span>
-            </div>
+            </Pressable>
           </li>
         ))}
       </ul>

@@ -4,8 +4,7 @@
 // place: an update replaces the record of its step and of its node, so that a component that shows another one keeps
 // what it has.
 
-import type { Activity, Head, RunUpdate, StepUpdate } from "../../../api/additions";
-import type { FailureHead } from "../../../api/types";
+import type { ActivityHead, FailureHead, Head, HeadUpdateRun, HeadUpdateStep } from "../../../api/types";
 import type { RunStatus, StepStatus } from "../../../lib/status";
 import { toMs } from "../../../lib/time";
 
@@ -26,7 +25,7 @@ export interface StepFold {
   node: string;
   type: string | null;
   status: StepStatus;
-  activity: Activity;
+  activity: ActivityHead;
   attempts: readonly AttemptFold[];
   since: number | null;
   endedAt: number | null;
@@ -141,11 +140,11 @@ export function isOpenStatus(status: StepStatus): boolean {
   return status === "pending" || status === "running" || status === "waiting";
 }
 
-function isWork(activity: Activity): boolean {
+function isWork(activity: ActivityHead): boolean {
   return activity.does === "task" || activity.does === "instant";
 }
 
-function applyRun(run: RunFold, update: RunUpdate): RunFold {
+function applyRun(run: RunFold, update: HeadUpdateRun): RunFold {
   const at = toMs(update.at);
   switch (update.change) {
     case "started":
@@ -194,7 +193,7 @@ function endTurn(turns: readonly TurnFold[], at: number, isLost: boolean): reado
   return [...turns.slice(0, -1), { ...last, endedAt: at, isLost }];
 }
 
-function applyStep(fold: Fold, update: StepUpdate, head: Head): void {
+function applyStep(fold: Fold, update: HeadUpdateStep, head: Head): void {
   const before = fold.steps.get(update.step);
   const step = changeStep(before ?? newStep(update), update, head);
   fold.steps.set(update.step, step);
@@ -203,7 +202,7 @@ function applyStep(fold: Fold, update: StepUpdate, head: Head): void {
   fold.nodes.set(step.node, changeNode(fold.nodes.get(step.node), before, step, update));
 }
 
-function newStep(update: StepUpdate): StepFold {
+function newStep(update: HeadUpdateStep): StepFold {
   return {
     key: update.step,
     node: update.node,
@@ -225,7 +224,7 @@ function changeNode(
   node: NodeFold | undefined,
   before: StepFold | undefined,
   step: StepFold,
-  update: StepUpdate,
+  update: HeadUpdateStep,
 ): NodeFold {
   const counts = { ...(node?.counts ?? NO_COUNTS) };
   if (before) counts[before.status] -= 1;
@@ -243,13 +242,13 @@ function changeNode(
   };
 }
 
-function changeStep(step: StepFold, update: StepUpdate, head: Head): StepFold {
+function changeStep(step: StepFold, update: HeadUpdateStep, head: Head): StepFold {
   const at = toMs(update.at);
   const next: StepFold = { ...step, seq: update.seq, status: update.status, type: step.type ?? update.type ?? null };
-  const due = update.due === undefined ? null : toMs(update.due);
+  const due = update.due ? toMs(update.due) : null;
   switch (update.change) {
     case "began": {
-      const beganAt = update.since === undefined ? at : toMs(update.since);
+      const beganAt = update.since ? toMs(update.since) : at;
       return {
         ...next,
         since: step.since ?? beganAt,
@@ -263,7 +262,7 @@ function changeStep(step: StepFold, update: StepUpdate, head: Head): StepFold {
     case "completed":
     case "failed": {
       const error = update.error ?? null;
-      const since = update.since === undefined ? null : toMs(update.since);
+      const since = update.since ? toMs(update.since) : null;
       const known = step.attempts.at(-1)?.attempt === update.attempt;
       const attempts = known ? step.attempts : [...loseOpen(step.attempts, since ?? at), newAttempt(update, since)];
       const startedAt = head.startedAt ? toMs(head.startedAt) : null;
@@ -293,7 +292,7 @@ function changeStep(step: StepFold, update: StepUpdate, head: Head): StepFold {
   }
 }
 
-function newAttempt(update: StepUpdate, beganAt: number | null): AttemptFold {
+function newAttempt(update: HeadUpdateStep, beganAt: number | null): AttemptFold {
   return {
     attempt: update.attempt,
     beganAt,

@@ -1,6 +1,6 @@
 // Journals as texts for tests: one entry per line, as the server would send its head.
 
-import type { Head, RunUpdate, StepUpdate, Update } from "../../../api/additions";
+import type { Head, HeadUpdate, HeadUpdateRun, HeadUpdateStep } from "../../../api/types";
 
 const START = Date.parse("2026-01-01T00:00:00Z");
 
@@ -17,15 +17,22 @@ export function headsOf(text: string): Head[] {
     const [when = "+0", ...words] = line.split(/\s+/);
     const at = new Date(START + Number(when.slice(1))).toISOString();
     const update = words[0] === "run" ? runUpdate(words, index + 1, at) : stepUpdate(words, index + 1, at);
-    return { seq: index + 1, at, event: words.slice(0, 3).join(" "), updates: update ? [update] : [] };
+    return {
+      seq: index + 1,
+      at,
+      event: words.slice(0, 3).join(" "),
+      bytes: 0,
+      logLines: 0,
+      updates: update ? [update] : [],
+    };
   });
 }
 
-function runUpdate(words: readonly string[], seq: number, at: string): Update {
-  return { of: "run", seq, at, change: words[1] as RunUpdate["change"], ...(words[2] ? { worker: words[2] } : {}) };
+function runUpdate(words: readonly string[], seq: number, at: string): HeadUpdate {
+  return { of: "run", seq, at, change: words[1] as HeadUpdateRun["change"], ...(words[2] ? { worker: words[2] } : {}) };
 }
 
-const STATUSES: Record<string, StepUpdate["status"]> = {
+const STATUSES: Record<string, HeadUpdateStep["status"]> = {
   completed: "completed",
   failed: "failed",
   skipped: "skipped",
@@ -35,13 +42,13 @@ const STATUSES: Record<string, StepUpdate["status"]> = {
   reopened: "running",
 };
 
-function stepUpdate(words: readonly string[], seq: number, at: string): Update | null {
+function stepUpdate(words: readonly string[], seq: number, at: string): HeadUpdate | null {
   const [kind, step = "", change = "", ...rest] = words;
   if (kind !== "step") return null;
   const option = (name: string) => rest.find((word) => word.startsWith(`${name}=`))?.slice(name.length + 1);
   const does = rest.find((word) => /^(task|wait|sleep)$/.test(word)) ?? "task";
   const items = option("body");
-  const activity: StepUpdate["activity"] =
+  const activity: HeadUpdateStep["activity"] =
     items !== undefined
       ? { does: "body", items: Number(items) }
       : does === "wait"
@@ -57,7 +64,7 @@ function stepUpdate(words: readonly string[], seq: number, at: string): Update |
     node: step.replace(/^.*\]\./, ""),
     attempt: Number(rest.find((word) => word.startsWith("#"))?.slice(1) ?? 1),
     status: began ? (does === "task" || items !== undefined ? "running" : "waiting") : (STATUSES[change] ?? "running"),
-    change: change as StepUpdate["change"],
+    change: change as HeadUpdateStep["change"],
     ...(began ? { activity, since: at } : {}),
     ...(due === undefined ? {} : { due: new Date(START + Number(due)).toISOString() }),
     ...(option("handle") === undefined ? {} : { handle: option("handle") }),

@@ -2,7 +2,7 @@
 //
 // Folds are stored every FOLD_EVERY heads, so that the fold at any entry is at most FOLD_EVERY updates away.
 
-import type { Head } from "../../../api/additions";
+import type { Head } from "../../../api/types";
 import { applyHead, copyFold, emptyFold, type Fold } from "./fold";
 
 export const FOLD_EVERY = 500;

@@ -30,7 +30,7 @@ export function ContextView() {
     if (!now.data || !before.data || now.data.seq === before.data.seq) return [];
     return compare(before.data.context, now.data.context, 50);
   }, [now.data, before.data]);
-  if (now.error) return <Problem problem={toProblem(now.error)} onRetry={() => void now.refetch()} />;
+  if (now.isLoadingError) return <Problem problem={toProblem(now.error)} onRetry={() => void now.refetch()} />;
   if (!now.data) return <Skeleton />;
   const { context, scopes } = now.data;
   const inside = scopes.find((one) => one.scope === scope);

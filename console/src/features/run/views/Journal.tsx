@@ -2,13 +2,13 @@
 
 import { useQuery } from "@tanstack/react-query";
 import { useDeferredValue, useMemo, useState } from "react";
-import type { Head } from "../../../api/additions";
 import { call } from "../../../api/client";
 import { toProblem } from "../../../api/problem";
+import type { Head } from "../../../api/types";
 import { formatBytes } from "../../../lib/bytes";
 import { t } from "../../../lib/i18n";
 import { formatAbsolute, formatClock, toMs } from "../../../lib/time";
-import { type Column, Drawer, Empty, JsonTree, Problem, Select, Skeleton, Table, TextField } from "../../../ui";
+import { Button, type Column, Drawer, Empty, JsonTree, Problem, Select, Skeleton, Table, TextField } from "../../../ui";
 import { useRunPart, useRunStore } from "../runContext";
 
 export function Journal({ onAt }: { onAt: (seq: number) => void }) {
@@ -161,24 +161,11 @@ function EntryData({ head, onAt }: { head: Head; onAt: (seq: number) => void }) 
   const found = entry.data.entries[0];
   return (
     <>
-      <p className="muted">
-        {formatAbsolute(toMs(head.at))} · <Travel seq={head.seq} onAt={onAt} />
-      </p>
+      <p className="muted">{formatAbsolute(toMs(head.at))}</p>
+      <Button size="small" icon="clock" onPress={() => onAt(head.seq)}>
+        {t("journal.showHere")}
+      </Button>
       <JsonTree label={head.event} value={found ?? null} fileName={`entry-${head.seq}.json`} openDepth={3} />
     </>
-  );
-}
-
-function Travel({ seq, onAt }: { seq: number; onAt: (seq: number) => void }) {
-  return (
-    <span
-      role="button"
-      tabIndex={0}
-      className="ui-link"
-      onClick={() => onAt(seq)}
-      onKeyDown={(event) => event.key === "Enter" && onAt(seq)}
-    >
-      {t("journal.showHere")}
-    </span>
   );
 }

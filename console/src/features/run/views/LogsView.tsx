@@ -41,7 +41,7 @@ export function LogsView({ step }: { step: string | null }) {
     );
     return order === "oldest" ? found : found.reverse();
   }, [logs.data, at, seq, needle, order]);
-  if (logs.error) return <Problem problem={toProblem(logs.error)} onRetry={() => void logs.refetch()} />;
+  if (logs.isLoadingError) return <Problem problem={toProblem(logs.error)} onRetry={() => void logs.refetch()} />;
   return (
     <div className="run-view">
       <div className="run-bar">
@@ -67,7 +67,7 @@ export function LogsView({ step }: { step: string | null }) {
         />
         <span className="faint">{t("logs.count", { n: lines.length })}</span>
         <span className="grow" />
-        <CopyButton text={lines.map((line) => line.line).join("\n")} label={t("logs.copy")} />
+        <CopyButton text={() => lines.map((line) => line.line).join("\n")} label={t("logs.copy")} />
       </div>
       {!logs.data ? (
         <Skeleton />

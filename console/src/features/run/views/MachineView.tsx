@@ -6,11 +6,12 @@ import { call } from "../../../api/client";
 import { toProblem } from "../../../api/problem";
 import type { Actions, AvailableAction, Run, Workflow } from "../../../api/types";
 import { t } from "../../../lib/i18n";
-import { isObject, parseJson } from "../../../lib/json";
+import { parseJson } from "../../../lib/json";
 import { hasEnded } from "../../../lib/status";
 import { Button, Countdown, Icon, Problem, Skeleton, showToast, TextField, Time } from "../../../ui";
 import { ActionError } from "../actions/ActionError";
 import { useControl } from "../actions/useControl";
+import { readMachine } from "../model/machineModel";
 import { MachineHistory } from "./MachineHistory";
 
 export function MachineView({ run, workflow }: { run: Run; workflow: Workflow }) {
@@ -33,7 +34,7 @@ export function MachineView({ run, workflow }: { run: Run; workflow: Workflow })
             {actions.error ? (
               <Problem problem={toProblem(actions.error)} isInline onRetry={() => void actions.refetch()} />
             ) : actions.data ? (
-              <ActionForm run={run} actions={actions.data as Actions} />
+              <ActionForm run={run} actions={actions.data as Actions} titles={titlesOf(workflow)} />
             ) : (
               <Skeleton rows={3} />
             )}
@@ -52,7 +53,7 @@ function States({ run, workflow }: { run: Run; workflow: Workflow }) {
   const { machine } = run;
   return (
     <ol className="machine-states">
-      {readStates(workflow.definition).map((state) => {
+      {readMachine(workflow.definition).map((state) => {
         const isPresent = state.name === machine?.state;
         return (
           <li
@@ -63,7 +64,7 @@ function States({ run, workflow }: { run: Run; workflow: Workflow }) {
           >
             <span className="row">
               <span className="grow cut">{state.title}</span>
-              {state.isLast && <Icon name="stop" size={12} />}
+              {state.isTerminal && <Icon name="stop" size={12} />}
             </span>
             {isPresent && machine && (
               <span className="machine-facts">
@@ -89,7 +90,13 @@ function States({ run, workflow }: { run: Run; workflow: Workflow }) {
   );
 }
 
-function ActionForm({ run, actions }: { run: Run; actions: Actions }) {
+type Titles = ReadonlyMap<string, string>;
+
+function titlesOf(workflow: Workflow): Titles {
+  return new Map(readMachine(workflow.definition).map((state) => [state.name, state.title]));
+}
+
+function ActionForm({ run, actions, titles }: { run: Run; actions: Actions; titles: Titles }) {
   const [comment, setComment] = useState("");
   const [data, setData] = useState("");
   const parsed = data.trim() === "" ? null : parseJson(data);
@@ -113,7 +120,11 @@ function ActionForm({ run, actions }: { run: Run; actions: Actions }) {
     onDone: (answer) => {
       setComment("");
       setData("");
-      showToast(answer.applied ? t("machine.done", { state: answer.nextState }) : t("machine.voted"));
+      showToast(
+        answer.applied
+          ? t("machine.done", { state: titles.get(answer.nextState) ?? answer.nextState })
+          : t("machine.voted"),
+      );
     },
   });
   if (actions.actions.length === 0) return <p className="muted">{t("machine.noActions")}</p>;
@@ -143,7 +154,11 @@ function ActionForm({ run, actions }: { run: Run; actions: Actions }) {
               {action.title ?? action.action}
             </Button>
             <span className="muted">
-              {action.open ? <Outlook action={action} /> : (action.reasons[0]?.message ?? t("machine.closed"))}
+              {action.open ? (
+                <Outlook action={action} titles={titles} />
+              ) : (
+                (action.reasons[0]?.message ?? t("machine.closed"))
+              )}
             </span>
           </li>
         ))}
@@ -154,9 +169,9 @@ function ActionForm({ run, actions }: { run: Run; actions: Actions }) {
 }
 
 /** Where an open action leads, and what it needs. */
-function Outlook({ action }: { action: AvailableAction }) {
+function Outlook({ action, titles }: { action: AvailableAction; titles: Titles }) {
   const parts = [
-    `→ ${action.to.join(", ")}`,
+    `→ ${action.to.map((name) => titles.get(name) ?? name).join(", ")}`,
     action.quorum && t("machine.votes", { count: String(action.quorum.count), need: String(action.quorum.need) }),
     action.needs.comment && t("machine.needsComment"),
     action.needs.data.length > 0 && t("machine.needsData", { paths: action.needs.data.join(", ") }),
@@ -167,19 +182,4 @@ function Outlook({ action }: { action: AvailableAction }) {
 function placeholder(actions: readonly AvailableAction[]): string {
   const paths = actions.flatMap((action) => action.needs.data);
   return JSON.stringify(Object.fromEntries(paths.map((path) => [path, ""])));
-}
-
-interface State {
-  name: string;
-  title: string;
-  isLast: boolean;
-}
-
-/** The states of a definition, in its order. */
-export function readStates(definition: unknown): State[] {
-  const states = isObject(definition) && Array.isArray(definition.states) ? definition.states : [];
-  return states.filter(isObject).map((state) => {
-    const name = String(state.name ?? "");
-    return { name, title: typeof state.title === "string" ? state.title : name, isLast: state.terminal === true };
-  });
 }

@@ -3,7 +3,6 @@
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { call } from "../../../api/client";
-import { useHasConsoleRoutes } from "../../../api/me";
 import type { Run } from "../../../api/types";
 import { t } from "../../../lib/i18n";
 import { shortId } from "../../../lib/id";
@@ -72,11 +71,9 @@ export function RunHeader({ run }: { run: Run }) {
 }
 
 function useHasForks(id: string): boolean {
-  const isKnown = useHasConsoleRoutes();
   const forks = useQuery({
     queryKey: ["runs", "forks", id],
     queryFn: ({ signal }) => call("GET /v1/runs", { query: new URLSearchParams({ origin: id, limit: "1" }), signal }),
-    enabled: isKnown,
     staleTime: 30_000,
   });
   return (forks.data?.runs.length ?? 0) > 0;

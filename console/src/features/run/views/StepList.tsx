@@ -3,7 +3,7 @@
 import { useMemo } from "react";
 import { t, tWord } from "../../../lib/i18n";
 import { formatClock, formatDuration } from "../../../lib/time";
-import { Empty, Icon, kindIcon, StatusMark } from "../../../ui";
+import { Empty, Icon, kindIcon, Pressable, StatusMark } from "../../../ui";
 import type { Fold, StepFold, TurnFold } from "../model/fold";
 import { useRunPart } from "../runContext";
 
@@ -47,13 +47,11 @@ export function StepList({ selected, onSelect }: { selected: string | null; onSe
             </div>
           )}
           {band.steps.map((step) => (
-            <div
+            <Pressable
               key={step.key}
-              role="button"
-              tabIndex={0}
               className={step.key === selected ? `step-line is-${step.status} selected` : `step-line is-${step.status}`}
-              onClick={() => onSelect(step.key)}
-              onKeyDown={(event) => event.key === "Enter" && onSelect(step.key)}
+              isCurrent={step.key === selected}
+              onPress={() => onSelect(step.key)}
             >
               <span className="canvas-icon">
                 <Icon name={kindIcon(step.type)} />
@@ -70,7 +68,7 @@ export function StepList({ selected, onSelect }: { selected: string | null; onSe
                   : tWord("status", step.status)}
               </span>
               <StatusMark status={step.status} size={16} />
-            </div>
+            </Pressable>
           ))}
         </section>
       ))}

@@ -22,6 +22,8 @@ export function TimeTravel({ onAt }: { onAt: (seq: number | null) => void }) {
   useHotkeys([
     { keys: "ArrowLeft", run: () => go(here - 1) },
     { keys: "ArrowRight", run: () => go(here + 1) },
+    { keys: "Shift+ArrowLeft", run: () => go(here - FAR) },
+    { keys: "Shift+ArrowRight", run: () => go(here + FAR) },
     { keys: "Home", run: () => go(1) },
     { keys: "End", run: () => onAt(null) },
     { keys: "l", run: () => onAt(null) },

@@ -1,0 +1,136 @@
+// The console in the pseudo locale, in which no message has a Latin letter.
+
+import type { Page } from "playwright-core";
+import en from "../locales/en.json";
+import xx from "../locales/xx.json";
+import { expectNone, scenario } from "./harness/scenario";
+import { fill, type Screen, screens, showScreen } from "./harness/screens";
+
+/** Words of the server that the console translates. */
+const TRANSLATED = [
+  ...["pending", "running", "waiting", "paused", "completed", "failed", "cancelled", "skipped"],
+  ...["viewer", "operator", "publisher", "admin", "worker", "person", "key", "system"],
+];
+
+/** The component library has translations of its own, but none for the pseudo locale. */
+const LIBRARY = "Dismiss";
+
+/** A text of the page, with the element that has it. */
+interface Shown {
+  text: string;
+  place: string;
+}
+
+/** All texts that a person or a screen reader reads. Commands, code and keys are the same in every language. */
+function readTexts(page: Page): Promise<Shown[]> {
+  return page.evaluate(() => {
+    const same = "code,pre,kbd,script,style,[translate=no],.ui-json-rows";
+    const shown: Shown[] = [{ text: document.title, place: "title" }];
+    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    for (let node = walker.nextNode(); node !== null; node = walker.nextNode()) {
+      const parent = node.parentElement;
+      if (parent === null || parent.closest(same) !== null || !parent.checkVisibility()) continue;
+      shown.push({ text: node.textContent ?? "", place: parent.className || parent.tagName });
+    }
+    for (const name of [
+      "aria-label",
+      "aria-description",
+      "aria-valuetext",
+      "aria-roledescription",
+      "title",
+      "placeholder",
+      "alt",
+    ]) {
+      for (const element of document.querySelectorAll(`[${name}]`)) {
+        if (element.closest(same) !== null) continue;
+        shown.push({
+          text: element.getAttribute(name) ?? "",
+          place: `${name} of ${element.className || element.tagName}`,
+        });
+      }
+    }
+    return shown;
+  });
+}
+
+/**
+ * Collects the texts of all answers and messages of the server: data, which is not translated. Returns how to wait until
+ * those that have arrived are read.
+ */
+function collectData(page: Page, data: Set<string>): () => Promise<unknown> {
+  const reads: Promise<unknown>[] = [];
+  const collect = (value: unknown) => {
+    if (typeof value === "string") data.add(value);
+    else if (Array.isArray(value)) value.forEach(collect);
+    else if (typeof value === "object" && value !== null) Object.values(value).forEach(collect);
+  };
+  page.on("response", (response) => {
+    if (!response.url().includes("/v1/")) return;
+    reads.push(response.json().then(collect, () => undefined));
+  });
+  page.on("websocket", (socket) => {
+    socket.on("framereceived", ({ payload }) => collect(JSON.parse(String(payload))));
+  });
+  return () => Promise.all(reads);
+}
+
+/** The rest of a text without the data in it. */
+function withoutData(text: string, data: readonly string[]): string {
+  const rest = data.reduce((rest, one) => rest.replaceAll(one, ""), text);
+  // The beginning of an id.
+  return rest.replace(/\b[0-9a-f]{4,}\b/g, "");
+}
+
+/** The text of a screen in the pseudo locale. */
+function translated(screen: Screen): Screen {
+  const key = Object.entries(en).find(([, text]) => text === screen.text)?.[0];
+  return key === undefined ? screen : { ...screen, text: xx[key as keyof typeof xx] };
+}
+
+scenario(
+  "pseudo_locale_shows_no_english",
+  async ({ api, page }) => {
+    const runs = await fill(api);
+    const data = new Set<string>();
+    const arrived = collectData(page, data);
+    const english: string[] = [];
+    const zone = await page.evaluate(() => Intl.DateTimeFormat().resolvedOptions().timeZone);
+    const find = async (name: string) => {
+      await arrived();
+      const known = [...data]
+        .filter((text) => text.length > 1 && !TRANSLATED.includes(text) && !(text in en))
+        .sort((a, b) => b.length - a.length);
+      const same = ["Everstep", LIBRARY, zone, new URL(page.url()).pathname, ...known];
+      const texts = (await readTexts(page)).filter(({ text }) => /[A-Za-z]{2,}/.test(withoutData(text, same)));
+      return texts.map(({ text, place }) => `${name}: ${JSON.stringify(text)} (${place})`);
+    };
+    const check = async (name: string) => {
+      let found = await find(name);
+      // The page may show data before this process has received the same message.
+      for (let tries = 0; found.length > 0 && tries < 30; tries++) {
+        await new Promise((resolve) => setTimeout(resolve, 100));
+        found = await find(name);
+      }
+      english.push(...found);
+    };
+    await page.goto("/?locale=xx");
+    await page.locator("input").waitFor();
+    await check("sign-in");
+    await page.locator("input").fill(api.key);
+    await page.keyboard.press("Enter");
+    await page.getByRole("navigation").first().waitFor();
+    for (const screen of screens(runs)) {
+      await showScreen(page, translated(screen));
+      await check(screen.name);
+    }
+    await page.keyboard.press("?");
+    await page.getByRole("dialog").waitFor();
+    await check("keys");
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("Control+k");
+    await page.getByRole("dialog").waitFor();
+    await check("palette");
+    expectNone("English texts in the pseudo locale", [...new Set(english)]);
+  },
+  { timeout: 120_000 },
+);

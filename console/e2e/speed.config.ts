@@ -1,0 +1,5 @@
+import { mergeConfig } from "vitest/config";
+import scenarios from "./vitest.config";
+
+// The budgets need a quiet machine and a release build, so that `make bench` measures them, and not `make test`.
+export default mergeConfig(scenarios, { test: { include: ["e2e/speed.e2e.ts"], exclude: [], reporters: ["default"] } });
