@@ -21,12 +21,18 @@ impl From<Error> for Problem {
                     .hint("GET /v1/workflows/{name} shows the inputSchema; paths are JSON pointers into the input")
                     .with("problems", problems)
             }
+            Error::NotBegun(_) => Self::new(StatusCode::CONFLICT, code, error.to_string())
+                .hint("the run begins later; cancel it, or repeat the request after it has begun"),
             Error::StyleConflict { .. } => Self::new(StatusCode::CONFLICT, code, error.to_string())
                 .hint("a name belongs to one style; choose another name, or delete that workflow first"),
+            Error::QuotaReached(message) => Self::new(StatusCode::CONFLICT, code, message)
+                .hint("delete subscriptions, or declare one trigger with a wider pattern and a match"),
             Error::Elsewhere(_) | Error::Unreachable(_) | Error::Busy(_) | Error::Stopping => {
                 Self::unavailable(error.to_string())
             }
-            Error::OutcomeUnknown(_) => Self::new(StatusCode::GATEWAY_TIMEOUT, code, error.to_string()),
+            Error::OutcomeUnknown(_) | Error::Unanswered => {
+                Self::new(StatusCode::GATEWAY_TIMEOUT, code, error.to_string())
+            }
             Error::Full(message) => {
                 tracing::warn!(%message, "a request was rejected because the disk is full");
                 let detail = "the disk of the database is full; nothing was written";

@@ -32,6 +32,8 @@ impl Actor {
     pub const START: &'static str = "@start";
     /// A timer of a state.
     pub const TIMER: &'static str = "@timer";
+    /// The trigger that started a run.
+    pub const TRIGGER: &'static str = "@trigger";
     /// The run that a state started.
     pub const RUN: &'static str = "@run";
     /// A side effect that performs an action.

@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use crate::payload::Payload;
 
-/// Whether a signal's payload matches the pattern of a wait. An empty pattern matches any payload, including one that
-/// is not an object.
-pub(crate) fn matches(payload: &Payload, pattern: &Payload) -> bool {
+/// Whether the payload of a signal, or the data of an event, matches the pattern of a wait. An empty pattern matches any
+/// payload, including one that is not an object.
+pub fn matches(payload: &Payload, pattern: &Payload) -> bool {
     pattern.json() == "{}" || contains(payload.value(), pattern.value())
 }
 

@@ -14,6 +14,7 @@ pub mod code {
     pub const CRASH_LOOP: &str = "CRASH_LOOP";
     pub const END_ERROR: &str = "END_ERROR";
     pub const END_NOT_REACHED: &str = "END_NOT_REACHED";
+    pub const EVENT_LOOP: &str = "EVENT_LOOP";
     pub const EXPRESSION_ERROR: &str = "EXPRESSION_ERROR";
     pub const IDEMPOTENCY_KEY_REUSED: &str = "IDEMPOTENCY_KEY_REUSED";
     pub const INVALID_CONFIG: &str = "INVALID_CONFIG";

@@ -66,6 +66,14 @@ uuid_id! {
     NodeId
 }
 uuid_id! {
+    /// A published event.
+    EventId
+}
+uuid_id! {
+    /// A subscription of a topic.
+    SubscriptionId
+}
+uuid_id! {
     /// A tenant.
     WorkspaceId
 }

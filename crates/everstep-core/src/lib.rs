@@ -29,5 +29,6 @@ pub mod story;
 pub mod strict;
 pub mod style;
 pub mod time;
+pub mod topics;
 pub mod whole;
 pub mod workflow;

@@ -35,6 +35,8 @@ pub const CHILD_DEPTH: u32 = 32;
 pub const KEY_CHARS: usize = 255;
 /// Idempotency keys of signals and controls that a run remembers.
 pub const REMEMBERED_KEYS: usize = 256;
+/// Idempotency keys of pauses and resumptions that a run remembers from the time before it began.
+pub const REMEMBERED_HOLDS: usize = 16;
 /// Idempotency keys of requests to a machine that a run remembers, with their answers.
 pub const REMEMBERED_ACTS: usize = 1_000;
 /// The number of hours for which a run remembers them.
@@ -45,8 +47,10 @@ pub const COMMENT_CHARS: usize = 2_000;
 pub const AUTO_TRANSITIONS: u32 = 16;
 /// Persons to whom a state is assigned, and voters of an action.
 pub const PERSONS: usize = 1_000;
-/// Characters of the name of a person.
+/// Characters of the name of a person. OpenID Connect limits the ids of people to the same number.
 pub const PERSON_CHARS: usize = 255;
+/// Subscriptions of one workspace, with the triggers of its workflows.
+pub const SUBSCRIPTIONS: usize = 10_000;
 /// Nodes of one graph.
 pub const GRAPH_NODES: usize = 10_000;
 /// States of one machine.
@@ -65,6 +69,9 @@ pub const LISTED_NAMES: usize = 100;
 pub const QUORUM_VOTES: u32 = 1_000;
 /// Bytes of the schema of a workflow's input.
 pub const INPUT_SCHEMA_BYTES: usize = 64 * 1024;
+/// Steps of one check of a machine's context against its schema: each value with each rule that is applied to it, and
+/// long texts and lists. A decision checks the context, on the loop that owns the runs of all workspaces.
+pub const CONTEXT_CHECK_STEPS: u64 = 50_000;
 /// The maximum nesting depth of JSON.
 pub const JSON_DEPTH: usize = 100;
 /// Bytes of a rule of JSON Logic, as JSON without spaces.
@@ -73,5 +80,8 @@ pub const RULE_BYTES: usize = 64 * 1024;
 pub const RULE_LEVELS: usize = 32;
 /// Operations of one evaluation of a rule.
 pub const RULE_OPERATIONS: u64 = 10_000;
+/// Operations of all conditions of one transition: those of an action and its branches, and of actions that follow from
+/// it. Fifty branches could use fifty times the operations of a rule otherwise.
+pub const CONDITION_OPERATIONS: u64 = 5 * RULE_OPERATIONS;
 /// Bytes of all results of one evaluation of a rule.
 pub const RULE_RESULT_BYTES: u64 = 256 * 1024;

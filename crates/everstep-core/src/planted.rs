@@ -77,6 +77,24 @@ bugs! {
     TransactionHalfApplied = "transaction-half-applied",
     /// The record writer gives up the ops of a batch whose outcome is unknown, instead of sending them again.
     UnknownOpGivenUp = "unknown-op-given-up",
+    /// An item that was sent again is counted twice in the figures of runs.
+    StatsCountAResentItem = "stats-count-a-resent-item",
+    /// The feed of a workspace does not report that updates are missing.
+    FeedForgetsAGap = "feed-forgets-a-gap",
+    /// A slice of a fan-out is written although another node has moved the position of its event.
+    FanOutWithoutCursorGate = "fan-out-without-cursor-gate",
+    /// The position of an event moves in a transaction of its own, before the rows of the slice are written.
+    CursorBeforeSlice = "cursor-before-slice",
+    /// A wait looks back before the item that opens it is written.
+    WaitMissedWhileOpening = "wait-missed-while-opening",
+    /// The event of a run is published before the item of the run is written.
+    EventPublishedBeforeCommit = "event-published-before-commit",
+    /// The triggers of a workflow stay the same when another version becomes active.
+    TriggersOfAnOldVersion = "triggers-of-an-old-version",
+    /// A run that has not begun is put into memory a second time, although an input has already loaded it.
+    PendingStartLoadedTwice = "pending-start-loaded-twice",
+    /// A run parks before its waits have looked back.
+    ParkedBeforeLookBack = "parked-before-look-back",
 }
 
 #[cfg(feature = "planted-bugs")]

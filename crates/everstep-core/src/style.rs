@@ -36,6 +36,7 @@ use crate::schema::Schema;
 use crate::status::StepStatus;
 use crate::story::StepStory;
 use crate::time::Timestamp;
+use crate::topics::EventRef;
 use crate::workflow::Workflow;
 
 /// How a workflow is written.
@@ -520,6 +521,15 @@ pub(crate) fn on_signal(draft: &mut Draft<'_>, event: &str, payload: Payload, is
                            /v1/runs/{id}/transitions with an action instead";
             Reply::refused("INVALID_TRANSITION", message)
         }
+    }
+}
+
+/// Records a published event for every open wait that it matches.
+pub(crate) fn on_event(draft: &mut Draft<'_>, event: &EventRef, data: &Payload) -> Reply {
+    match &draft.workflow.style {
+        Style::Graph(_) => graph::on_event(draft, event, data),
+        Style::Code => code::on_event(draft, event, data),
+        Style::Machine(_) => Reply::ignored("a run of a state machine waits for no events"),
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use everstep_core::actor::{Actor, ActorKind};
 use everstep_core::code::End;
 use everstep_core::failure::Failure;
-use everstep_core::ids::RunId;
+use everstep_core::ids::{EventId, RunId, SubscriptionId};
 use everstep_core::journal::codec::{self, DecodeError, Row};
 use everstep_core::journal::law;
 use everstep_core::journal::{
@@ -21,6 +21,7 @@ use everstep_core::run::keys;
 use everstep_core::run::{Child, Input, OpenActivity, OpenStep, Parent, Reply, State};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
+use everstep_core::topics::{EventRef, Publication, Trigger, TriggerKind};
 use everstep_core::workflow::Workflow;
 use everstep_expressions::Expressions;
 use serde_json::{Value, json};
@@ -95,6 +96,28 @@ fn vote() -> VoteCast {
     }
 }
 
+fn event_ref() -> EventRef {
+    let at = Timestamp::from_millis(1_700_000_000_000);
+    EventRef { id: EventId::new(at, 7), topic: "order.paid".into(), source: "shop \"ü\"".into(), at }
+}
+
+fn publication(id: Option<&str>) -> Publication {
+    let data = Payload::from(json!({"published": {"id": 1}}));
+    Publication { topic: "order.paid".into(), data, id: id.map(str::to_owned), subject: id.map(str::to_owned) }
+}
+
+fn trigger() -> Trigger {
+    Trigger {
+        kind: TriggerKind::Event,
+        id: event_ref().id.to_string(),
+        topic: Some("order.paid".into()),
+        subscription: Some(SubscriptionId::new(Timestamp::EPOCH, 1)),
+        source: Some("shop".into()),
+        depth: 3,
+        scheduled_for: Some(Timestamp::from_millis(5)),
+    }
+}
+
 /// Events of every kind, with every field in every shape.
 fn events() -> Vec<Event> {
     let step = || "each[3].fetch".into();
@@ -103,8 +126,10 @@ fn events() -> Vec<Event> {
         Dispatch::Task,
         Dispatch::Instant,
         Dispatch::Delay { due },
-        Dispatch::Wait { event: "order.paid".into(), pattern: Payload::from(json!({"id": 7})), due: None },
-        Dispatch::Wait { event: "ü".into(), pattern: Payload::from(json!({})), due: Some(due) },
+        Dispatch::Publish,
+        Dispatch::Wait { event: "order.paid".into(), pattern: Payload::from(json!({"id": 7})), due: None, since: None },
+        Dispatch::Wait { event: "ü".into(), pattern: Payload::from(json!({})), due: Some(due), since: None },
+        Dispatch::Wait { event: "a".into(), pattern: Payload::from(json!({})), due: None, since: Some(due) },
         Dispatch::Child(child(None, None)),
         Dispatch::Child(child(Some(7), Some(due))),
         Dispatch::Body { items: vec![] },
@@ -116,6 +141,9 @@ fn events() -> Vec<Event> {
         Outcome::from_output(json!("text")).by("timeout"),
         Outcome { logs: vec!["one".into(), "two\n".into()], ..Outcome::from_output(json!(5)) },
         Outcome { started_at: Some(due), ..Outcome::from_output(json!({"startedAt": 1})) },
+        Outcome { event: Some(Box::new(event_ref())), ..Outcome::from_output(json!({"id": 7})) },
+        Outcome { published: Some(Box::new(publication(None))), ..Outcome::from_output(json!({"topic": "a"})) },
+        Outcome { published: Some(Box::new(publication(Some("7")))), ..Outcome::default() },
     ];
     let signal = |buffered| Resolution::Signal {
         event: "order.paid".into(),
@@ -143,17 +171,38 @@ fn events() -> Vec<Event> {
         Event::TimerSet { step: step(), attempt: 2, due, why: TimerPurpose::Pace },
         Event::TimerSet { step: step(), attempt: 2, due, why: TimerPurpose::After },
         Event::TimerFired { step: step(), attempt: 2 },
-        Event::WaitOpened { step: step(), attempt: 1, event: None, pattern: Payload::from(json!({})), due: None },
+        Event::WaitOpened {
+            step: step(),
+            attempt: 1,
+            event: None,
+            pattern: Payload::from(json!({})),
+            due: None,
+            since: None,
+        },
         Event::WaitOpened {
             step: step(),
             attempt: 1,
             event: Some("ü".into()),
             pattern: Payload::from(json!({"id": 7})),
             due: Some(due),
+            since: None,
+        },
+        Event::WaitOpened {
+            step: step(),
+            attempt: 1,
+            event: Some("ü".into()),
+            pattern: Payload::from(json!({"id": 7})),
+            due: Some(due),
+            since: Some(due),
         },
         Event::WaitResolved { step: step(), attempt: 1, by: signal(None) },
         Event::WaitResolved { step: step(), attempt: 1, by: signal(Some(5)) },
         Event::WaitResolved { step: step(), attempt: 1, by: Resolution::Timeout },
+        Event::WaitResolved {
+            step: step(),
+            attempt: 1,
+            by: Resolution::Event { event: event_ref(), data: Payload::from(json!({"event": [1]})) },
+        },
         Event::SignalBuffered { event: "go".into(), payload: Payload::null(), until: due },
         Event::TurnStarted { turn: 1, worker: "host:1".into() },
         Event::TurnStarted { turn: u32::MAX, worker: String::new() },
@@ -185,7 +234,21 @@ fn events() -> Vec<Event> {
         Event::RunStarted { input: Payload::null(), cause: Some(Actor::person("@timer").into()), definition: None },
         Event::RunStarted {
             input: Payload::null(),
-            cause: Some(Cause { parent: Some(parent(true)), by: Some(Actor::key("7")) }),
+            cause: Some(Cause { parent: Some(parent(true)), by: Some(Actor::key("7")), ..Cause::default() }),
+            definition: None,
+        },
+        Event::RunStarted {
+            input: Payload::null(),
+            cause: Some(Cause::default().forked(Actor::person("ann")).forked(Actor::key("8"))),
+            definition: None,
+        },
+        Event::RunStarted {
+            input: Payload::null(),
+            cause: Some(Cause {
+                by: Some(Actor::system(Actor::TRIGGER)),
+                trigger: Some(trigger()),
+                ..Cause::default()
+            }),
             definition: None,
         },
         Event::ContextSet { values: Payload::from(json!({"x": {"y": 1}})) },

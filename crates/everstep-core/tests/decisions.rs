@@ -6,6 +6,14 @@ use super::support::texts;
 
 texts! {
     "decisions":
+    a_function_publishes_an_event
+    a_graph_publishes_an_event
+    a_wait_looks_back
+    an_event_completes_every_wait_that_it_matches
+    an_event_in_a_loop_of_events_is_not_published
+    an_event_is_taken_once
+    an_event_leaves_approvals_and_unnamed_waits_alone
+    an_event_resolves_every_wait_of_a_function
     a_body_without_a_way_back_ends_at_its_last_node
     a_bodys_variable_named_as_the_item_hides_it_everywhere
     a_called_run_that_does_not_end_in_time_is_cancelled

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use everstep_core::actor::{Actor, ActorKind};
 use everstep_core::ids::RunId;
-use everstep_core::journal::{Cause, Entry, Event, FORMAT, Kind, TimerPurpose};
+use everstep_core::journal::{Cause, Dispatch, Entry, Event, FORMAT, Kind, Resolution, TimerPurpose};
 use everstep_core::limits;
 use everstep_core::machine::{Act, Rights, evaluate, history_id, imagine, may_start, shown};
 use everstep_core::payload::Payload;
@@ -280,7 +280,7 @@ fn a_definition_is_evaluated_without_a_run() {
 fn a_child_has_the_starter_of_its_parent() {
     let definition = definition("start -> call -> end");
     let mut graph = Game::new(compile(&definition).unwrap());
-    let cause = Some(Cause { parent: None, by: Some(Actor::person("ann")) });
+    let cause = Some(Cause::from(Actor::person("ann")));
     graph.input(Input::Start { input: Payload::from(json!({})), cause });
     let cause = graph.state.cause_of(&"call".into(), 1).unwrap();
     assert_eq!(cause.by, Some(Actor::person("ann")));
@@ -299,17 +299,125 @@ fn a_child_has_the_starter_of_its_parent() {
     assert_eq!(Cause::from(parent).by, None);
 }
 
+/// A state whose timer performs an action that enters the state again.
+fn self_performing(timer: &Value) -> Value {
+    let mut after = timer.clone();
+    after["events"] = json!([{"type": "auto_action", "target": "AGAIN"}]);
+    json!({"states": [
+        {"name": "open", "initial": true, "after": [after], "on": {"AGAIN": {"to": "open"}, "STOP": {"to": "done"}}},
+        {"name": "done", "terminal": true},
+    ]})
+}
+
+/// Fires the timers that are due, as an engine does; at most so many.
+fn fire_due(game: &mut Game, timers: usize) {
+    for _ in 0..timers {
+        let Some((step, attempt)) = game.state.first_due(game.now) else { return };
+        game.input(Input::Timer { step, attempt });
+    }
+}
+
 #[test]
-fn only_entries_of_machines_have_their_format() {
+fn actions_of_timers_that_are_due_at_once_are_a_loop() {
+    let mut game = Game::new(workflow(&self_performing(&json!({"at": "1970-01-01T00:00:00Z"}))));
+    game.input(Input::Start { input: Payload::from(json!({})), cause: None });
+    fire_due(&mut game, 100);
+    assert_eq!(game.state.status(), Status::Paused);
+    assert_eq!(game.state.failure().map(|failure| failure.code.as_str()), Some("AUTO_LOOP"));
+    assert_eq!(game.state.place_of_machine(), Some(("open", 1 + limits::AUTO_TRANSITIONS)));
+}
+
+#[test]
+fn actions_of_timers_that_are_due_once_a_day_are_no_loop() {
+    let mut game = Game::new(workflow(&self_performing(&json!({"in": "1d"}))));
+    game.input(Input::Start { input: Payload::from(json!({})), cause: None });
+    for day in 1..=40 {
+        game.now = game.now.plus(Duration::from_hours(24));
+        fire_due(&mut game, 1);
+        assert_eq!(game.state.place_of_machine(), Some(("open", 1 + day)));
+    }
+    assert_eq!(game.state.status(), Status::Waiting);
+}
+
+#[test]
+fn all_conditions_of_a_transition_share_their_work() {
+    let bomb = json!({"type": "json-logic", "rule": {"all": [{"var": "many"}, {"==": [1, 1]}]}});
+    let holds = json!({"type": "json-logic", "rule": {"==": [1, 1]}});
+    let play = |bombs: usize| {
+        let mut branches = vec![json!({"condition": bomb, "to": "done"}); bombs];
+        branches.push(json!({"condition": holds, "to": "done"}));
+        let machine = json!({"states": [
+            {"name": "open", "initial": true, "on": {"GO": {"choose": branches}}},
+            {"name": "done", "terminal": true},
+        ]});
+        let mut game = Game::new(workflow(&machine));
+        let input = Payload::from(json!({"many": vec![1; 50_000]}));
+        game.input(Input::Start { input, cause: None });
+        timed(|| act(&mut game, request("GO")))
+    };
+    assert!(play(4).0.is_accepted());
+    for bombs in [5, 49] {
+        let (reply, time) = play(bombs);
+        assert_eq!(code_of(&reply), "CONDITION_TOO_COSTLY");
+        assert!(time.as_millis() < 500, "{time:?}");
+    }
+}
+
+#[test]
+fn a_person_who_forks_a_run_is_a_starter_of_the_fork() {
+    let machine = json!({"states": [
+        {"name": "review", "initial": true, "on": {"APPROVE": {"to": "done", "require": {"notBy": ["@start"]}}}},
+        {"name": "done", "terminal": true},
+    ]});
+    let [ann, bob, cid] = ["ann", "bob", "cid"].map(Actor::person);
+    let cause = Cause::from(ann.clone()).forked(bob.clone()).forked(ann.clone()).forked(bob.clone());
+    assert_eq!(cause.forked_by, vec![bob.clone()], "each actor once");
+    // A child of the fork has the same starters.
+    let mut graph = Game::new(compile(&definition("start -> call -> end")).unwrap());
+    graph.input(Input::Start { input: Payload::from(json!({})), cause: Some(cause.clone()) });
+    let of_child = graph.state.cause_of(&"call".into(), 1).unwrap();
+    for cause in [cause, of_child] {
+        let mut fork = Game::new(workflow(&machine));
+        fork.input(Input::Start { input: Payload::from(json!({})), cause: Some(cause) });
+        for (by, reason) in [(&ann, "you started this run"), (&bob, "you forked this run")] {
+            let reply = act(&mut fork, Act { by: by.clone(), ..request("APPROVE") });
+            let Reply::Refused { code, message, .. } = &reply else { panic!("{reply:?}") };
+            assert_eq!(code, "PERMISSION_DENIED");
+            assert!(message.contains(reason), "{message}");
+        }
+        assert!(act(&mut fork, Act { by: cid.clone(), ..request("APPROVE") }).is_accepted());
+    }
+}
+
+#[test]
+fn only_entries_of_machines_and_topics_have_their_formats() {
     let of_machines = [Kind::TransitionApplied, Kind::VoteCast, Kind::Assigned];
     for entry in entries() {
         let is_after = matches!(entry.event, Event::TimerSet { why: TimerPurpose::After, .. });
-        let expected = if is_after || of_machines.contains(&entry.event.kind()) { 2 } else { 1 };
+        let expected = match &entry.event {
+            event if uses_topics(event) => 3,
+            event if is_after || of_machines.contains(&event.kind()) => 2,
+            _ => 1,
+        };
         assert_eq!(entry.event.format(), expected, "{entry:?}");
         assert!(entry.event.format() <= FORMAT);
     }
     assert_eq!(workflow(&review()).style.format(), 2);
     assert_eq!((code().style.format(), compile(&definition("start -> end")).unwrap().style.format()), (1, 1));
+}
+
+/// Whether an entry has a trigger or a look-back, is of a published event, or publishes one.
+fn uses_topics(event: &Event) -> bool {
+    match event {
+        Event::RunStarted { cause, .. } => cause.as_ref().is_some_and(|cause| cause.trigger.is_some()),
+        Event::StepDispatched { dispatch, .. } => {
+            matches!(dispatch, Dispatch::Publish | Dispatch::Wait { since: Some(_), .. })
+        }
+        Event::StepCompleted { outcome, .. } => outcome.event.is_some() || outcome.published.is_some(),
+        Event::WaitOpened { since, .. } => since.is_some(),
+        Event::WaitResolved { by, .. } => matches!(by, Resolution::Event { .. }),
+        _ => false,
+    }
 }
 
 #[test]

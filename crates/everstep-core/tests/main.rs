@@ -1,5 +1,5 @@
 //! The core, proved: decision texts, conditions, tasks, context, keys, children, validation, schemas, laws, rules, stories,
-//! records and the codec.
+//! records, topics and the codec.
 #![expect(clippy::unwrap_used, reason = "a test stops where it is wrong")]
 
 mod children;
@@ -21,5 +21,6 @@ mod schema;
 mod story;
 mod support;
 mod tasks;
+mod topics;
 mod validation;
 mod wild;

@@ -1,6 +1,6 @@
 //! The validator of JSON Schema: what it checks, what it refuses to compile, and how much work it does.
 
-use everstep_core::schema::Schema;
+use everstep_core::schema::{CheckMode, Schema};
 use serde_json::{Value, json};
 
 use super::support::timed;
@@ -248,6 +248,44 @@ fn the_work_of_a_check_is_bounded() {
     assert_eq!(numbers.check_input(&wrong).len(), 100);
     let (found, time) = timed(|| numbers.check_input(&Value::from(vec![1; 500_000])));
     assert!(found.is_empty() && time.as_secs() < 2, "{time:?}");
+}
+
+/// A decision checks the context of a state machine, on the loop that owns the runs of all workspaces.
+#[test]
+fn the_work_of_a_check_of_a_context_is_bounded_more_strictly() {
+    let binary = |bytes: usize| Value::from("01".repeat(bytes / 2));
+    let choices: Vec<_> = (0..4_000).map(|n| format!("choice {n}")).collect();
+    let alternatives = vec![json!({"$ref": "#/$defs/one"}); 200];
+    let one_of_many = json!({"items": {"anyOf": alternatives}, "$defs": {"one": {"const": "x".repeat(5_000)}}});
+    let hostile = [
+        // A thousand states, which a text can all keep alive.
+        (json!({"items": {"pattern": "^[01]*1[01]{500}$"}}), Value::from(vec![binary(20_000); 50])),
+        (json!({"patternProperties": {"^[01]*1[01]{500}$": true}}), json!({"01".repeat(50_000): 1})),
+        (json!({"items": {"enum": choices}}), Value::from(vec!["no choice"; 50_000])),
+        (one_of_many, Value::from(vec![format!("{}y", "x".repeat(4_999)); 100])),
+        (json!({"uniqueItems": true}), Value::from((0..1_000_000).collect::<Vec<_>>())),
+        (json!({"items": {"minLength": 1}}), Value::from(vec!["x".repeat(100_000); 50])),
+        (json!({"items": {"type": "number"}}), Value::from(vec![1; 1_000_000])),
+    ];
+    for (source, value) in hostile {
+        let schema = schema(&source);
+        let (found, time) = timed(|| schema.check_context(&value, CheckMode::Json));
+        let message = found.first().map(|fault| fault.message.as_str());
+        assert!(message.is_some_and(|message| message.contains("too many steps")), "{source}: {found:?}");
+        assert!(time.as_millis() < 500, "{source}: {time:?}");
+    }
+    // An order with a thousand lines.
+    let line = json!({
+        "type": "object",
+        "properties": {
+            "article": {"type": "string", "pattern": "^[A-Z]{2}-[0-9]{4}$"}, "unit": {"enum": ["piece", "metre", "hour"]},
+            "price": {"type": "number", "minimum": 0}, "title": {"type": "string", "maxLength": 100},
+        },
+        "required": ["article", "price"],
+    });
+    let order = schema(&json!({"properties": {"lines": {"type": "array", "items": line, "maxItems": 1_000}}}));
+    let line = json!({"article": "AB-1234", "unit": "piece", "price": 9.5, "title": "Kabel"});
+    assert_eq!(order.check_context(&json!({"lines": vec![line; 1_000]}), CheckMode::Json), []);
 }
 
 #[test]

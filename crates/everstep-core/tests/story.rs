@@ -154,6 +154,7 @@ fn code_events() -> Vec<Event> {
         event: None,
         pattern: Payload::from(json!({})),
         due: None,
+        since: None,
     };
     let signal = Resolution::Signal { event: "ok".to_owned(), payload: Payload::from(json!("yes")), buffered: None };
     vec![
@@ -390,7 +391,7 @@ fn wild_event(random: &mut Random) -> Event {
             Event::TimerSet { step, attempt, due, why: *random.pick(&purposes) }
         }
         8 => Event::TimerFired { step, attempt },
-        9 => Event::WaitOpened { step, attempt, event: None, pattern: Payload::null(), due: None },
+        9 => Event::WaitOpened { step, attempt, event: None, pattern: Payload::null(), due: None, since: None },
         10 => Event::WaitResolved { step, attempt, by: Resolution::Timeout },
         11 => Event::RunPaused { reason: None },
         12 => Event::RunResumed,

@@ -225,7 +225,7 @@ fn a_body_is_left_only_through_its_loop() {
             "start",
             "/edges/4",
             "the edge from \"start\" to \"a\" crosses the border of the body of \"loop\"",
-            "leaves a body only through its owner",
+            "leaves a body only through its loop or scope",
         )],
     );
 
@@ -238,7 +238,7 @@ fn an_end_cannot_be_inside_a_body() {
     let found = definition("start -> loop -loop-> a -> end2\nloop -done-> end");
     assert_problems(
         &found,
-        &[("end2", "/nodes/2", "an end node cannot be inside the body of \"loop\"", "back to its owner")],
+        &[("end2", "/nodes/2", "an end node cannot be inside the body of \"loop\"", "back to the loop or scope")],
     );
 }
 
@@ -256,7 +256,8 @@ fn bodies_do_not_overlap() {
         "start -> loop1 -loop-> a -> c\nstart -> loop2 -loop-> b -> c\nloop1 -done-> end\nloop2 -done-> end",
     );
     let found = problems(&torn);
-    let is_torn = |problem: &&Problem| problem.message == "belongs to the bodies of both \"loop1\" and \"loop2\"";
+    let is_torn =
+        |problem: &&Problem| problem.message == "the node belongs to the bodies of both \"loop1\" and \"loop2\"";
     let problem = found.iter().find(is_torn).unwrap();
     assert_eq!(problem.node.as_deref(), Some("c"));
     assert_eq!(problem.path, "/nodes/2");

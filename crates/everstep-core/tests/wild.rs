@@ -296,7 +296,7 @@ fn wild_event(random: &mut Random, keys: &[StepKey]) -> Event {
                     let (input, due) = (Payload::null(), random.chance(50).then_some(due));
                     Dispatch::Child(Child { run, workflow: "other".into(), version: None, input, waits, due }.into())
                 }
-                4 => Dispatch::Wait { event: "go".into(), pattern: Payload::null(), due: Some(due) },
+                4 => Dispatch::Wait { event: "go".into(), pattern: Payload::null(), due: Some(due), since: None },
                 _ => Dispatch::Body { items: vec![Payload::null(); random.below(3)] },
             };
             Event::StepDispatched { step, attempt, dispatch }

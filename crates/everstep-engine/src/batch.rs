@@ -9,18 +9,22 @@
 //!    database when it arrives twice.
 //! 4. If the database rejects a batch, it splits the batch until the request that causes this is alone. The others are
 //!    not affected.
-//! 5. If the disk is full, requests that do not wait for space are rejected, those that are queued as well; the others
+//! 5. If the database was not able to carry out a request because of another node, the batcher sends it again at once,
+//!    with the requests that have been queued since.
+//! 6. If the disk is full, requests that do not wait for space are rejected, those that are queued as well; the others
 //!    are sent again.
-//! 6. While nothing may be sent, requests wait. Those whose callers stop waiting are dropped.
+//! 7. While nothing may be sent, requests wait. Those whose callers stop waiting are dropped.
+//! 8. When it stops, the batch in flight is answered, and requests that were not sent are dropped.
 
 use std::collections::VecDeque;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use everstep_core::planted::{self, Bug};
 use everstep_store::Error;
-use futures_util::future::BoxFuture;
-use tokio::sync::mpsc;
+use futures_util::future::{self, BoxFuture, Either};
+use tokio::sync::{mpsc, watch};
 
 use crate::node::clock::NodeClock;
 
@@ -34,8 +38,12 @@ pub(crate) trait BatchPort: Send + Sync {
     type Request: Send;
     type Answer: Send;
 
-    /// Sends a batch. Returns the answers in the order of the requests.
-    fn send<'a>(&'a self, batch: &'a mut [Self::Request]) -> BoxFuture<'a, everstep_store::Result<Vec<Self::Answer>>>;
+    /// Sends a batch. Returns the answers in the order of the requests. A request without an answer was not carried
+    /// out, and is sent again.
+    fn send<'a>(
+        &'a self,
+        batch: &'a mut [Self::Request],
+    ) -> BoxFuture<'a, everstep_store::Result<Vec<Option<Self::Answer>>>>;
 
     /// Passes the answer to the caller of a request.
     fn answer(&self, request: Self::Request, answer: Result<Self::Answer, Rejection>);
@@ -93,27 +101,40 @@ impl<P: BatchPort> Batcher<P> {
         Self { name, port, clock, requests, waiting: VecDeque::new(), bounds }
     }
 
-    /// Runs until no caller is left.
-    pub(crate) async fn run(mut self) {
-        while self.run_once().await {}
-    }
-
-    /// Sends one batch. Returns false if no caller is left.
-    async fn run_once(&mut self) -> bool {
-        if self.waiting.is_empty() && !self.receive().await {
-            return false;
-        }
-        if !self.port.may_send() {
-            self.clock.sleep(PERMISSION_INTERVAL).await;
-            self.waiting.retain(|request| self.port.is_wanted(request));
-            return true;
-        }
-        self.receive_queued(self.bounds.requests_max);
-        let batch = self.next_batch();
-        if !batch.is_empty() {
+    /// Runs until no caller is left, or until it must stop. It answers the batch that is in flight then; requests
+    /// that were not sent are dropped.
+    pub(crate) async fn run(mut self, mut stopping: watch::Receiver<bool>) {
+        loop {
+            let next = {
+                // A closed channel is a stop as well.
+                let stopped = pin!(stopping.wait_for(|is_stopping| *is_stopping));
+                match future::select(stopped, pin!(self.next())).await {
+                    Either::Left(_) => None,
+                    Either::Right((next, _)) => next,
+                }
+            };
+            let Some(batch) = next else { return };
             self.write(batch).await;
         }
-        true
+    }
+
+    /// The next batch; none if no caller is left. A wait for it can be given up without the loss of a request.
+    async fn next(&mut self) -> Option<Vec<P::Request>> {
+        loop {
+            if self.waiting.is_empty() && !self.receive().await {
+                return None;
+            }
+            if !self.port.may_send() {
+                self.clock.sleep(PERMISSION_INTERVAL).await;
+                self.waiting.retain(|request| self.port.is_wanted(request));
+                continue;
+            }
+            self.receive_queued(self.bounds.requests_max);
+            let batch = self.next_batch();
+            if !batch.is_empty() {
+                return Some(batch);
+            }
+        }
     }
 
     /// Waits for a request, and takes those that are queued behind it.
@@ -159,8 +180,18 @@ impl<P: BatchPort> Batcher<P> {
         while let Some(mut batch) = batches.pop() {
             match self.port.send(&mut batch).await {
                 Ok(answers) => {
+                    let mut again = Vec::new();
                     for (request, answer) in batch.into_iter().zip(answers) {
-                        self.port.answer(request, Ok(answer));
+                        match answer {
+                            Some(answer) => self.port.answer(request, Ok(answer)),
+                            None => again.push(request),
+                        }
+                    }
+                    if !is_unknown {
+                        // Together with those that have been queued since.
+                        again.into_iter().rev().for_each(|request| self.waiting.push_front(request));
+                    } else if !again.is_empty() {
+                        batches.push(again);
                     }
                     continue;
                 }
@@ -277,6 +308,8 @@ mod tests {
         script: Mutex<VecDeque<Option<Error>>>,
         sent: Mutex<Vec<Vec<u32>>>,
         refused: Vec<u32>,
+        /// Requests that are not carried out the first time.
+        hindered: Mutex<Vec<u32>>,
         /// How often permission to send is still refused.
         forbidden: Mutex<u32>,
         /// How often it is refused after an error.
@@ -287,7 +320,7 @@ mod tests {
         type Request = Request;
         type Answer = u32;
 
-        fn send<'a>(&'a self, batch: &'a mut [Request]) -> BoxFuture<'a, Result<Vec<u32>>> {
+        fn send<'a>(&'a self, batch: &'a mut [Request]) -> BoxFuture<'a, Result<Vec<Option<u32>>>> {
             Box::pin(async {
                 assert_eq!(*self.forbidden.lock().unwrap(), 0, "nothing may be sent");
                 let numbers: Vec<_> = batch.iter().map(|request| request.number).collect();
@@ -300,7 +333,13 @@ mod tests {
                     None if numbers.iter().any(|number| self.refused.contains(number)) => {
                         Err(Error::Refused("no".to_owned()))
                     }
-                    None => Ok(numbers),
+                    None => {
+                        let mut hindered = self.hindered.lock().unwrap();
+                        let is_first = |number: &u32| hindered.contains(number);
+                        let answers = numbers.iter().map(|number| (!is_first(number)).then_some(*number)).collect();
+                        hindered.retain(|number| !numbers.contains(number));
+                        Ok(answers)
+                    }
                 }
             })
         }
@@ -335,6 +374,11 @@ mod tests {
         (Request { number, bytes, waits, reply }, answer)
     }
 
+    async fn run(batcher: Batcher<Arc<Database>>) {
+        let stopping = watch::Sender::new(false);
+        batcher.run(stopping.subscribe()).await;
+    }
+
     /// Sends requests that are all queued at the beginning. Returns what was sent, and the answers.
     async fn play(
         database: Database,
@@ -350,7 +394,7 @@ mod tests {
         drop(sender);
         let clock = Arc::new(NodeClock::new(Arc::new(Restless)));
         let bounds = BatchBounds { requests_max: 4, bytes_max: 100 };
-        Batcher::new("requests", Arc::clone(&database), clock, receiver, bounds).run().await;
+        run(Batcher::new("requests", Arc::clone(&database), clock, receiver, bounds)).await;
         let mut answers = Vec::new();
         for reply in replies {
             answers.push(reply.await.ok());
@@ -380,6 +424,24 @@ mod tests {
         let (sent, answers) = play(Database { script, ..Database::default() }, requests).await;
         assert_eq!(sent, [vec![0, 1], vec![0, 1], vec![0, 1]]);
         assert_eq!(answers, [Some(Ok(0)), Some(Ok(1))]);
+    }
+
+    #[tokio::test]
+    async fn a_request_that_another_node_hindered_is_sent_again_with_those_behind_it() {
+        let hindered = Mutex::new(vec![1, 3]);
+        let requests = (0..6).map(|number| request(number, 1, false)).collect();
+        let (sent, answers) = play(Database { hindered, ..Database::default() }, requests).await;
+        assert_eq!(sent, [vec![0, 1, 2, 3], vec![1, 3, 4, 5]]);
+        assert!((0..).zip(&answers).all(|(number, answer)| *answer == Some(Ok(number))));
+    }
+
+    #[tokio::test]
+    async fn a_hindered_request_whose_outcome_was_unknown_is_not_rejected_for_space() {
+        let lost = Some(Error::Unavailable("the connection broke".to_owned()));
+        let script = Mutex::new(VecDeque::from([lost, None, full()]));
+        let database = Database { script, hindered: Mutex::new(vec![0]), ..Database::default() };
+        let (sent, answers) = play(database, vec![request(0, 1, false)]).await;
+        assert_eq!((sent.len(), &answers[..]), (4, &[Some(Ok(0))][..]));
     }
 
     #[tokio::test]
@@ -457,7 +519,7 @@ mod tests {
         drop((sender, reply));
         let clock = Arc::new(NodeClock::new(Arc::new(Restless)));
         let bounds = BatchBounds { requests_max: 4, bytes_max: 100 };
-        Batcher::new("requests", Arc::clone(&database), clock, receiver, bounds).run().await;
+        run(Batcher::new("requests", Arc::clone(&database), clock, receiver, bounds)).await;
         assert!(database.sent.lock().unwrap().is_empty());
     }
 

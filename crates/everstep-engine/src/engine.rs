@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use everstep_core::ids::{NodeId, RunId};
+use everstep_core::ids::{NodeId, RunId, WorkspaceId};
 use everstep_core::run::State;
 use everstep_core::time::Timestamp;
 use futures_util::future::{self, BoxFuture, Either};
@@ -16,9 +16,11 @@ use crate::node::peers::Hint;
 use crate::node::rejoin::Membership;
 use crate::options::Options;
 use crate::ports::World;
-use crate::read::{FollowedRuns, Library, RunSnapshot};
+use crate::read::{FollowedRuns, Library, RunReads, RunSnapshot, StepActivity, StepSnapshot};
 use crate::records::Records;
+use crate::run::EXAMINED_EVENTS_MAX;
 use crate::shard::ToShard;
+use crate::topics::{EventQueue, FanOut, Topics};
 use crate::upkeep::counts::{self, Tally};
 use crate::upkeep::sweep;
 
@@ -31,9 +33,11 @@ pub struct Engine(Arc<Inner>);
 
 struct Inner {
     world: World,
+    topics: Arc<Topics>,
     options: Options,
     library: Arc<Library>,
     followed: FollowedRuns,
+    reads: RunReads,
     /// Changes of the counts of runs that are not yet written.
     tally: Arc<Tally>,
     /// The node that this process is at present; another one after a fence.
@@ -55,21 +59,27 @@ impl Engine {
     async fn join(world: World, options: Options) -> Result<Self, Error> {
         let library = Arc::new(Library::new(world.clone()));
         let tally = Arc::new(Tally::default());
-        let membership = Membership::begin(&world, &options, &library, &tally).await?;
+        let events = Arc::new(EventQueue::default());
+        let membership = Membership::begin(&world, &options, &library, &tally, &events).await?;
         let (member, clock) = (Arc::downgrade(&membership), Arc::clone(&world.clock));
         // Without a membership, the engine was dropped.
         let may_write = move || member.upgrade().is_some_and(|it| it.member().shared.may_dispatch(&clock));
         world.records.start(&*world.spawn, &world.observe, may_write);
+        let topics = Topics::start(&world, &events);
+        let fan_out = FanOut::new(&world, &options, &library, &tally, &topics, &membership);
         let inner = Arc::new(Inner {
             world: world.clone(),
+            topics: Arc::clone(&topics),
             library,
             followed: FollowedRuns::default(),
+            reads: RunReads::new(&world.spawn),
             tally: Arc::clone(&tally),
             membership,
             pending: Semaphore::new(options.max_pending),
             stopped: Arc::default(),
             options: options.clone(),
         });
+        topics.spawn(fan_out.run());
         let sweep = sweep::run(world.clone(), options, Arc::clone(&inner.stopped));
         world.spawn.spawn(Box::pin(sweep));
         let count = counts::run(world.clone(), tally);
@@ -95,8 +105,17 @@ impl Engine {
         &self.0.world.records
     }
 
+    /// Topics.
+    pub fn topics(&self) -> &Topics {
+        &self.0.topics
+    }
+
     pub(crate) fn followed(&self) -> &FollowedRuns {
         &self.0.followed
+    }
+
+    pub(crate) fn reads(&self) -> &RunReads {
+        &self.0.reads
     }
 
     pub(crate) fn options(&self) -> &Options {
@@ -135,6 +154,16 @@ impl Engine {
         let (reply, answer) = oneshot::channel();
         self.0.member().tell(run, ToShard::Snapshot(run, reply)).ok()?;
         answer.await.ok()?
+    }
+
+    /// Finds out whether the first open step of a run is a wait that has looked back over as many events as it may. A
+    /// parked run is not in memory, so the events before the wait are counted.
+    pub async fn count_look_back(&self, workspace: WorkspaceId, snapshot: &mut RunSnapshot) {
+        let Some(StepSnapshot { since: Some(opened), activity, .. }) = snapshot.open.first_mut() else { return };
+        let StepActivity::Wait { event, look_back: Some(look_back), .. } = activity else { return };
+        let period = (look_back.since, *opened);
+        let counted = self.world().topics.count_events(workspace, event, period, EXAMINED_EVENTS_MAX + 1).await;
+        look_back.is_exhausted = counted.is_ok_and(|count| count > EXAMINED_EVENTS_MAX as u64);
     }
 
     pub(crate) fn tally(&self) -> &Tally {
@@ -178,6 +207,7 @@ impl Engine {
         self.0.stopped.notify_one();
         member.quit();
         self.0.world.records.stop().await;
+        self.0.topics.stop().await;
         self.0.tally.stop(&*self.0.world.runs).await;
         // The clocks of two nodes differ a little. The released runs are due by each of them.
         let now = Timestamp::from_micros(self.0.world.clock.now().micros() - CLOCK_DIFFERENCE_MAX_MICROS);

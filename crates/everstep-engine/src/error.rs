@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 pub enum Error {
     #[error("run {0} was not found")]
     RunNotFound(RunId),
+    /// The run is a row without a journal.
+    #[error("run {0} has not begun")]
+    NotBegun(RunId),
     #[error("workflow {name:?} was not found{}", version.map(|version| format!(" in version {version}")).unwrap_or_default())]
     WorkflowNotFound { name: String, version: Option<u32> },
     #[error("{0}")]
@@ -34,6 +37,15 @@ pub enum Error {
          the outcome"
     )]
     OutcomeUnknown(NodeId),
+    /// This node has stopped before the database has replied: the op may have been applied.
+    #[error(
+        "the server has stopped before the database replied; repeat the request with the same idempotency key to learn \
+         the outcome"
+    )]
+    Unanswered,
+    /// The workspace has no room for the triggers of a workflow. Nothing was written.
+    #[error("{0}")]
+    QuotaReached(String),
     /// Nothing was written; try again later.
     #[error("{0}")]
     Full(String),
@@ -55,11 +67,13 @@ impl Error {
         match self {
             Self::RunNotFound(_) | Self::WorkflowNotFound { .. } => "NOT_FOUND",
             Self::Invalid(_) | Self::Unstorable(_) | Self::InputRejected { .. } => "VALIDATION_ERROR",
+            Self::NotBegun(_) => "RUN_PENDING",
             Self::StyleConflict { .. } => "WORKFLOW_STYLE_CONFLICT",
             Self::Elsewhere(_) | Self::Unreachable(_) | Self::Unavailable(_) | Self::Busy(_) | Self::Stopping => {
                 "UNAVAILABLE"
             }
-            Self::OutcomeUnknown(_) => "OUTCOME_UNKNOWN",
+            Self::OutcomeUnknown(_) | Self::Unanswered => "OUTCOME_UNKNOWN",
+            Self::QuotaReached(_) => "QUOTA_REACHED",
             Self::Full(_) => "STORE_FULL",
             Self::Refused(_) => "STORE_REFUSED",
         }
@@ -85,6 +99,7 @@ impl From<everstep_store::Error> for Error {
         match error {
             everstep_store::Error::Full(message) => Self::Full(message),
             everstep_store::Error::Refused(message) => Self::Refused(message),
+            everstep_store::Error::QuotaReached(_) => Self::QuotaReached(error.to_string()),
             error => Self::Unavailable(error.to_string()),
         }
     }

@@ -1,36 +1,51 @@
 //! Inputs of runs: from a caller, through nodes, to the shard of the run.
 
+use std::sync::Arc;
+
 use everstep_core::ids::{NodeId, RunId};
 use everstep_core::run::{Input, Reply};
+use everstep_core::workflow::Workflow;
 use everstep_store::RunGlance;
 use tokio::sync::oneshot;
 
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::hold::Hold;
 use crate::message::ToClaimer;
 use crate::node::peers::{Hint, Peer, RunInput};
 use crate::requests;
 use crate::run::{Envelope, ReplyTo};
-use crate::shard::ToShard;
+use crate::shard::{Presence, ToShard};
 use crate::watch::Notification;
 
 /// The number of times that an input follows a run that moves from node to node.
 const MOVES_MAX: usize = 3;
+
+/// The place of a run, as an input that arrives at this node finds it.
+pub(crate) enum RunLocation {
+    /// In the memory of this node, or in a database that no other node uses: the shard of this node decides. With the
+    /// workflow, if it is known.
+    Here(Option<Arc<Workflow>>),
+    /// In the database, and perhaps in the memory of the owner that its row names.
+    Stored(RunGlance),
+}
 
 impl Engine {
     /// Sends an input to the node that owns its run, and replies after the commit. Requests to a machine are checked
     /// before and sent again: see [`crate::requests`].
     pub async fn route(&self, input: RunInput) -> Result<Reply, Error> {
         if requests::is_request(&input.input) {
-            return self.route_request(input).await;
+            return self.request(input).await.reply;
         }
-        let glance = self.glance_elsewhere(&input).await?;
-        self.route_by(glance.as_ref(), &input).await
+        match self.locate(&input).await? {
+            RunLocation::Here(_) => self.route_to(None, &input).await,
+            RunLocation::Stored(glance) => self.route_to(glance.owner, &input).await,
+        }
     }
 
-    /// Sends an input to the owner that the run's row names; without a row, to the shard of this node.
-    pub(crate) async fn route_by(&self, glance: Option<&RunGlance>, input: &RunInput) -> Result<Reply, Error> {
-        let owner = glance.and_then(|glance| glance.owner).filter(|owner| *owner != self.node());
+    /// Sends an input to the owner of its run; without one, to the shard of this node.
+    pub(crate) async fn route_to(&self, owner: Option<NodeId>, input: &RunInput) -> Result<Reply, Error> {
+        let owner = owner.filter(|owner| *owner != self.node());
         let mut answer = match owner {
             Some(owner) => Err(Error::Elsewhere(owner)),
             None => self.receive(input.clone()).await,
@@ -47,20 +62,17 @@ impl Engine {
         answer
     }
 
-    /// The small columns of a run that another node may own; none if the run is in memory here, or no other node uses
-    /// the database. The run need not be loaded to find its owner.
-    pub(crate) async fn glance_elsewhere(&self, input: &RunInput) -> Result<Option<RunGlance>, Error> {
-        let store = &self.world().runs;
-        if !store.is_shared() {
-            return Ok(None);
+    /// Finds the run of an input, without loading it.
+    pub(crate) async fn locate(&self, input: &RunInput) -> Result<RunLocation, Error> {
+        if !self.world().runs.is_shared() {
+            return Ok(RunLocation::Here(None));
         }
         let (reply, answer) = oneshot::channel();
-        self.member().tell(input.run, ToShard::Has(input.run, reply))?;
-        if answer.await.unwrap_or(false) {
-            return Ok(None);
+        self.member().tell(input.run, ToShard::Find(input.run, input.workspace, reply))?;
+        match answer.await.unwrap_or(Presence::Absent) {
+            Presence::Present(workflow) => Ok(RunLocation::Here(workflow)),
+            Presence::Absent => Ok(RunLocation::Stored(self.runs().glance(input.workspace, input.run).await?)),
         }
-        let glance = store.glance(input.workspace, input.run).await?;
-        glance.ok_or(Error::RunNotFound(input.run)).map(Some)
     }
 
     /// Accepts an input that another node has sent, for a run that this node owns or that no node owns.
@@ -80,7 +92,24 @@ impl Engine {
         self.post(run, Envelope { expected, ..Envelope::new(input) }).await
     }
 
+    /// Sends an input to the shard of its run. A pause or a resumption of a run that has not begun is not the shard's.
     async fn post(&self, run: RunId, envelope: Envelope) -> Result<Reply, Error> {
+        let Some(hold) = Hold::from_envelope(&envelope) else {
+            return self.post_once(run, envelope).await;
+        };
+        for _ in 0..MOVES_MAX {
+            match self.post_once(run, envelope.repeat()).await {
+                Err(Error::NotBegun(_)) => {}
+                answer => return answer,
+            }
+            if let Some(reply) = self.hold_start(run, &hold).await? {
+                return Ok(reply);
+            }
+        }
+        Err(Error::Busy(format!("run {run} is about to begin; try again")))
+    }
+
+    async fn post_once(&self, run: RunId, envelope: Envelope) -> Result<Reply, Error> {
         let _permit = self.pending().await?;
         let (reply, answer) = oneshot::channel();
         let envelope = Envelope { reply_to: ReplyTo::Caller(reply), ..envelope };

@@ -12,7 +12,8 @@ use tokio::sync::{Notify, Semaphore};
 
 use crate::node::clock::NodeClock;
 use crate::node::peers::Peer;
-use crate::node::permits::RunPermits;
+use crate::node::permits::{Reservation, RunPermits};
+use crate::topics::EventQueue;
 
 pub(crate) enum ToClaimer {
     /// A run of this lane was parked until then.
@@ -23,11 +24,16 @@ pub(crate) enum ToClaimer {
     Seats,
     /// The inbox may have new rows.
     Inbox,
+    /// A statement that may have made this node the owner of runs has no reply.
+    Unanswered(Reservation),
     Stop,
 }
 
 /// The number of children that are looked up at the same time.
 const CHILD_LOOKUPS_MAX: usize = 32;
+
+/// The number of waits that look back at the same time.
+const LOOK_BACKS_MAX: usize = 8;
 
 /// The data that all loops of a node share.
 pub(crate) struct Shared {
@@ -51,10 +57,14 @@ pub(crate) struct Shared {
     pub(crate) fenced: Notify,
     /// Bounds the number of children that are looked up at the same time.
     pub(crate) child_lookups: Semaphore,
+    /// Bounds the number of waits that look back at the same time.
+    pub(crate) look_backs: Semaphore,
+    /// Events whose fan-out this node carries out.
+    pub(crate) events: Arc<EventQueue>,
 }
 
 impl Shared {
-    pub(crate) fn new(dispatch_until: Option<Duration>, permits: Arc<RunPermits>) -> Self {
+    pub(crate) fn new(dispatch_until: Option<Duration>, permits: Arc<RunPermits>, events: Arc<EventQueue>) -> Self {
         Self {
             permits,
             dispatch_until: dispatch_until.map(|until| AtomicU64::new(micros(until))),
@@ -67,6 +77,8 @@ impl Shared {
             performing: AtomicUsize::new(0),
             fenced: Notify::new(),
             child_lookups: Semaphore::new(CHILD_LOOKUPS_MAX),
+            look_backs: Semaphore::new(LOOK_BACKS_MAX),
+            events,
         }
     }
 
@@ -142,13 +154,16 @@ mod tests {
     fn tasks_are_dispatched_only_while_the_lease_runs() {
         let at = |seconds: u64| NodeClock::new(Arc::new(Machine(Duration::from_secs(seconds))));
         let permits = RunPermits::new(1, mpsc::unbounded_channel().0);
-        let shared = Shared::new(Some(Duration::from_secs(7)), Arc::clone(&permits));
+        let shared = Shared::new(Some(Duration::from_secs(7)), Arc::clone(&permits), Arc::default());
         assert!(shared.may_dispatch(&at(6)));
         assert!(!shared.may_dispatch(&at(7)));
         shared.renewed(Duration::from_secs(12));
         assert!(shared.may_dispatch(&at(8)));
         // A heartbeat whose reply arrived so late that the renewed time has passed renews nothing.
         assert!(!shared.may_dispatch(&at(15)));
-        assert!(Shared::new(None, permits).may_dispatch(&at(1_000)), "no other node can claim our runs");
+        assert!(
+            Shared::new(None, permits, Arc::default()).may_dispatch(&at(1_000)),
+            "no other node can claim our runs"
+        );
     }
 }

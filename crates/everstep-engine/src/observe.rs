@@ -10,6 +10,7 @@ use everstep_core::status::Status;
 use everstep_core::story::{self, Update};
 use everstep_core::time::Timestamp;
 use everstep_core::workflow::Workflow;
+use everstep_store::EventRow;
 
 use crate::run::Envelope;
 
@@ -32,6 +33,15 @@ pub trait Observe: Send + Sync {
 
     /// Expired records were deleted.
     fn records_expired(&self, _records: usize) {}
+
+    /// Events were published, by callers or by runs.
+    fn events_published(&self, _events: usize) {}
+
+    /// The fan-out of an event is done: the row has the time of its end and the number of its results.
+    fn event_fanned(&self, _event: &EventRow) {}
+
+    /// Subscriptions and waits have matched events. The result is `run`, `wait` or `failed`.
+    fn subscriptions_matched(&self, _result: &'static str, _count: usize) {}
 }
 
 /// An op of the data store with its answer.
@@ -57,8 +67,11 @@ pub struct CommittedItem<'a> {
     pub is_test: bool,
     /// The step that started the run.
     pub parent: Option<&'a Parent>,
+    /// The time of the first entry. A run that has not begun has none.
     pub started_at: Timestamp,
-    /// The status that the run's row had; none for a run that starts with this item.
+    /// When the run's row was created.
+    pub created_at: Timestamp,
+    /// The status that the run's row had; none for a run whose row is new.
     pub before: Option<Status>,
     pub after: Status,
     pub entries: &'a [Entry],
@@ -67,6 +80,11 @@ pub struct CommittedItem<'a> {
 }
 
 impl CommittedItem<'_> {
+    /// Whether the run begins with this item.
+    pub(crate) fn begins(&self) -> bool {
+        self.entries.first().is_some_and(|entry| entry.seq == 1)
+    }
+
     /// The signals that the run has accepted with this item: their names, each with the seq and the time of an entry.
     pub fn signals(&self) -> impl Iterator<Item = (&str, u64, Timestamp)> {
         let accepted = self.answered.iter().filter(|(_, reply)| matches!(reply, Reply::Accepted | Reply::Buffered));

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use everstep_core::records::RecordLimits;
 
+use crate::topics::SLICE_ROWS_MAX;
+
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Loops that own runs. Each run belongs to one of them.
@@ -27,6 +29,10 @@ pub struct Options {
     pub record_limits: RecordLimits,
     /// The number of days for which the changes of records and links are kept, also after the end of their run.
     pub record_history_days: u32,
+    /// The number of days for which an event is kept after it was published.
+    pub event_retention_days: u32,
+    /// The number of rows that a slice of the fan-out of an event writes.
+    pub event_slice_rows_max: usize,
     /// The time between two searches for expired records and old changes.
     pub record_sweep_every: Duration,
     /// The address at which other nodes reach this one.
@@ -48,6 +54,8 @@ impl Default for Options {
             max_retention_days: 365,
             record_limits: RecordLimits::default(),
             record_history_days: 30,
+            event_retention_days: 7,
+            event_slice_rows_max: SLICE_ROWS_MAX,
             record_sweep_every: Duration::from_secs(60),
             address: None,
         }

@@ -9,7 +9,7 @@ use everstep_core::evaluate::Evaluate;
 use everstep_core::retry::mix;
 use everstep_core::time::Timestamp;
 use everstep_handlers::Registry;
-use everstep_store::{RunStore, WorkflowStore};
+use everstep_store::{RunStore, TopicStore, WorkflowStore};
 
 use crate::node::clock::NodeClock;
 use crate::node::peers::Peers;
@@ -42,6 +42,7 @@ pub trait Random: Send + Sync {
 pub struct World {
     pub runs: Arc<dyn RunStore>,
     pub workflows: Arc<dyn WorkflowStore>,
+    pub topics: Arc<dyn TopicStore>,
     /// Of this engine alone.
     pub records: Arc<Records>,
     pub clock: Arc<NodeClock>,

@@ -17,6 +17,7 @@ use everstep_store::RunGlance;
 
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::inputs::RunLocation;
 use crate::node::peers::RunInput;
 
 /// The number of times that a request is sent again.
@@ -24,36 +25,54 @@ const RETRIES_MAX: usize = 3;
 /// The pause before a request is sent again.
 const RETRY_DELAY: Duration = Duration::from_millis(500);
 
+/// The reply to a request, with the facts that this node has learnt on the way to it.
+#[derive(Debug)]
+pub struct RoutedReply {
+    pub reply: Result<Reply, Error>,
+    /// The name and the version of the run's workflow, if this node needed the run's row or has the run in memory.
+    pub workflow: Option<(String, u32)>,
+}
+
 impl Engine {
     /// Sends a request to the node that owns the run of the machine, and replies after the commit.
-    pub(crate) async fn route_request(&self, mut input: RunInput) -> Result<Reply, Error> {
+    pub async fn request(&self, mut input: RunInput) -> RoutedReply {
+        let mut workflow = None;
         for _ in 0..RETRIES_MAX {
-            match self.route_request_once(&mut input).await {
+            match self.request_once(&mut input, &mut workflow).await {
                 Err(Error::Unreachable(_) | Error::Elsewhere(_) | Error::Busy(_)) => {}
-                answer => return answer,
+                reply => return RoutedReply { reply, workflow },
             }
             self.world().sleep(RETRY_DELAY).await;
         }
-        self.route_request_once(&mut input).await
+        let reply = self.request_once(&mut input, &mut workflow).await;
+        RoutedReply { reply, workflow }
     }
 
-    async fn route_request_once(&self, input: &mut RunInput) -> Result<Reply, Error> {
-        let glance = self.glance_elsewhere(input).await?;
-        if let Some(glance) = &glance
-            && is_stale(input, glance)
+    async fn request_once(&self, input: &mut RunInput, workflow: &mut Option<(String, u32)>) -> Result<Reply, Error> {
+        let glance = match self.locate(input).await? {
+            RunLocation::Here(known) => {
+                if let Some(known) = known {
+                    *workflow = Some((known.name.clone(), known.version));
+                }
+                return self.route_to(None, input).await;
+            }
+            RunLocation::Stored(glance) => glance,
+        };
+        *workflow = Some((glance.workflow.clone(), glance.version));
+        if is_stale(input, &glance)
             && let Some(reply) = self.answer_stale(input).await?
         {
             return Ok(reply);
         }
-        self.route_by(glance.as_ref(), input).await
+        self.route_to(glance.owner, input).await
     }
 
     /// The reply to a stale request, by a copy of the state; none if the owner must decide.
     async fn answer_stale(&self, input: &RunInput) -> Result<Option<Reply>, Error> {
-        let loaded = self.runs().load(input.run).await?;
-        let (Some(workflow), Some(mut state)) = (loaded.workflow, loaded.state) else { return Ok(None) };
+        let run = self.runs().load_shared(input.run).await?;
+        let (Some(workflow), Some(state)) = (&run.loaded.workflow, &run.loaded.state) else { return Ok(None) };
         let cx = Cx { now: self.world().clock.now(), evaluate: &*self.world().evaluate };
-        let decision = decide::decide(&workflow, &mut state, input.input.clone(), input.key.as_deref(), cx);
+        let decision = decide::decide(workflow, &mut state.clone(), input.input.clone(), input.key.as_deref(), cx);
         Ok(decision.entries.is_empty().then_some(decision.reply))
     }
 }
@@ -70,6 +89,7 @@ pub(crate) fn is_request(input: &Input) -> bool {
         | Input::ChildStarted { .. }
         | Input::Signal { .. }
         | Input::BufferedSignal { .. }
+        | Input::Event { .. }
         | Input::BeginTurn { .. }
         | Input::LoseTurn { .. }
         | Input::Report { .. }

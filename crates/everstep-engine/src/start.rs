@@ -7,9 +7,10 @@ use everstep_core::ids::{RunId, WorkspaceId};
 use everstep_core::journal::Cause;
 use everstep_core::limits;
 use everstep_core::payload::{self, Payload};
+use everstep_core::run::Input;
 use everstep_core::time::Timestamp;
 use everstep_core::workflow::Workflow;
-use everstep_store::{AuditRow, Gate, InboxRow, Item, NewRun, RunRow};
+use everstep_store::{AuditRow, Gate, InboxRow, Item, NewRun, PendingStart, RunRow};
 use serde_json::json;
 use tokio::sync::oneshot;
 
@@ -25,6 +26,9 @@ use crate::workers;
 
 /// The workflow name of a test run. No saved workflow can have it.
 pub const TEST: &str = "(test)";
+
+/// The format of the row of a run that has not begun: earlier releases cannot load a run without a journal.
+pub(crate) const PENDING_FORMAT: u32 = 3;
 
 /// A run to be started.
 #[derive(Clone, Debug)]
@@ -44,6 +48,8 @@ pub struct Start {
     pub key: Option<(String, String)>,
     pub tags: Payload,
     pub retention_days: Option<u32>,
+    /// When the run begins; at once if there is none, or if the time has passed.
+    pub begin_at: Option<Timestamp>,
     pub detail: StartDetail,
     /// The person or the program that starts the run.
     pub by: Option<Actor>,
@@ -74,6 +80,7 @@ impl Start {
             key: None,
             tags: Payload::from(json!({})),
             retention_days: None,
+            begin_at: None,
             detail: StartDetail::Id,
             by: None,
             audit: None,
@@ -123,6 +130,7 @@ pub(crate) struct StartRequest {
     pub(crate) workflow: Arc<Workflow>,
     pub(crate) new: NewRun,
     pub(crate) input: Payload,
+    pub(crate) begin_at: Option<Timestamp>,
     pub(crate) audit: Option<Arc<AuditRow>>,
     /// The step or the actor that starts it.
     pub(crate) cause: Option<Cause>,
@@ -164,6 +172,12 @@ impl StartRequest {
             retention_days: options.keep_for(start.retention_days.unwrap_or(version.retention_days)),
             is_test: workflow.is_unsaved,
             created_at: now,
+            trigger: None,
+            start: start.begin_at.map(|_| PendingStart {
+                by: start.by.clone(),
+                begin_at: start.begin_at,
+                holds: Vec::new(),
+            }),
         };
         let request = Self {
             run,
@@ -171,6 +185,7 @@ impl StartRequest {
             workflow,
             new,
             input: start.input,
+            begin_at: start.begin_at,
             audit: start.audit,
             cause: start.by.map(Into::into),
             arrivals: Vec::new(),
@@ -189,13 +204,17 @@ impl StartRequest {
 
 impl Engine {
     /// Starts a run, or finds the one that has the same key. Replies after the commit.
-    pub async fn start_run(&self, start: Start) -> Result<StartReply, Error> {
+    pub async fn start_run(&self, mut start: Start) -> Result<StartReply, Error> {
         start.check()?;
+        start.begin_at = start.begin_at.filter(|begin_at| *begin_at > self.world().clock.now());
         let version = match &start.found {
             Some(version) => Arc::clone(version),
             None => self.library().find_to_start(&start).await?,
         };
         version.check_input(&start.input)?;
+        if start.begin_at.is_some() && version.workflow.is_unsaved {
+            return Err(Error::Invalid("a test run begins at once".to_owned()));
+        }
         let world = self.world();
         let run = RunId::new(world.clock.now(), world.random.next());
         let (workspace, wants_end) = (start.workspace, start.detail == StartDetail::End);
@@ -204,13 +223,25 @@ impl Engine {
         let _permit = self.pending().await?;
         let (mut request, answer) = StartRequest::new(run, start, &version, self.options(), world.clock.now());
         let member = self.member();
-        request.take_permit(&member.shared.permits, &world.clock).await;
+        if request.begin_at.is_none() {
+            request.take_permit(&member.shared.permits, &world.clock).await;
+        }
         member.tell(run, ToShard::Start(Box::new(request)))?;
         let ShardReply { run, created, began } = answer.await.map_err(|_| self.unanswered())??;
         let watch = watch.filter(|_| created);
         let end = wants_end.then(|| RunEnd::new(self.clone(), workspace, run, watch));
         Ok(StartReply { run, created, began, end })
     }
+}
+
+/// The start of a run that has not begun, as its row has it.
+pub(crate) fn input_from_row(row: &RunRow) -> Input {
+    let by = match (&row.trigger, &row.start) {
+        (Some(_), _) => Some(Actor::system(Actor::TRIGGER)),
+        (None, start) => start.as_ref().and_then(|start| start.by.clone()),
+    };
+    let cause = Cause { by, trigger: row.trigger.clone(), ..Cause::default() };
+    Input::Start { input: row.input.clone(), cause: (cause != Cause::default()).then_some(cause) }
 }
 
 /// The row that an item creates, if it starts a run.
@@ -237,6 +268,8 @@ pub(crate) fn row_from_item(item: &Item) -> Option<Box<RunRow>> {
         retention_days: new.retention_days,
         is_test: new.is_test,
         created_at: new.created_at,
+        trigger: new.trigger,
+        start: new.start,
         ended_at: projection.ended_at,
         machine: projection.machine,
         seq: item.entries.last().map_or(0, |entry| entry.seq),

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use everstep_core::ids::{RunId, WorkspaceId};
+use everstep_core::ids::{NodeId, RunId, WorkspaceId};
 use everstep_core::status::Status;
 use everstep_store::RunRow;
 use tokio::sync::mpsc;
@@ -13,6 +13,8 @@ use crate::error::Error;
 use crate::node::peers::Hint;
 use crate::shard::ToShard;
 
+/// Another node reports the progress of a run for ten seconds after a request; the request must be renewed before that.
+pub(crate) const RENEW_AFTER: Duration = Duration::from_secs(4);
 /// The pause of a waiting caller while this node joins again after it was fenced.
 const REJOIN_WAIT: Duration = Duration::from_millis(500);
 
@@ -69,6 +71,20 @@ impl Watcher {
     }
 }
 
+/// The last request of a follower to other nodes: it is renewed before it expires, and not with every read.
+#[derive(Default)]
+pub(crate) struct FollowRequest {
+    /// The owner of the run at that time, and the time.
+    sent: Option<(Option<NodeId>, Duration)>,
+}
+
+impl FollowRequest {
+    /// Whether the owner of the run, or all nodes if it has none, were asked and still notify this node.
+    fn is_fresh(&self, owner: Option<NodeId>, now: Duration) -> bool {
+        self.sent.is_some_and(|(asked, at)| asked == owner && now.saturating_sub(at) < RENEW_AFTER)
+    }
+}
+
 /// The end of a run that was just started, or found.
 pub struct RunEnd {
     engine: Engine,
@@ -119,13 +135,21 @@ impl Engine {
         Watch(receiver)
     }
 
-    /// Asks the node that owns a run to notify this one when it continues. Lasts a few seconds; without it a watch
-    /// reads the run once per tick.
-    pub fn follow(&self, row: &RunRow) {
+    /// Asks the node that owns a run to notify this one when it continues. A run without an owner may be continued by
+    /// any node: then all of them are asked. Without it a watch reads the run once per tick.
+    pub(crate) fn follow(&self, row: &RunRow, request: &mut FollowRequest) {
+        let now = self.world().clock.monotonic();
+        if row.ended_at.is_some() || request.is_fresh(row.owner, now) {
+            return;
+        }
         let member = self.member();
-        let owner = row.owner.filter(|owner| *owner != member.node);
-        if let Some(peer) = owner.and_then(|owner| member.shared.peer(owner)) {
-            self.world().peers.hint(&peer, Hint::Watch { run: row.id, by: member.node });
+        let peers = match row.owner {
+            Some(owner) => member.shared.peer(owner).into_iter().collect(),
+            None => member.shared.peers(),
+        };
+        for peer in &peers {
+            self.world().peers.hint(peer, Hint::Watch { run: row.id, by: member.node });
+            request.sent = Some((row.owner, now));
         }
     }
 
@@ -148,12 +172,13 @@ impl Engine {
     ) -> Result<RunRow, Error> {
         loop {
             let mut watch = self.watch_end(run);
+            let mut request = FollowRequest::default();
             loop {
                 let row = self.world().runs.get_run(workspace, run).await?.ok_or(Error::RunNotFound(run))?;
                 if is_reached(&row) {
                     return Ok(row);
                 }
-                self.follow(&row);
+                self.follow(&row, &mut request);
                 if watch.next().await.is_none() {
                     break;
                 }

@@ -1,9 +1,5 @@
 //! Runs that start runs.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot be set up is to fail")]
-
-mod support;
-
 use std::time::Duration;
 
 use everstep_core::ids::RunId;
@@ -14,7 +10,8 @@ use everstep_core::status::Status;
 use everstep_engine::Engine;
 use everstep_store::RunFilter;
 use serde_json::{Value, json};
-use support::{WORKSPACE, chain, engine, finish, publish, start};
+
+use crate::support::{WORKSPACE, chain, engine, finish, publish, start};
 
 fn calls(workflow: &str, config: &Value) -> Value {
     let mut config = config.clone();

@@ -1,9 +1,5 @@
 //! Code workflows: workers take turns, report step after step, are lost, and connect again.
 
-#[expect(dead_code, reason = "each suite uses a part of it")]
-mod support;
-mod worker;
-
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -20,8 +16,9 @@ use everstep_engine::{
 };
 use everstep_store::Precondition;
 use serde_json::{Value, json};
-use support::{WORKSPACE, chain, engine_with, finish, open, options, publish};
-use worker::{Worker, completed, hasty, journal, place, returned, start};
+
+use crate::support::{self, WORKSPACE, chain, engine_with, finish, open, options, publish};
+use crate::worker::{Worker, completed, hasty, journal, place, returned, start};
 
 fn slept(step: &str, millis: u64) -> Report {
     Report::Slept { step: step.into(), until: Moment::After(millis) }
@@ -234,7 +231,7 @@ async fn a_signal_wakes_a_run_that_has_left_its_worker() {
     let run = start(&engine).await;
     let turn = worker.turn().await;
     let pattern = Payload::from(json!({"userId": 42}));
-    let wait = Report::Waited { step: "verify".into(), event: None, pattern, timeout_ms: Some(600_000) };
+    let wait = Report::Waited { step: "verify".into(), event: None, pattern, timeout_ms: Some(600_000), since: None };
     worker.tell(&turn, wait);
     worker.tell(&turn, Report::Blocked { seq: turn.seq });
     while !matches!(worker.next().await, WorkerMessage::Revoked { .. }) {}
@@ -244,7 +241,7 @@ async fn a_signal_wakes_a_run_that_has_left_its_worker() {
     assert!(engine.send(run, signal(json!({"userId": 42, "by": "mail"}))).await.unwrap().is_accepted());
     let again = worker.turn().await;
     let payload = Payload::from(json!({"userId": 42, "by": "mail"}));
-    assert_eq!((again.turn, &again.steps[0].outcome), (2, &StepOutcome::Resolved { payload }));
+    assert_eq!((again.turn, &again.steps[0].outcome), (2, &StepOutcome::Resolved { payload, event: None }));
     worker.done(&again, returned(json!(1))).await;
     assert_eq!(finish(&engine, run).await.status, Status::Completed);
 }
@@ -338,7 +335,13 @@ async fn concurrent_results_are_sent_in_the_order_of_the_journal() {
     let mut worker = Worker::come(&engine, 10, vec![]).await;
     let run = start(&engine).await;
     let turn = worker.turn().await;
-    let waited = Report::Waited { step: "go".into(), event: None, pattern: Payload::from(json!({})), timeout_ms: None };
+    let waited = Report::Waited {
+        step: "go".into(),
+        event: None,
+        pattern: Payload::from(json!({})),
+        timeout_ms: None,
+        since: None,
+    };
     worker.done(&turn, waited).await;
     // While the first is being written the others queue, and are written together.
     worker.tell(&turn, completed("a", json!(1)));
@@ -486,7 +489,13 @@ async fn the_number_of_workers_of_a_workspace_is_bounded() {
     for _ in 0..1_000 {
         Worker::come(&engine, 1, vec![]).await;
     }
-    let workflows = vec![ServedWorkflow { name: "fresh".into(), version: 1, retention_days: None, input_schema: None }];
+    let workflows = vec![ServedWorkflow {
+        name: "fresh".into(),
+        version: 1,
+        retention_days: None,
+        input_schema: None,
+        triggers: Vec::new(),
+    }];
     let hello = Hello { workspace: WORKSPACE, worker: "ann".into(), sdk: None, workflows, capacity: 1, holds: vec![] };
     let error = engine.open_session(hello).await.err().unwrap();
     assert_eq!(error.code(), "UNAVAILABLE");
@@ -509,7 +518,8 @@ async fn an_event_of_a_turn_names_its_worker() {
 /// A run that waits for a signal named `go`, parked.
 async fn waiting(engine: &Engine) -> RunId {
     let pattern = Payload::from(json!({}));
-    parked(engine, Report::Waited { step: "go".into(), event: None, pattern, timeout_ms: Some(600_000) }).await
+    parked(engine, Report::Waited { step: "go".into(), event: None, pattern, timeout_ms: Some(600_000), since: None })
+        .await
 }
 
 /// A run whose function waits for the step that it reports, parked.

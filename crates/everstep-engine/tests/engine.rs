@@ -1,11 +1,5 @@
 //! The engine on a real database, with real handlers and the machine's clock.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot be set up is to fail")]
-
-mod clock;
-mod records;
-mod support;
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,7 +15,10 @@ use everstep_handlers::Registry;
 use everstep_store::sqlite::SqliteStore;
 use everstep_store::{Gate, Item, NewEntry, Projection, Stores};
 use serde_json::{Value, json};
-use support::{WORKSPACE, chain, engine, engine_with, finish, open, open_sqlite, options, publish, start, world};
+
+use crate::support::{
+    WORKSPACE, chain, engine, engine_with, finish, open, open_sqlite, options, publish, start, world,
+};
 
 fn noop(config: Value) -> (&'static str, &'static str, Value) {
     ("work", "noop", Value::from_iter([("config".to_owned(), config)]))

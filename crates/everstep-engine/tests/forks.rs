@@ -1,9 +1,5 @@
 //! Runs that continue from others, test runs, and the counts of runs.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot be set up is to fail")]
-
-mod support;
-
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Waker};
@@ -16,12 +12,14 @@ use everstep_core::journal::{Event, Kind};
 use everstep_core::payload::Payload;
 use everstep_core::run::Input;
 use everstep_core::status::Status;
-use everstep_engine::{CommittedItem, Engine, ForkError, Observe, Options, Start, StartReply, StepActivity, World};
+use everstep_engine::{
+    CommittedItem, Engine, Fork, ForkError, Observe, Options, Start, StartReply, StepActivity, World,
+};
 use everstep_handlers::{Ports, Registry};
-use everstep_store::SideWrites;
 use everstep_testkit::contract::fixtures::Tables;
 use serde_json::{Value, json};
-use support::{WORKSPACE, chain, engine, engine_with, finish, open, options, publish, start};
+
+use crate::support::{self, WORKSPACE, chain, engine, engine_with, finish, open, options, publish, start};
 
 /// A waiting run that its node has parked.
 async fn parked(engine: &Engine, run: RunId) {
@@ -58,7 +56,7 @@ async fn a_fork_waits_for_a_signal_of_its_own() {
     publish(&engine, "waits", &chain(&[("wait", "wait", json!({"config": {"event": "go"}}))])).await;
     let run = start(&engine, "waits", json!({})).await;
     parked(&engine, run).await;
-    let forked = engine.fork(WORKSPACE, run, None, None, SideWrites::default()).await.unwrap();
+    let forked = engine.fork(WORKSPACE, run, Fork::default()).await.unwrap();
     parked(&engine, forked.run).await;
     let waits = tables(folder.path()).waits_for(WORKSPACE, "go", 10).await;
     let waiting: Vec<_> = waits.iter().map(|(run, _)| *run).collect();
@@ -70,11 +68,11 @@ async fn a_fork_waits_for_a_signal_of_its_own() {
     assert!(engine.send(run, go("one")).await.unwrap().is_accepted());
     assert_eq!(finish(&engine, run).await.status, Status::Completed);
     // A fork of an ended run, from the time when it waited.
-    let late = engine.fork(WORKSPACE, run, None, None, SideWrites::default()).await.unwrap();
+    let late = engine.fork(WORKSPACE, run, Fork::default()).await.unwrap();
     assert_eq!(late.at, forked.at);
     assert!(engine.send(late.run, go("three")).await.unwrap().is_accepted());
     assert_eq!(finish(&engine, late.run).await.status, Status::Completed);
-    let refused = engine.fork(WORKSPACE, run, Some(original.seq + 1), None, SideWrites::default()).await;
+    let refused = engine.fork(WORKSPACE, run, Fork { at: Some(original.seq + 1), ..Fork::default() }).await;
     assert_eq!(refused, Err(ForkError::Ended { usable: Some(original.seq) }));
 }
 
@@ -109,7 +107,7 @@ async fn a_fork_starts_its_own_child_and_a_forked_child_notifies_no_parent() {
     };
     let first = child(parent).await;
     parked(&engine, first).await;
-    let forked = engine.fork(WORKSPACE, parent, None, None, SideWrites::default()).await.unwrap();
+    let forked = engine.fork(WORKSPACE, parent, Fork::default()).await.unwrap();
     assert_eq!(forked.children, [("call".into(), first)]);
     let second = child(forked.run).await;
     assert_ne!(first, second);
@@ -118,7 +116,7 @@ async fn a_fork_starts_its_own_child_and_a_forked_child_notifies_no_parent() {
     assert!(engine.send(forked.run, Input::Cancel { reason: None }).await.unwrap().is_accepted());
     assert_eq!(finish(&engine, second).await.status, Status::Cancelled);
     // A fork of the child ends without effect on the parent.
-    let twin = engine.fork(WORKSPACE, first, None, None, SideWrites::default()).await.unwrap();
+    let twin = engine.fork(WORKSPACE, first, Fork::default()).await.unwrap();
     parked(&engine, twin.run).await;
     assert!(engine.send(twin.run, go("twin")).await.unwrap().is_accepted());
     assert_eq!(finish(&engine, twin.run).await.status, Status::Completed);
@@ -135,9 +133,9 @@ async fn what_was_under_way_is_performed_again_by_a_fork() {
     publish(&engine, "works", &chain(&[("a", "noop", json!({})), ("b", "noop", json!({}))])).await;
     let run = start(&engine, "works", json!({})).await;
     assert_eq!(finish(&engine, run).await.status, Status::Completed);
-    let forked = engine.fork(WORKSPACE, run, Some(4), Some("k"), SideWrites::default()).await.unwrap();
+    let forked = engine.fork(WORKSPACE, run, Fork { at: Some(4), key: Some("k"), ..Fork::default() }).await.unwrap();
     assert_eq!(forked.repeated, ["a".into(), "b".into()]);
-    let again = engine.fork(WORKSPACE, run, Some(4), Some("k"), SideWrites::default()).await.unwrap();
+    let again = engine.fork(WORKSPACE, run, Fork { at: Some(4), key: Some("k"), ..Fork::default() }).await.unwrap();
     assert_eq!((again.run, again.created), (forked.run, false));
     assert_eq!(finish(&engine, forked.run).await.status, Status::Completed);
     let events = events(&engine, forked.run).await;
@@ -161,7 +159,7 @@ async fn a_fork_continues_when_its_caller_stops_waiting() {
     // The caller stops waiting at one point after the other.
     for polls in 1..12 {
         let key = format!("k{polls}");
-        let mut asked = Box::pin(engine.fork(WORKSPACE, run, None, Some(&key), SideWrites::default()));
+        let mut asked = Box::pin(engine.fork(WORKSPACE, run, Fork { key: Some(&key), ..Fork::default() }));
         for _ in 0..polls {
             if asked.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready() {
                 break;
@@ -169,7 +167,7 @@ async fn a_fork_continues_when_its_caller_stops_waiting() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         drop(asked);
-        let forked = engine.fork(WORKSPACE, run, None, Some(&key), SideWrites::default()).await.unwrap();
+        let forked = engine.fork(WORKSPACE, run, Fork { key: Some(&key), ..Fork::default() }).await.unwrap();
         left += usize::from(!forked.created);
         parked(&engine, forked.run).await;
     }
@@ -185,14 +183,14 @@ async fn a_repeated_fork_is_reported_as_it_was_created() {
     publish(&engine, "waits", &chain(&steps)).await;
     let run = start(&engine, "waits", json!({})).await;
     parked(&engine, run).await;
-    let forked = engine.fork(WORKSPACE, run, None, Some("k"), SideWrites::default()).await.unwrap();
+    let forked = engine.fork(WORKSPACE, run, Fork { key: Some("k"), ..Fork::default() }).await.unwrap();
     parked(&engine, forked.run).await;
     // Both continue independently.
     for run in [run, forked.run] {
         assert!(engine.send(run, go("me")).await.unwrap().is_accepted());
         parked(&engine, run).await;
     }
-    let again = engine.fork(WORKSPACE, run, None, Some("k"), SideWrites::default()).await.unwrap();
+    let again = engine.fork(WORKSPACE, run, Fork { key: Some("k"), ..Fork::default() }).await.unwrap();
     assert_eq!((again.run, again.created, again.at), (forked.run, false, forked.at));
     assert_eq!(again.repeated, ["a".into()]);
 }
@@ -264,7 +262,7 @@ async fn runs_are_counted_by_status() {
     engine.send(runs[0], go("me")).await.unwrap();
     engine.send(runs[1], Input::Cancel { reason: None }).await.unwrap();
     counted(&engine, &[(Status::Waiting, 1), (Status::Completed, 1), (Status::Cancelled, 1)]).await;
-    let forked = engine.fork(WORKSPACE, runs[2], None, None, SideWrites::default()).await.unwrap();
+    let forked = engine.fork(WORKSPACE, runs[2], Fork::default()).await.unwrap();
     parked(&engine, forked.run).await;
     // An orderly stop writes all changes.
     engine.stop(Duration::from_secs(5)).await.unwrap();

@@ -1,9 +1,5 @@
 //! Formats: the content of a run determines which builds may continue it, not the build that wrote it.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot be set up is to fail")]
-
-mod support;
-
 use std::time::Duration;
 
 use everstep_core::ids::RunId;
@@ -13,7 +9,8 @@ use everstep_engine::Engine;
 use everstep_store::{InboxInput, Item, Snapshot};
 use everstep_testkit::contract::fixtures;
 use serde_json::{Value, json};
-use support::{WORKSPACE, chain, engine, engine_with, finish, open, options, publish, start};
+
+use crate::support::{WORKSPACE, chain, engine, engine_with, finish, open, options, publish, start};
 
 fn wait_for(id: &'static str) -> (&'static str, &'static str, Value) {
     (id, "wait", json!({"config": {"event": id}}))

@@ -1,11 +1,6 @@
 //! Tasks go to the handlers that the engine is given: a fixed number of a kind at the same time, and every workspace in
 //! its turn.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot be set up is to fail")]
-
-#[expect(dead_code, reason = "each suite uses a part of it")]
-mod support;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -20,9 +15,10 @@ use everstep_core::status::Status;
 use everstep_engine::{Engine, Options, Start};
 use everstep_handlers::{Description, Handler, Registry, Task, TaskResult};
 use serde_json::{Value, json};
-use support::{WORKSPACE, chain, finish, open, options, publish, start, world};
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use crate::support::{WORKSPACE, chain, finish, open, options, publish, start, world};
 
 /// A kind whose tasks end when the test permits it.
 struct Turnstile {

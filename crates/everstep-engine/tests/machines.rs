@@ -2,12 +2,6 @@
 //!
 //! Tests of one node use the database that `TEST_STORE` names; those of two nodes use PostgreSQL.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot be set up is to fail")]
-
-mod street;
-#[expect(dead_code, reason = "each suite uses a part of it")]
-mod support;
-
 use std::future::poll_fn;
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -21,13 +15,14 @@ use everstep_core::journal::Kind;
 use everstep_core::machine::{Act, Applied, RefusalDetails, Rights};
 use everstep_core::run::{Input, Reply};
 use everstep_core::status::Status;
-use everstep_engine::{Engine, Error, RunInput, Start};
+use everstep_engine::{Engine, Error, Fork, RunInput, Start};
 use everstep_store::RunFilter;
 use everstep_testkit::postgres::Cluster;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
-use street::{Street, join, until};
-use support::{WORKSPACE, engine, is_on_postgres, publish, url};
+
+use crate::street::{Street, join, until};
+use crate::support::{self, WORKSPACE, engine, is_on_postgres, publish, url};
 
 /// The number of persons who approve at once.
 const PERSONS: u32 = 50;
@@ -372,7 +367,7 @@ async fn a_fork_has_no_version_in_its_row_and_takes_requests() {
         assert!(one.route(approve(run, "ann", Some(1))).await.unwrap().is_accepted());
         // Both nodes take the request, whether or not one of them has claimed the fork.
         for engine in [&one, &two] {
-            let fork = engine.fork(WORKSPACE, run, None, None, Default::default()).await.unwrap().run;
+            let fork = engine.fork(WORKSPACE, run, Fork::default()).await.unwrap().run;
             let (_, stale) = sort(vec![engine.route(approve(fork, "ben", Some(1))).await]);
             assert_eq!(stale[0].0, "CONCURRENCY_ERROR");
             assert!(engine.route(approve(fork, "ben", None)).await.unwrap().is_accepted());
@@ -411,7 +406,7 @@ async fn the_row_of_a_run_has_its_state_and_version() {
     // A fork has its state in its row when it was claimed, also if nothing is due in it.
     publish(&engine, "two", &two_levels(true)).await;
     let run = start(&engine, "two").await;
-    let fork = engine.fork(WORKSPACE, run, None, None, Default::default()).await.unwrap().run;
+    let fork = engine.fork(WORKSPACE, run, Fork::default()).await.unwrap().run;
     until("the fork has a place", async || place(fork).await.is_some()).await;
     assert_eq!(place(fork).await, Some(("first".to_owned(), 1)));
 }
@@ -451,6 +446,55 @@ async fn a_machine_that_was_moved_often_is_loaded_from_a_snapshot() {
     assert_eq!(answer(&engine.route(approve(run, "bob", None)).await).version_no, 301);
 }
 
+/// The number of calls to the database that an action needs: the least of several, because the loops of a node send calls
+/// as well.
+async fn least_calls(engine: &Engine, mut action: impl AsyncFnMut()) -> u64 {
+    let mut least = u64::MAX;
+    for _ in 0..10 {
+        let before = engine.world().runs.calls();
+        action().await;
+        least = least.min(engine.world().runs.calls() - before);
+    }
+    least
+}
+
+/// On a shared database, a request reads the row of a parked run once and loads the run once, whether it is accepted or
+/// stale; requests that arrive together share these reads.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_reads_a_parked_run_once() {
+    let (database, street) = (Cluster::shared().database(), Street::default());
+    let engine = join(&database, &street, "one").await;
+    publish(&engine, "endless", &endless()).await;
+    let run = start(&engine, "endless").await;
+    settle(&[&engine], run, false).await;
+    let store = &engine.world().runs;
+    let glance = least_calls(&engine, async || _ = store.glance(WORKSPACE, run).await.unwrap()).await;
+    let load = least_calls(&engine, async || _ = store.load_run(run).await.unwrap()).await;
+    assert_eq!(glance, 1);
+
+    let mut version = 0;
+    let accepted = least_calls(&engine, async || {
+        version += 1;
+        answer(&engine.route(approve(run, "ann", Some(version))).await);
+    });
+    assert_eq!(accepted.await, glance + load + 1, "one commit");
+    let refused = async || {
+        let (_, refused) = sort(vec![engine.route(approve(run, "ben", Some(1))).await]);
+        assert_eq!(refused[0].0, "CONCURRENCY_ERROR");
+    };
+    assert_eq!(least_calls(&engine, refused).await, glance + load);
+
+    let race = async || {
+        version += 1;
+        let acts = (0..PERSONS).map(|n| engine.route(approve(run, &format!("p{n}"), Some(version))));
+        let (applied, refused) = sort(join_all(acts).await);
+        assert_eq!((applied.len(), refused.len()), (1, PERSONS as usize - 1));
+    };
+    // A read serves the requests that arrived before it began.
+    let calls = least_calls(&engine, race).await;
+    assert!(calls <= 3 * (glance + load) + 1, "{calls} calls for {PERSONS} requests");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_states_that_a_run_has_left_are_found_at_any_version() {
     let folder = tempfile::tempdir().unwrap();
@@ -462,11 +506,11 @@ async fn the_states_that_a_run_has_left_are_found_at_any_version() {
     })
     .await;
     let runs = engine.runs();
-    let row = runs.row(WORKSPACE, run).await.unwrap();
+    let loaded = runs.load_shared(run).await.unwrap();
     // Whether the state was found, and the versions whose states were examined.
     let examine = async |versions: RangeInclusive<u32>, wanted: u32| {
         let mut examined = Vec::new();
-        let was = runs.was_in_state(&row, versions, |_, state| {
+        let was = runs.was_in_state(&loaded, versions, |_, state| {
             examined.push(state.machine().unwrap().version_no());
             examined.last() == Some(&wanted)
         });

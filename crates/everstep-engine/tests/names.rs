@@ -1,10 +1,5 @@
 //! Names and versions of code workflows: their owners, and the workers that serve them.
 
-#[expect(dead_code, reason = "each suite uses a part of it")]
-mod support;
-#[expect(dead_code, reason = "each suite uses a part of it")]
-mod worker;
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,8 +12,9 @@ use everstep_core::workflow::Style;
 use everstep_engine::{DefinitionOutcome, Engine, Error, Hello, SaveOptions, ServedWorkflow, Start};
 use everstep_store::Precondition;
 use serde_json::{Value, json};
-use support::{WORKSPACE, chain, engine_with, finish, open, publish};
-use worker::{Worker, hasty, place, returned, start};
+
+use crate::support::{WORKSPACE, chain, engine_with, finish, open, publish};
+use crate::worker::{Worker, hasty, place, returned, start};
 
 #[tokio::test]
 async fn a_name_belongs_to_one_style() {
@@ -29,7 +25,13 @@ async fn a_name_belongs_to_one_style() {
         worker: "ann".into(),
         sdk: None,
         workflows: ["fresh", "order"]
-            .map(|name| ServedWorkflow { name: name.into(), version: 1, retention_days: None, input_schema: None })
+            .map(|name| ServedWorkflow {
+                name: name.into(),
+                version: 1,
+                retention_days: None,
+                input_schema: None,
+                triggers: Vec::new(),
+            })
             .to_vec(),
         capacity: 1,
         holds: vec![],
@@ -196,7 +198,13 @@ async fn a_similar_name_is_found() {
 /// Opens a session of a worker whose workflow `order` has a schema of its input.
 async fn serve(engine: &Engine, schema: Option<Value>) {
     let input_schema = schema.map(|schema| Arc::new(Schema::for_input(&schema).expect("it compiles")));
-    let workflows = vec![ServedWorkflow { name: "order".into(), version: 1, retention_days: None, input_schema }];
+    let workflows = vec![ServedWorkflow {
+        name: "order".into(),
+        version: 1,
+        retention_days: None,
+        input_schema,
+        triggers: Vec::new(),
+    }];
     let hello = Hello { workspace: WORKSPACE, worker: "ann".into(), sdk: None, workflows, capacity: 1, holds: vec![] };
     let session = engine.open_session(hello).await.expect("the worker is accepted");
     assert_eq!(session.workflows[0].input_schema, None, "the library has it");

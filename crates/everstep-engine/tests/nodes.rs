@@ -2,12 +2,6 @@
 //!
 //! They reach each other by function calls. `everstep/tests/cluster` tests them as real processes.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot be set up is to fail")]
-
-mod street;
-#[expect(dead_code, reason = "each suite uses a part of it")]
-mod support;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,16 +11,21 @@ use everstep_core::journal::Kind;
 use everstep_core::payload::Payload;
 use everstep_core::run::{Input, Reply};
 use everstep_core::status::Status;
-use everstep_engine::{Engine, Error, Options, RunInput, World};
+use everstep_engine::{Engine, Error, Hint, Notification, Options, RunInput, World};
 use everstep_handlers::{Ports, Registry};
 use everstep_store::postgres;
 use everstep_testkit::postgres::{Cluster, Durability};
 use serde_json::{Value, json};
-use street::{LEASE, Street, join, until};
-use support::{WORKSPACE, chain, finish, publish, start};
+
+use crate::street::{LEASE, Street, join, until};
+use crate::support::{self, WORKSPACE, chain, finish, publish, start};
 
 fn waits() -> Value {
-    chain(&[("wait", "wait", json!({"config": {"event": "go"}}))])
+    chain(&[("wait", "wait", waiting())])
+}
+
+fn waiting() -> Value {
+    json!({"config": {"event": "go"}})
 }
 
 fn go(run: RunId, key: Option<&str>) -> RunInput {
@@ -80,6 +79,49 @@ async fn a_signal_to_the_wrong_node_is_acted_on_by_the_owner_within_a_second() {
     }
     let journal = one.world().runs.journal(run, 0, 100).await.unwrap();
     assert!(journal.iter().all(|entry| entry.writer == one.node()), "the owner alone has written");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_followers_of_a_parked_run_are_notified_by_the_node_that_continues_it() {
+    let (database, street) = (Cluster::shared().database(), Street::default());
+    let (one, two) = (join(&database, &street, "one").await, join(&database, &street, "two").await);
+    until("one knows two", async || one.known_peer(two.node()).is_some()).await;
+    publish(&one, "w", &chain(&[("a", "wait", waiting()), ("b", "wait", waiting())])).await;
+    let run = start(&one, "w", json!({})).await;
+    until("the run parks", async || owner(&one, run).await.is_none()).await;
+    let mut watch = two.watch(run);
+    let loaded = two.runs().load(run).await.unwrap();
+    let _follower = two.runs().follow(WORKSPACE, loaded, 0);
+    let asked = Hint::Watch { run, by: two.node() };
+    until("two asks all nodes", async || street.count("one", asked) > 0).await;
+
+    assert_eq!(one.route(go(run, None)).await, Ok(Reply::Accepted));
+    let seq = one.runs().row(WORKSPACE, run).await.unwrap().seq;
+    until("two is notified", async || watch.next().await == Some(Notification::Written(seq))).await;
+    assert_eq!(street.count("two", Hint::Written { run, seq }), 1, "one hint for one item");
+
+    assert_eq!(one.route(go(run, None)).await, Ok(Reply::Accepted));
+    until("two is notified", async || matches!(watch.next().await, Some(Notification::Ended(_)))).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_parks_a_followed_run_is_notified_when_another_continues_it() {
+    let (database, street) = (Cluster::shared().database(), Street::default());
+    let (one, two) = (join(&database, &street, "one").await, join(&database, &street, "two").await);
+    until("one knows two", async || one.known_peer(two.node()).is_some()).await;
+    let nodes = [("first", json!({"config": {"event": "go", "timeoutSeconds": 20}})), ("second", waiting())];
+    publish(&one, "w", &chain(&nodes.map(|(name, config)| (name, "wait", config)))).await;
+    let run = start(&one, "w", json!({})).await;
+    until("the first wait is open", async || count(&one, run, Kind::StepDispatched, "first").await == 1).await;
+    assert_eq!(owner(&one, run).await, Some(one.node()), "a wait of 20 s stays with its owner");
+    let mut watch = one.watch(run);
+    let asked = Hint::Watch { run, by: one.node() };
+    assert_eq!(street.count("two", asked), 0, "the owner needs no help");
+
+    assert_eq!(one.route(go(run, None)).await, Ok(Reply::Accepted));
+    until("one asks all nodes", async || street.count("two", asked) == 1).await;
+    assert_eq!(two.route(go(run, None)).await, Ok(Reply::Accepted));
+    until("one is notified", async || matches!(watch.next().await, Some(Notification::Ended(_)))).await;
 }
 
 /// Both nodes send at the same time while the run parks again and again: every signal is answered once, and applied

@@ -2,11 +2,6 @@
 //!
 //! The definitions are in `examples/shapes`.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
-
-#[expect(dead_code, reason = "each suite uses a part of it")]
-mod support;
-
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -23,6 +18,8 @@ use everstep_sandbox::Sandbox;
 use everstep_store::RunRow;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+
+use crate::support;
 
 /// A shape, how it ends with `{"n": 4}`, the steps that run, and those that must not.
 struct Shape {

@@ -1,15 +1,13 @@
 //! Concurrent starts, and the reply to a start.
 
-#[expect(dead_code, reason = "each suite uses a part of it")]
-mod support;
-
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
-use everstep_engine::{Error, Start, StartDetail, StartReply};
-use everstep_store::{RunFilter, SideWrites};
+use everstep_engine::{Error, Fork, Start, StartDetail, StartReply};
+use everstep_store::RunFilter;
 use futures_util::future;
 use serde_json::{Value, json};
-use support::{WORKSPACE, chain, engine, publish};
+
+use crate::support::{WORKSPACE, chain, engine, publish};
 
 /// A workflow whose input has a number `amount`.
 fn with_schema(nodes: &[(&str, &str, Value)]) -> Value {
@@ -150,7 +148,7 @@ async fn forks_and_retries_keep_their_input() {
     let run = engine.start_run(Start::new("order", json!("free text"))).await.unwrap().run;
     publish(&engine, "order", &with_schema(&waits)).await;
     assert!(engine.start_run(Start::new("order", json!("free text"))).await.is_err());
-    let forked = engine.fork(WORKSPACE, run, None, None, SideWrites::default()).await.unwrap();
+    let forked = engine.fork(WORKSPACE, run, Fork::default()).await.unwrap();
     let row = engine.world().runs.get_run(WORKSPACE, forked.run).await.unwrap().unwrap();
     assert_eq!((row.version, row.input.value()), (1, &json!("free text")));
 }

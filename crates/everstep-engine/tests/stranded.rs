@@ -1,9 +1,5 @@
 //! A run of code that can continue is at a worker, or due in its lane, in every case.
 
-#[expect(dead_code, reason = "each suite uses a part of it")]
-mod support;
-mod worker;
-
 use std::time::Duration;
 
 use everstep_core::code::Report;
@@ -12,11 +8,12 @@ use everstep_core::run::Input;
 use everstep_core::status::Status;
 use everstep_engine::{StepOutcome, Turn, WorkerMessage, WorkerReport};
 use serde_json::{Value, json};
-use support::{engine_with, finish, open, options};
-use worker::{Worker, completed, hasty, journal, place, returned, start};
+
+use crate::support::{engine_with, finish, open, options};
+use crate::worker::{Worker, completed, hasty, journal, place, returned, start};
 
 fn waited(step: &str, pattern: Value) -> Report {
-    Report::Waited { step: step.into(), event: None, pattern: Payload::from(pattern), timeout_ms: None }
+    Report::Waited { step: step.into(), event: None, pattern: Payload::from(pattern), timeout_ms: None, since: None }
 }
 
 fn nested(levels: usize) -> Value {

@@ -1,8 +1,8 @@
 //! Finds a secret in a text, in the encodings in which servers repeat it.
 //!
 //! 1. As it is, as a JSON string, and as a JSON string inside a JSON string.
-//! 2. Each of these with any of its bytes percent-encoded, once or more often, with digits of either case. A `+` may be
-//!    a space, as in forms.
+//! 2. Each of these with any of its bytes percent-encoded, once or more often, with digits of either case: `%41`,
+//!    `%2541` with an encoded `%`, and `%25%34%31` with encoded digits as well. A `+` may be a space, as in forms.
 //! 3. In base64, alone or inside a longer encoded text, where it begins at one of three offsets: with the standard or
 //!    the URL alphabet, with or without padding, with line breaks, and again with any character percent-encoded.
 
@@ -12,6 +12,9 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::Value;
 use zeroize::Zeroizing;
+
+/// The levels of encoded digits that are decoded. Each bounds the work at a position of a hostile text.
+const LEVELS_MAX: usize = 3;
 
 /// The encodings of one secret.
 pub(crate) struct Encodings(Vec<Pattern>);
@@ -107,24 +110,12 @@ impl Pattern {
         if self.form != Form::Text {
             at += text[at..].iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
         }
-        let Some(found) = text.get(at) else { return };
-        if self.is_same(byte, *found) {
-            ends.push(at + 1);
-        }
-        if *found != b'%' {
+        if text.get(at).is_some_and(|found| *found != b'%') {
+            ends.extend(self.is_same(byte, text[at]).then_some(at + 1));
             return;
         }
-        // `%41`, and `%2541`, in which the `%` is encoded as well.
-        let mut digits = at + 1;
-        while let Some(value) = read_hex(text, digits) {
-            if self.is_same(byte, value) {
-                ends.push(digits + 2);
-            }
-            if value != b'%' {
-                break;
-            }
-            digits += 2;
-        }
+        let read = decodings(text, at, LEVELS_MAX);
+        ends.extend(read.into_iter().filter(|(found, _)| self.is_same(byte, *found)).map(|(_, end)| end));
     }
 
     /// Whether a byte of a text matches one of the pattern.
@@ -136,10 +127,28 @@ impl Pattern {
     }
 }
 
-/// Two hexadecimal digits, as the byte that they stand for.
-fn read_hex(text: &[u8], at: usize) -> Option<u8> {
-    let digit = |at: usize| char::from(*text.get(at)?).to_digit(16);
-    u8::try_from(digit(at)? * 16 + digit(at + 1)?).ok()
+/// The bytes that a text may encode at a position, each with the position after it: the byte itself, and after a `%` the
+/// byte with the two digits that follow. The decoded byte may be a `%` again, and so on. The digits may be encoded as
+/// well, in at most so many levels.
+fn decodings(text: &[u8], at: usize, levels: usize) -> Vec<(u8, usize)> {
+    let Some(found) = text.get(at) else { return Vec::new() };
+    let mut decoded = vec![(*found, at + 1)];
+    if levels == 0 {
+        return decoded;
+    }
+    let digits = |at: usize| {
+        let read = decodings(text, at, levels - 1).into_iter();
+        read.filter_map(|(found, end)| Some((u8::try_from(char::from(found).to_digit(16)?).ok()?, end)))
+    };
+    let mut next = 0;
+    while let Some((found, end)) = decoded.get(next).copied() {
+        next += 1;
+        if found == b'%' {
+            decoded
+                .extend(digits(end).flat_map(|(high, end)| digits(end).map(move |(low, end)| (high * 16 + low, end))));
+        }
+    }
+    decoded
 }
 
 fn is_base64(byte: u8) -> bool {

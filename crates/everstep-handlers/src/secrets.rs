@@ -148,6 +148,14 @@ mod tests {
         let twice: String = form_urlencoded::byte_serialize(form.as_bytes()).collect();
         is_masked(&format!("a={twice}"), "a=[secret]");
         is_masked(&format!("a={}", percent(SECRET, false, |_| true).replace('%', "%25")), "a=[secret]");
+        // Every byte is encoded again, the digits included.
+        let mut text = SECRET.to_owned();
+        for is_upper in [true, false, true] {
+            let some = percent(&text, is_upper, |index| index % 4 == 1);
+            is_masked(&format!("a={some}&b"), "a=[secret]&b");
+            text = percent(&text, is_upper, |_| true);
+            is_masked(&format!("a={text}&b"), "a=[secret]&b");
+        }
         is_masked("s3cr%3Ft%20~ke", "s3cr%3Ft%20~ke");
     }
 
@@ -177,6 +185,15 @@ mod tests {
         let lines: Vec<_> =
             encoded.as_bytes().chunks(76).map(|line| std::str::from_utf8(line).expect("ASCII")).collect();
         assert_eq!(revealed(long).mask(&lines.join("\r\n")).trim_end_matches('='), SECRET_MASK);
+    }
+
+    /// A server that repeats a secret chooses the text around it: the search must take time in proportion to the text.
+    #[test]
+    fn percent_signs_without_end_are_read_in_linear_work() {
+        for unit in ["%", "%25", "%2525", "%32%35", "%%32%35", "%25%32%35", "%%%25%25"] {
+            let text = unit.repeat(2_000);
+            is_masked(&text, &text);
+        }
     }
 
     #[test]

@@ -46,6 +46,10 @@ pub(crate) struct Args {
     /// Whether graphs and clients write records and links [default: the seed decides].
     #[arg(long, value_name = "BOOL")]
     pub(crate) records: Option<bool>,
+
+    /// Whether clients publish events, and graphs wait for them [default: the seed decides].
+    #[arg(long, value_name = "BOOL")]
+    pub(crate) events: Option<bool>,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -58,6 +62,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         code: args.code,
         machines: args.machines,
         records: args.records,
+        events: args.events,
         ..Options::default()
     };
     let began = Instant::now();

@@ -38,7 +38,7 @@ struct State {
     queue: VecDeque<Job>,
     idle: usize,
     next: u64,
-    /// **Invariant**: a running script is here, with its permit unless its thread was abandoned.
+    /// **Invariant**: every running script is in this table, with its permit unless its thread was abandoned.
     running: BTreeMap<u64, Running>,
 }
 

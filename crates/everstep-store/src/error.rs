@@ -1,6 +1,7 @@
 //! Errors of the database.
 
 use everstep_core::ids::NodeId;
+use everstep_core::limits;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -29,6 +30,10 @@ pub enum Error {
     Corrupt(String),
     #[error("{0} was not found")]
     NotFound(String),
+    /// A workflow declares more triggers than the workspace has room for: it has this number of subscriptions already.
+    /// Nothing was written.
+    #[error("the workspace has {} subscriptions of {}, too many for the triggers of the workflow", .0, limits::SUBSCRIPTIONS)]
+    QuotaReached(u64),
 }
 
 impl Error {

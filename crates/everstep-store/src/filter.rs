@@ -3,6 +3,7 @@
 use everstep_core::ids::RunId;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
+use everstep_core::topics::{Trigger, TriggerKind};
 use serde_json::{Number, Value};
 use uuid::Uuid;
 
@@ -30,6 +31,8 @@ pub struct RunFilter {
     pub key: Option<String>,
     /// Runs that failed, or are paused, with this code.
     pub error_code: Option<String>,
+    /// Runs that the trigger of this kind with this id has started.
+    pub trigger: Option<(TriggerKind, String)>,
     /// Runs with ids from the first to the second.
     pub ids: Option<(Uuid, Uuid)>,
     /// Created at this time or later.
@@ -66,12 +69,17 @@ impl RunFilter {
 
     /// Whether an index finds the few runs that may be listed.
     pub(crate) fn is_narrow(&self) -> bool {
-        self.key.is_some() || self.ids.is_some()
+        self.key.is_some() || self.ids.is_some() || self.trigger.is_some()
     }
 
     /// The range of ids of the listed runs.
     pub(crate) fn id_range(&self) -> (Uuid, Uuid) {
         self.ids.unwrap_or((Uuid::nil(), Uuid::max()))
+    }
+
+    /// Whether a run has the expected trigger.
+    pub(crate) fn has_trigger(&self, trigger: Option<&Trigger>) -> bool {
+        self.trigger.as_ref().is_none_or(|(kind, id)| trigger.is_some_and(|it| it.kind == *kind && it.id == *id))
     }
 
     /// Whether a failure has the expected code.

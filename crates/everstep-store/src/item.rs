@@ -2,12 +2,16 @@
 
 use std::sync::Arc;
 
+use everstep_core::actor::Actor;
 use everstep_core::failure::Failure;
 use everstep_core::ids::{CommitId, NodeId, RunId, StepKey, WorkspaceId};
 use everstep_core::journal::codec::Row;
 use everstep_core::payload::Payload;
+use everstep_core::run::keys::HoldKey;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
+use everstep_core::topics::{TopicEvent, Trigger, WaitShape};
+use serde::{Deserialize, Serialize};
 
 use crate::access::AuditRow;
 
@@ -46,17 +50,39 @@ pub struct Item {
 pub struct SideWrites {
     /// The audit rows of the requests that the item carries out.
     pub audit: Vec<Arc<AuditRow>>,
+    /// The events that the run publishes.
+    pub published: Vec<Arc<TopicEvent>>,
 }
 
 impl SideWrites {
     /// Side writes with one audit row.
     pub fn with_audit(row: Arc<AuditRow>) -> Self {
-        Self { audit: vec![row] }
+        Self { audit: vec![row], ..Self::default() }
     }
 
     /// The size of the rows in bytes, roughly.
     pub fn size(&self) -> usize {
-        self.audit.iter().map(|row| row.size()).sum()
+        let audit = self.audit.iter().map(|row| row.size()).sum::<usize>();
+        audit + self.published.iter().map(|event| event.size()).sum::<usize>()
+    }
+}
+
+/// A run that begins with the entries of another one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewFork {
+    pub run: RunId,
+    /// An entry of the last item that is copied.
+    pub at: u64,
+    pub now: Timestamp,
+    /// The payload of its first entry, if it differs from that of the original: the cause of a fork has another actor.
+    pub first_payload: Option<Vec<u8>>,
+    pub side: SideWrites,
+}
+
+impl NewFork {
+    /// A fork whose entries are those of the original, without side writes.
+    pub fn new(run: RunId, at: u64, now: Timestamp) -> Self {
+        Self { run, at, now, first_payload: None, side: SideWrites::default() }
     }
 }
 
@@ -93,6 +119,54 @@ pub struct NewRun {
     pub retention_days: u32,
     pub is_test: bool,
     pub created_at: Timestamp,
+    /// What has started the run; none if a caller has.
+    pub trigger: Option<Trigger>,
+    /// The start of a run that begins later.
+    pub start: Option<PendingStart>,
+}
+
+/// The parts of a start that a run without a journal keeps in its row until it begins.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PendingStart {
+    /// The person or the program that starts the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Actor>,
+    /// When the run is to begin, also while it is paused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begin_at: Option<Timestamp>,
+    /// The keys of the pauses and resumptions before the run began.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub holds: Vec<HoldKey>,
+}
+
+impl PendingStart {
+    /// The start as JSON, as a run's row holds it.
+    pub(crate) fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("a start is plain data")
+    }
+}
+
+/// A pause or a resumption of a run without a journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldStart {
+    pub before: Status,
+    pub after: Status,
+    pub wake_at: Timestamp,
+    /// The start with its new keys; none leaves it as it is.
+    pub start: Option<PendingStart>,
+}
+
+impl HeldStart {
+    /// A pause: the run is never due.
+    pub fn pause() -> Self {
+        Self { before: Status::Pending, after: Status::Paused, wake_at: Timestamp::NEVER, start: None }
+    }
+
+    /// A resumption: the run is due then.
+    pub fn resume(wake_at: Timestamp) -> Self {
+        Self { before: Status::Paused, after: Status::Pending, wake_at, start: None }
+    }
 }
 
 /// The columns of a run that change, computed from its state. SQL never derives them.
@@ -131,6 +205,15 @@ pub struct Wait {
     pub pattern: Payload,
     pub deadline: Option<Timestamp>,
     pub kind: WaitKind,
+    /// Whether the wait names an event of a topic; otherwise only signals resolve it.
+    pub by_topic: bool,
+}
+
+impl Wait {
+    /// The columns by which an event finds the wait.
+    pub(crate) fn shape(&self) -> Option<WaitShape> {
+        self.by_topic.then(|| WaitShape::of_wait(&self.event, &self.pattern))
+    }
 }
 
 /// What a wait is for.

@@ -21,20 +21,21 @@ mod rows;
 pub mod sqlite;
 mod stats;
 mod texts;
+mod topics;
 mod workflows;
 
 pub use access::{AuditFilter, AuditRow, KeyRow, WorkspaceRow};
 pub use error::{Error, Result};
 pub use filter::RunFilter;
 pub use item::{
-    CommitOutcome, Gate, InboxId, InboxInput, Item, MachinePlace, NewEntry, NewRun, Projection, SentInput, SideWrites,
-    Wait, WaitChange, WaitKind,
+    CommitOutcome, Gate, HeldStart, InboxId, InboxInput, Item, MachinePlace, NewEntry, NewFork, NewRun, PendingStart,
+    Projection, SentInput, SideWrites, Wait, WaitChange, WaitKind,
 };
-pub use ports::{AccessStore, RecordStore, ResourceStore, RunStore, Stores, WorkflowStore};
+pub use ports::{AccessStore, RecordStore, ResourceStore, RunStore, Stores, TopicStore, WorkflowStore};
 pub use preconditions::{ActivationOutcome, Precondition, RegistrationOutcome, SaveOutcome};
 pub use records::{
     AppliedBatch, ChangePage, ChangeQuery, ChangeRow, ChangeValue, ExpiredRecord, NamespaceFilter, NamespacePage,
-    NamespaceQuery, NamespaceRow, OpOutcome, RecordKey,
+    NamespaceQuery, NamespaceRow, OpOutcome, RecordKey, TriedBatch,
 };
 pub use resources::{ResourceKind, ResourceRow};
 pub use rows::{
@@ -42,4 +43,8 @@ pub use rows::{
     TickRequest, WaitRow,
 };
 pub use stats::{DURATION_BUCKETS, MinuteStats, RunStats, StatsQuery, minute_of};
+pub use topics::{
+    EventQuery, EventResult, EventRow, EventSlice, FanOutPosition, MatchCounts, MatchingWait, PublishOutcome,
+    ResultPage, SliceOutcome, StartRow, SubscriptionOutcome, SubscriptionQuery, WaitPage, WaitPosition,
+};
 pub use workflows::{Deletion, NewWorkflow, VersionRow, WorkflowRow, WorkflowSummary};

@@ -33,6 +33,7 @@ pub(crate) const POSTGRES: &[Migration] = migrations! {
     6 "sign_ins",
     7 "inbox",
     8 "run_stats",
+    9 "topics",
 };
 
 /// The migrations of SQLite, in their order.
@@ -47,6 +48,7 @@ pub(crate) const SQLITE: &[Migration] = migrations! {
     7 "sign_ins",
     8 "inbox",
     9 "run_stats",
+    10 "topics",
 };
 
 /// The table of applied migrations, for both databases.

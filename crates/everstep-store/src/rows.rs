@@ -1,13 +1,17 @@
 //! Rows of runs and nodes, as the store returns them.
 
+use std::time::Duration;
+
 use everstep_core::failure::Failure;
-use everstep_core::ids::{CommitId, NodeId, RunId, StepKey, WorkspaceId};
+use everstep_core::ids::{CommitId, EventId, NodeId, RunId, StepKey, WorkspaceId};
 use everstep_core::journal::codec::Row;
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
+use everstep_core::topics::Trigger;
+use uuid::Uuid;
 
-use crate::item::{InboxId, MachinePlace};
+use crate::item::{InboxId, MachinePlace, PendingStart};
 
 /// All columns of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,6 +38,10 @@ pub struct RunRow {
     pub is_test: bool,
     pub created_at: Timestamp,
     pub ended_at: Option<Timestamp>,
+    /// What has started the run; none if a caller has.
+    pub trigger: Option<Trigger>,
+    /// The start of a run that was to begin later.
+    pub start: Option<PendingStart>,
     /// `None` for other styles than machines, and for a fork before its first claim.
     pub machine: Option<MachinePlace>,
     /// The last seq of its journal: the run's own version. Read in the same snapshot.
@@ -67,6 +75,8 @@ pub struct RunSummary {
     /// The run that it was forked from.
     pub origin: Option<RunId>,
     pub machine: Option<MachinePlace>,
+    /// What has started the run; none if a caller has.
+    pub trigger: Option<Trigger>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -101,6 +111,13 @@ pub struct StoredRun {
     pub unreadable: Option<(u64, String)>,
 }
 
+impl StoredRun {
+    /// Whether the run has a journal. A run that begins later has none.
+    pub fn has_begun(&self) -> bool {
+        self.run.seq > 0 || self.snapshot.is_some() || !self.entries.is_empty() || self.unreadable.is_some()
+    }
+}
+
 /// A row of the inbox.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InboxRow {
@@ -117,6 +134,15 @@ pub struct NodeRow {
     /// Its lease has ended by the database's clock.
     pub is_expired: bool,
     pub address: Option<String>,
+}
+
+/// An event whose fan-out is not done after this time is reported by a tick.
+const STALLED_AFTER: Duration = Duration::from_secs(2);
+
+/// The smallest id of the events that are too young at `now` to be reported by a tick.
+pub(crate) fn first_event_of(now: Timestamp) -> Uuid {
+    let age = i64::try_from(STALLED_AFTER.as_micros()).unwrap_or(i64::MAX);
+    EventId::new(Timestamp::from_micros(now.micros().saturating_sub(age)), 0).uuid()
 }
 
 /// The request of a node in a tick.
@@ -142,6 +168,8 @@ pub struct Tick {
     pub claimed: Vec<RunId>,
     /// Inputs for runs that this node may answer, oldest first.
     pub arrivals: Vec<InboxRow>,
+    /// Whether the fan-out of an event that was published more than two seconds ago is not done.
+    pub has_open_events: bool,
 }
 
 /// One page of a list of runs, newest first.

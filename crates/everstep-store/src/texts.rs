@@ -3,9 +3,11 @@
 //! A text with a NUL is never stored, so a search for one finds nothing.
 
 use everstep_core::ids::StepKey;
+use everstep_core::topics::{Subscription, Target, TopicEvent};
 
 use crate::error::{Error, Result};
 use crate::item::{Gate, Item, SideWrites, WaitChange};
+use crate::topics::EventSlice;
 
 pub(crate) fn has_nul(text: &str) -> bool {
     text.as_bytes().contains(&0)
@@ -37,7 +39,28 @@ pub(crate) fn check_item(item: &Item) -> Result<()> {
 
 /// Rejects side writes with a text that cannot be stored.
 pub(crate) fn check_side(side: &SideWrites) -> Result<()> {
-    check(side.audit.iter().flat_map(|row| row.texts()))
+    check(side.audit.iter().flat_map(|row| row.texts()))?;
+    side.published.iter().try_for_each(|event| check_event(event))
+}
+
+/// Rejects an event with a text that cannot be stored.
+pub(crate) fn check_event(event: &TopicEvent) -> Result<()> {
+    check([event.topic.as_str(), &event.source, &event.event_id].into_iter().chain(event.subject.as_deref()))
+}
+
+/// Rejects a subscription with a text that cannot be stored.
+pub(crate) fn check_subscription(subscription: &Subscription) -> Result<()> {
+    match &subscription.target {
+        Target::Workflow { name, .. } => check([name.as_str()]),
+    }
+}
+
+/// Rejects a slice with a text that cannot be stored.
+pub(crate) fn check_slice(slice: &EventSlice) -> Result<()> {
+    slice.starts.iter().try_for_each(|start| {
+        let key = start.new.key.iter().flat_map(|(scope, key)| [scope.as_str(), key]);
+        check([start.new.workflow.as_str(), &start.new.lane].into_iter().chain(key))
+    })
 }
 
 /// A text after which a page of names starts, without the NUL characters that cannot be sent to every database.

@@ -1,6 +1,7 @@
 //! The store contract, the simulator and fixtures: the proofs of Everstep's promises.
 
 pub mod contract;
+pub mod held;
 pub mod issuer;
 pub mod postgres;
 pub mod sim;

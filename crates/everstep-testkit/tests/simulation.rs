@@ -4,15 +4,13 @@ use everstep_testkit::sim::{self, Options};
 
 /// The seeds that every test run plays, of one server alone and of several. `everstep-lab sim --seeds N` plays more.
 const SEEDS: u64 = 500;
-/// Seeds with code workflows, whose workers send messages all the time.
-const CODE_SEEDS: u64 = 250;
-/// Seeds with machines, on which persons act all the time.
-const MACHINE_SEEDS: u64 = 250;
-/// Seeds with graphs and clients that write records and links.
-const RECORD_SEEDS: u64 = 250;
+/// The seeds of each special load: code workflows whose workers send messages all the time, machines on which persons act
+/// all the time, clients that write records and links, clients that publish events.
+const SPECIAL_SEEDS: u64 = 100;
 
 fn alone(_: u64) -> Options {
-    Options { nodes: Some(1), code: Some(false), machines: Some(false), records: Some(false), ..Options::default() }
+    let (code, machines, records, events) = (Some(false), Some(false), Some(false), Some(false));
+    Options { nodes: Some(1), code, machines, records, events, ..Options::default() }
 }
 
 /// Two to four servers on one database.
@@ -36,6 +34,20 @@ fn records_alone(seed: u64) -> Options {
 
 fn records_of_several(seed: u64) -> Options {
     Options { records: Some(true), ..several(seed) }
+}
+
+/// With clients that publish events, and graphs that wait for them.
+fn events_alone(seed: u64) -> Options {
+    Options { events: Some(true), ..alone(seed) }
+}
+
+fn events_of_several(seed: u64) -> Options {
+    Options { events: Some(true), ..several(seed) }
+}
+
+/// With events, and with workers whose functions publish them and wait for them.
+fn events_with_code(seed: u64) -> Options {
+    Options { code: Some(true), ..events_of_several(seed) }
 }
 
 /// With workers that run code workflows.
@@ -79,32 +91,47 @@ fn five_hundred_seeds_of_several_nodes_lose_and_double_nothing_second_half() {
 
 #[test]
 fn many_seeds_of_code_lose_and_double_nothing() {
-    play(0..CODE_SEEDS, code_alone);
+    play(0..SPECIAL_SEEDS, code_alone);
 }
 
 #[test]
 fn many_seeds_of_code_and_several_nodes_lose_and_double_nothing() {
-    play(0..CODE_SEEDS, code_of_several);
+    play(0..SPECIAL_SEEDS, code_of_several);
 }
 
 #[test]
 fn many_seeds_of_machines_lose_and_double_nothing() {
-    play(0..MACHINE_SEEDS, machines_alone);
+    play(0..SPECIAL_SEEDS, machines_alone);
 }
 
 #[test]
 fn many_seeds_of_machines_and_several_nodes_lose_and_double_nothing() {
-    play(0..MACHINE_SEEDS, machines_of_several);
+    play(0..SPECIAL_SEEDS, machines_of_several);
 }
 
 #[test]
 fn many_seeds_of_records_lose_and_double_nothing() {
-    play(0..RECORD_SEEDS, records_alone);
+    play(0..SPECIAL_SEEDS, records_alone);
 }
 
 #[test]
 fn many_seeds_of_records_and_several_nodes_lose_and_double_nothing() {
-    play(0..RECORD_SEEDS, records_of_several);
+    play(0..SPECIAL_SEEDS, records_of_several);
+}
+
+#[test]
+fn many_seeds_of_events_lose_and_double_nothing() {
+    play(0..SPECIAL_SEEDS, events_alone);
+}
+
+#[test]
+fn many_seeds_of_events_and_several_nodes_lose_and_double_nothing() {
+    play(0..SPECIAL_SEEDS, events_of_several);
+}
+
+#[test]
+fn many_seeds_of_events_and_code_lose_and_double_nothing() {
+    play(0..SPECIAL_SEEDS, events_with_code);
 }
 
 #[test]
@@ -112,7 +139,8 @@ fn a_seed_replays_exactly() {
     for seed in [1, 42, 8113] {
         let graphs = [alone(seed), several(seed), records_alone(seed), records_of_several(seed)];
         let others = [code_alone(seed), code_of_several(seed), machines_alone(seed), machines_of_several(seed)];
-        for options in graphs.into_iter().chain(others) {
+        let events = [events_alone(seed), events_of_several(seed)];
+        for options in graphs.into_iter().chain(others).chain(events) {
             let first = sim::play(seed, &options).unwrap();
             assert_eq!(first, sim::play(seed, &options).unwrap());
         }
@@ -271,5 +299,50 @@ mod planted {
     #[test]
     fn an_op_that_is_given_up_when_its_outcome_is_unknown_is_caught() {
         caught(Bug::UnknownOpGivenUp, records_alone);
+    }
+
+    #[test]
+    fn figures_that_count_a_resent_item_twice_are_caught() {
+        caught(Bug::StatsCountAResentItem, alone);
+    }
+
+    #[test]
+    fn a_feed_that_forgets_a_gap_is_caught() {
+        caught(Bug::FeedForgetsAGap, several);
+    }
+
+    #[test]
+    fn a_fan_out_without_the_gate_of_the_cursor_is_caught() {
+        caught(Bug::FanOutWithoutCursorGate, events_of_several);
+    }
+
+    #[test]
+    fn a_cursor_that_moves_before_its_slice_is_caught() {
+        caught(Bug::CursorBeforeSlice, events_alone);
+    }
+
+    #[test]
+    fn a_wait_that_is_missed_while_it_opens_is_caught() {
+        caught(Bug::WaitMissedWhileOpening, events_alone);
+    }
+
+    #[test]
+    fn an_event_that_is_published_before_the_commit_is_caught() {
+        caught(Bug::EventPublishedBeforeCommit, events_alone);
+    }
+
+    #[test]
+    fn triggers_of_an_old_version_are_caught() {
+        caught(Bug::TriggersOfAnOldVersion, events_alone);
+    }
+
+    #[test]
+    fn a_pending_start_that_is_loaded_twice_is_caught() {
+        caught(Bug::PendingStartLoadedTwice, events_of_several);
+    }
+
+    #[test]
+    fn a_run_that_is_parked_before_it_looks_back_is_caught() {
+        caught(Bug::ParkedBeforeLookBack, events_alone);
     }
 }

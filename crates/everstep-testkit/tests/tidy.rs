@@ -32,17 +32,9 @@ const GENERATED_FILES: &[&str] = &["console/src/api/types.ts"];
 
 #[test]
 fn imports_point_toward_the_core() {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let output = Command::new(cargo)
-        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
-        .current_dir(root())
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
     let may_use: BTreeMap<_, _> = MAY_USE.iter().copied().collect();
     let mut wrong = Vec::new();
-    for package in metadata["packages"].as_array().unwrap() {
+    for package in packages() {
         let name = package["name"].as_str().unwrap();
         let Some(allowed) = may_use.get(name) else {
             wrong.push(format!("{name} is not in the table of this test: add the crates that it may use"));
@@ -59,6 +51,40 @@ fn imports_point_toward_the_core() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The test programs are built with the feature `planted-bugs`; the server that users build must not have it.
+#[test]
+fn no_manifest_enables_the_planted_bugs() {
+    const FEATURE: &str = "planted-bugs";
+    let has_feature =
+        |names: &Value| names.as_array().unwrap().iter().any(|name| name.as_str().unwrap().contains(FEATURE));
+    let mut crates_with_feature = 0;
+    for package in packages() {
+        let name = package["name"].as_str().unwrap();
+        for (feature, enabled) in package["features"].as_object().unwrap() {
+            crates_with_feature += usize::from(feature == FEATURE);
+            assert!(feature == FEATURE || !has_feature(enabled), "feature {feature} of {name} enables {FEATURE}");
+        }
+        for dependency in package["dependencies"].as_array().unwrap() {
+            assert!(!has_feature(&dependency["features"]), "{name} enables {FEATURE} of {}", dependency["name"]);
+        }
+        assert!(name != "everstep" || package["features"].as_object().unwrap().is_empty(), "the server has features");
+    }
+    assert_eq!(crates_with_feature, 5, "core, store, engine, testkit and lab have the feature {FEATURE}");
+}
+
+/// The manifests of the workspace, as `cargo metadata` prints them.
+fn packages() -> Vec<Value> {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let output = Command::new(cargo)
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
+        .current_dir(root())
+        .output()
+        .expect("cargo is installed");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Value = serde_json::from_slice(&output.stdout).expect("cargo prints JSON");
+    metadata["packages"].as_array().expect("the metadata has packages").clone()
 }
 
 /// The folder `http` of the API can serve any application: it names neither the engine nor a resource.

@@ -11,6 +11,7 @@ use crate::client_args::{
     WorkflowsArgs,
 };
 use crate::config::HumanDuration;
+use crate::event_args::{EventsArgs, PublishArgs, SubscriptionsArgs};
 use crate::identity::IdentitySettings;
 use crate::settings::{
     ClusterSettings, DatabaseSettings, EngineSettings, LogSettings, RemoteSettings, SecretsSettings, ServerSettings,
@@ -19,9 +20,9 @@ use crate::settings::{
 
 /// A durable workflow engine.
 ///
-/// A workflow is a graph of nodes in a JSON or YAML file. Everstep writes every step of a run to a journal before it
-/// continues, so a run survives crashes and restarts: a step that has completed is not performed again, and a step that
-/// was in progress is repeated.
+/// A workflow is a graph of nodes or a state machine in a JSON or YAML file, or a function in a worker. Everstep writes
+/// every step of a run to a journal before it continues, so a run survives crashes and restarts: a step that has
+/// completed is not performed again, and a step that was in progress is repeated.
 #[derive(Debug, Parser)]
 #[command(version, max_term_width = 100, after_help = AFTER_HELP, disable_help_subcommand = true)]
 pub(crate) struct Cli {
@@ -75,13 +76,16 @@ pub(crate) enum Command {
     Actions(ActionsArgs),
     History(HistoryArgs),
     Cancel(CancelArgs),
-    /// Pause a run: nothing more of it is dispatched until it is resumed.
+    /// Pause a run: the server dispatches no further step of it until it is resumed.
     Pause(ControlArgs),
     /// Resume a paused run.
     Resume(ControlArgs),
     /// Retry the failed steps of a failed run.
     Retry(ControlArgs),
     Fork(ForkArgs),
+    Publish(PublishArgs),
+    Events(EventsArgs),
+    Subscriptions(SubscriptionsArgs),
     Workflows(WorkflowsArgs),
     Import(ImportArgs),
     Export(ExportArgs),
@@ -227,8 +231,8 @@ pub(crate) enum KeysCommand {
 /// Create an API key and print it. It is shown only once: the database stores only its SHA-256.
 ///
 /// Permissions: workflow:read (read definitions), workflow:view (read runs with their data), workflow:act (act in runs
-/// of state machines), workflow:manage (start and control runs; implies act), workflow:publish (save definitions),
-/// workflow:admin (everything), worker:serve (perform steps).
+/// of state machines), workflow:manage (start and control runs, publish events; implies act), workflow:publish (save
+/// definitions and subscriptions), workflow:admin (everything), worker:serve (perform steps).
 ///
 /// Roles: viewer (read, view), operator (viewer and manage), publisher (operator and publish), admin (everything),
 /// worker (serve).

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::config::HumanDuration;
 use crate::settings::RemoteSettings;
 
 /// Start a run of a workflow on a server and print its id.
@@ -12,7 +13,9 @@ use crate::settings::RemoteSettings;
 #[command(after_help = "\
 Examples:
   everstep start order --input '{\"amount\": 20}' --key order-17
-  everstep start order --input @order.json --wait")]
+  everstep start order --input @order.json --wait
+  everstep start reminder --delay 36h
+  everstep start report --at 2026-12-01T06:00:00Z")]
 pub(crate) struct StartArgs {
     /// The workflow's name.
     pub(crate) workflow: String,
@@ -32,6 +35,14 @@ pub(crate) struct StartArgs {
     /// A tag of the run, as NAME=VALUE; may be repeated.
     #[arg(long = "tag", value_name = "NAME=VALUE", value_parser = pair)]
     pub(crate) tags: Vec<(String, String)>,
+
+    /// Begin the run at this time, such as 2026-12-01T06:00:00Z: until then it is pending.
+    #[arg(long, value_name = "TIME", conflicts_with = "delay")]
+    pub(crate) at: Option<String>,
+
+    /// Begin the run after this time, such as 90s, 15m, 36h or 7d; at most 365 days.
+    #[arg(long, value_name = "DURATION")]
+    pub(crate) delay: Option<HumanDuration>,
 
     /// Start the run although no worker has ever registered the workflow: the run waits for a worker.
     #[arg(long)]
@@ -213,7 +224,7 @@ pub(crate) struct ActArgs {
     #[arg(long, short, value_name = "JSON|@FILE|-", allow_hyphen_values = true)]
     pub(crate) data: Option<String>,
 
-    /// Act only if the run has this version: without it, the version when the request arrives.
+    /// Act only if the run has this version. The default is its version when the request arrives.
     #[arg(long, value_name = "N")]
     pub(crate) at_version: Option<u32>,
 
@@ -363,12 +374,12 @@ pub(crate) struct DeleteArgs {
 
 /// Report whether a server is ready, for health checks of containers and scripts.
 ///
-/// Asks /readyz, without an API key. Exits with 0 if the server is ready, and with 3 if it is not or does not answer.
+/// Requests /readyz, without an API key. Exits with 0 if the server is ready, and with 3 if it is not or does not answer.
 /// A server whose database does not answer is live and not ready.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  everstep health --server http://127.0.0.1:7373")]
 pub(crate) struct HealthArgs {
-    /// Ask /livez instead: whether the process answers.
+    /// Request /livez instead, which reports only whether the process answers.
     #[arg(long)]
     pub(crate) live: bool,
 

@@ -31,6 +31,8 @@ use crate::telemetry::Telemetry;
 
 /// The range of days for which changes of the data store are kept.
 const HISTORY_DAYS: RangeInclusive<u32> = 1..=3_650;
+/// The range of days for which events are kept.
+const EVENT_RETENTION_DAYS: RangeInclusive<u32> = 1..=90;
 /// A node must be able to renew its lease several times before it expires.
 const LEASE_MIN: Duration = Duration::from_millis(500);
 
@@ -209,6 +211,13 @@ impl EngineConfig {
                     return Err(invalid(format!("store-history-days must be from {least} to {most}")));
                 }
                 days => days.unwrap_or(defaults.record_history_days),
+            },
+            event_retention_days: match typed.event_retention_days.or(file.event_retention_days) {
+                Some(days) if !EVENT_RETENTION_DAYS.contains(&days) => {
+                    let (least, most) = (EVENT_RETENTION_DAYS.start(), EVENT_RETENTION_DAYS.end());
+                    return Err(invalid(format!("event-retention-days must be from {least} to {most}")));
+                }
+                days => days.unwrap_or(defaults.event_retention_days),
             },
             record_sweep_every: match typed.store_sweep.or(file.store_sweep) {
                 Some(HumanDuration(Duration::ZERO)) => return Err(invalid("store-sweep must be at least 1ms")),

@@ -13,6 +13,7 @@ pub mod config;
 pub mod database;
 pub mod definition;
 mod environment;
+mod event_args;
 pub mod exit;
 mod fetch_policy;
 mod first_key;

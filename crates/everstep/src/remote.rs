@@ -174,11 +174,11 @@ impl Remote {
     fn explain(&self, error: &everstep_net::Error) -> anyhow::Error {
         let hint = match error {
             everstep_net::Error::Unreachable { .. } => {
-                "; is `everstep serve` running? --server (EVERSTEP_URL) names another server"
+                "; is `everstep serve` running? Choose another server with --server (EVERSTEP_URL)"
             }
             _ => "",
         };
-        anyhow!("asking {}: {error}{hint}", self.url)
+        anyhow!("requesting {}: {error}{hint}", self.url)
     }
 
     /// An error response as an error.

@@ -400,6 +400,16 @@ pub struct EngineSettings {
     )]
     pub(crate) store_history_days: Option<u32>,
 
+    /// The number of days for which events and their results are kept, 1 to 90 [default: 7].
+    #[arg(
+        long,
+        env = "EVERSTEP_EVENT_RETENTION_DAYS",
+        hide_env_values = true,
+        value_name = "DAYS",
+        help_heading = "Engine options"
+    )]
+    pub(crate) event_retention_days: Option<u32>,
+
     /// The time between two searches for expired records and old changes of the data store [default: 60s].
     #[arg(
         long,

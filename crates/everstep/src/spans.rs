@@ -1,7 +1,7 @@
-//! Spans of runs, steps and signals, sent by OTLP.
+//! Spans of runs, steps, signals and events, sent by OTLP.
 //!
 //! A span is created at its end, from the journal, so that a run that sleeps for a month costs nothing and every node
-//! that takes part in a run creates spans of one trace. The trace has the run's id.
+//! that takes part in a run creates spans of one trace. The trace has the run's id. An event is a trace of its own.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -12,7 +12,9 @@ use everstep_core::ids::{RunId, StepKey};
 use everstep_core::retry::mix;
 use everstep_core::story::{RunUpdate, StepUpdate, Update};
 use everstep_core::time::Timestamp;
+use everstep_core::topics::TopicEvent;
 use everstep_engine::{CommittedItem, Observe};
+use everstep_store::{EventRow, MatchCounts};
 use opentelemetry::trace::{Link, SpanContext, SpanId, SpanKind, Status, TraceFlags, TraceId, TraceState};
 use opentelemetry::{InstrumentationScope, KeyValue};
 use opentelemetry_otlp::{SpanExporter, WithExportConfig};
@@ -144,9 +146,40 @@ impl Spans {
             failure: None,
         });
     }
+
+    /// The span of an event, from its publication to the end of its fan-out. Its trace has the event's id, as that of a
+    /// run has the run's.
+    fn end_event(&self, event: &TopicEvent, matched: MatchCounts, end: Timestamp) {
+        let count = |name: &'static str, count: u64| KeyValue::new(name, i64::try_from(count).unwrap_or(i64::MAX));
+        let trace = RunId::from_uuid(event.id.uuid());
+        self.end(Span {
+            run: trace,
+            id: run_id(trace),
+            parent: SpanId::INVALID,
+            name: "workflow.event",
+            begin: event.at.min(end),
+            end,
+            attributes: vec![
+                KeyValue::new("event.id", event.id.to_string()),
+                KeyValue::new("event.topic", event.topic.clone()),
+                KeyValue::new("event.source", event.source.clone()),
+                count("matched.workflows", matched.workflows),
+                count("matched.waits", matched.waits),
+                count("matched.failed", matched.failed),
+            ],
+            links: SpanLinks::default(),
+            failure: None,
+        });
+    }
 }
 
 impl Observe for Spans {
+    fn event_fanned(&self, row: &EventRow) {
+        if let Some(end) = row.fanned_at {
+            self.end_event(&row.event, row.matched, end);
+        }
+    }
+
     fn committed(&self, item: &CommittedItem<'_>) {
         if item.is_test {
             return;

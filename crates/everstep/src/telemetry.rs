@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use everstep_api::Meters;
 use everstep_engine::{AnsweredOp, CommittedItem, Observe};
+use everstep_store::EventRow;
 
 use crate::exit::invalid;
 use crate::settings::TelemetrySettings;
@@ -88,6 +89,21 @@ impl Observe for Observers {
 
     fn records_expired(&self, records: usize) {
         self.meters.records_expired(records);
+    }
+
+    fn events_published(&self, events: usize) {
+        self.meters.events_published(events);
+    }
+
+    fn event_fanned(&self, event: &EventRow) {
+        self.meters.event_fanned(event);
+        if let Some(spans) = &self.spans {
+            spans.event_fanned(event);
+        }
+    }
+
+    fn subscriptions_matched(&self, result: &'static str, count: usize) {
+        self.meters.subscriptions_matched(result, count);
     }
 }
 

@@ -125,6 +125,7 @@ async fn start(
     let world = World {
         runs: stores.runs,
         workflows: stores.workflows,
+        topics: stores.topics,
         records,
         clock,
         spawn: Arc::new(TokioSpawner::current()),

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Request, State};
-use axum::middleware::Next;
+use axum::extract::Request;
 use axum::response::Response;
 use everstep_core::payload::Payload;
 use everstep_store::AuditRow;
@@ -15,24 +14,28 @@ use crate::id;
 use crate::server::AppState;
 use crate::workers;
 
-/// Records requests that succeed and change something.
-pub(crate) async fn audit_request(State(app): State<AppState>, request: Request, next: Next) -> Response {
+/// Records requests that succeed and change something. `run` is the rest of the route.
+pub(crate) async fn audit_request<F>(app: AppState, request: Request, run: impl FnOnce(Request) -> F) -> Response
+where
+    F: Future<Output = Response> + Send + 'static,
+{
     // The frequent reports of workers are in the journals of their runs.
     if request.method().is_safe() || workers::is_uncounted(request.uri().path()) {
-        return next.run(request).await;
+        return run(request).await;
     }
+    let (mut parts, body) = request.into_parts();
+    let facts = Arc::new(RequestFacts::from_parts(&parts));
+    parts.extensions.insert(Arc::clone(&facts));
+    let running = run(Request::from_parts(parts, body));
     // A client that disconnects ends its request, but a completed action must have its row.
-    match tokio::spawn(answer(app, request, next)).await {
+    match tokio::spawn(answer(app, facts, running)).await {
         Ok(response) => response,
         Err(error) => std::panic::resume_unwind(error.into_panic()),
     }
 }
 
-async fn answer(app: AppState, request: Request, next: Next) -> Response {
-    let (mut parts, body) = request.into_parts();
-    let facts = Arc::new(RequestFacts::from_parts(&parts));
-    parts.extensions.insert(Arc::clone(&facts));
-    let response = next.run(Request::from_parts(parts, body)).await;
+async fn answer(app: AppState, facts: Arc<RequestFacts>, running: impl Future<Output = Response>) -> Response {
+    let response = running.await;
     if facts.is_written() {
         return response;
     }

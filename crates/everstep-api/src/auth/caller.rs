@@ -44,9 +44,16 @@ pub(crate) struct KeyHolder {
     pub(crate) role: Option<Arc<str>>,
     /// Requests per second, if the key has its own limit.
     pub(crate) rate_limit: Option<u32>,
-    /// Whether a one-time link has created the key.
-    pub(crate) is_of_sign_in: bool,
+    /// The key that made the one-time link, if one has created this key.
+    pub(crate) maker: Option<Uuid>,
     pub(super) hash: [u8; 32],
+}
+
+impl KeyHolder {
+    /// The id of the key as which the holder acts in runs.
+    pub(crate) fn actor_id(&self) -> Uuid {
+        self.maker.unwrap_or(self.id)
+    }
 }
 
 impl Caller {
@@ -58,7 +65,7 @@ impl Caller {
             name: row.name.into(),
             role: row.role.map(Into::into),
             rate_limit: row.rate_limit,
-            is_of_sign_in: row.maker.is_some(),
+            maker: row.maker,
             hash: row.hash,
         };
         Self {
@@ -111,9 +118,12 @@ impl Caller {
 
     /// The caller as the journal and the definitions of state machines name them: a person by their id at the issuer.
     /// The kind comes from the credential and never from the id.
+    ///
+    /// A key of a one-time link is the key that made the link. Every holder of a key can make links: if each of them
+    /// were another actor, one holder could approve their own run, and reach a quorum alone.
     pub(crate) fn actor(&self) -> Actor {
         match &self.principal {
-            Principal::Key(holder) => Actor::key(holder.id.to_string()),
+            Principal::Key(holder) => Actor::key(holder.actor_id().to_string()),
             Principal::Person(person) => Actor::person(person.id.clone()),
         }
     }
@@ -121,7 +131,7 @@ impl Caller {
     /// The caller as the audit and the log name them: a person by the issuer and their id.
     pub(crate) fn audit_actor(&self) -> Actor {
         match &self.principal {
-            Principal::Key(_) => self.actor(),
+            Principal::Key(holder) => Actor::key(holder.id.to_string()),
             Principal::Person(person) => Actor::person(person.full_id()),
         }
     }

@@ -2,9 +2,8 @@
 
 use std::fmt;
 
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use crate::auth::identity::{TokenError, TokenFault, is_token};
@@ -97,19 +96,19 @@ pub(crate) struct Gate {
     pub(crate) is_dry: bool,
 }
 
-/// Rejects requests without an API key, and passes the caller to the route.
-pub(crate) async fn authenticate(State(app): State<AppState>, mut request: Request, next: Next) -> Response {
-    match find_caller(&app, request.uri(), request.headers()).await {
-        Ok(caller) => {
-            request.extensions_mut().insert(caller);
-            next.run(request).await
-        }
-        Err(problem) => problem.into_response(),
-    }
+/// Rejects requests without an API key, and adds the caller to the others.
+pub(crate) async fn authenticate(app: &AppState, mut request: Request) -> Result<Request, Problem> {
+    let caller = find_caller(app, request.uri(), request.headers()).await?;
+    request.extensions_mut().insert(caller);
+    Ok(request)
 }
 
-/// Admits a caller that has what the route needs. The request and the response carry the gate, for the audit.
-pub(crate) async fn permit(gate: Gate, mut request: Request, next: Next) -> Response {
+/// Admits a caller that has what the route needs, to `run`, the rest of the route. The request and the response carry
+/// the gate, for the audit.
+pub(crate) async fn permit<F>(gate: Gate, mut request: Request, run: impl FnOnce(Request) -> F) -> Response
+where
+    F: Future<Output = Response>,
+{
     let caller = request.extensions().get::<Caller>().expect("a guarded route has a caller");
     if caller.is_ticket && gate.tickets == TicketPolicy::Rejected {
         return reject("a ticket is accepted only by live routes").into_response();
@@ -120,7 +119,7 @@ pub(crate) async fn permit(gate: Gate, mut request: Request, next: Next) -> Resp
         return lacks_permission(caller, permission).into_response();
     }
     request.extensions_mut().insert(gate);
-    let mut response = next.run(request).await;
+    let mut response = run(request).await;
     response.extensions_mut().insert(gate);
     response
 }
@@ -129,7 +128,7 @@ pub(crate) async fn permit(gate: Gate, mut request: Request, next: Next) -> Resp
 pub(crate) fn lacks_permission(caller: &Caller, permission: Permission) -> Problem {
     let detail = format!("this {} lacks the permission {permission}", caller.credential());
     let hint = match caller.principal {
-        Principal::Key(_) => format!("create one that has it: everstep keys create --permissions {permission}"),
+        Principal::Key(_) => format!("create an API key that has it: everstep keys create --permissions {permission}"),
         Principal::Person(_) => format!(
             "the identity provider grants it: the token must have the permission {permission}, or a role that the \
              role map maps to it"

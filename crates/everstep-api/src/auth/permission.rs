@@ -11,16 +11,16 @@ pub enum Permission {
     /// Read definitions of workflows, and records and links.
     #[serde(rename = "workflow:read")]
     Read,
-    /// Read runs, with their data and journals.
+    /// Read runs, with their data and journals; read events and subscriptions.
     #[serde(rename = "workflow:view")]
     View,
-    /// Act in runs of state machines that concern the caller. [`Self::Manage`] implies it.
+    /// Act in runs of state machines that concern the caller. `workflow:manage` implies it.
     #[serde(rename = "workflow:act")]
     Act,
-    /// Start, signal, pause, resume, retry and cancel runs; write records and links.
+    /// Start, signal, pause, resume, retry and cancel runs; write records and links; publish events.
     #[serde(rename = "workflow:manage")]
     Manage,
-    /// Save definitions of workflows.
+    /// Save definitions of workflows, and subscriptions.
     #[serde(rename = "workflow:publish")]
     Publish,
     /// Everything, for workflows, nodes and keys.

@@ -18,7 +18,7 @@ impl ClusterKey {
     pub fn new(text: &str) -> Result<Self, String> {
         match text.trim().len() {
             length if length < KEY_CHARS_MIN => Err(format!(
-                "a cluster key has at least {KEY_CHARS_MIN} characters, not {length}; create one: openssl rand -hex 32"
+                "the cluster key has {length} characters; at least {KEY_CHARS_MIN} are required; create one: openssl rand -hex 32"
             )),
             _ => Ok(Self(text.trim().as_bytes().into())),
         }

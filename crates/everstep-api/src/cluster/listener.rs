@@ -12,7 +12,7 @@ use axum::{Json, Router};
 use everstep_core::ids::WorkspaceId;
 use everstep_core::limits;
 use everstep_core::run::Reply;
-use everstep_engine::{Engine, Error, Hint, RunInput};
+use everstep_engine::{Engine, Error, FEED_PATH, Hint, RunInput};
 use futures_util::future::BoxFuture;
 use tokio::net::TcpListener;
 
@@ -50,7 +50,7 @@ pub fn serve(
         .route(workers::forward::REPORTS, post(reports))
         .route(workers::forward::CLOSE, post(close))
         .route(workers::forward::LIST, post(workers))
-        .route(workspace::FEED_PATH, post(feed))
+        .route(FEED_PATH, post(feed))
         .fallback(nothing)
         .method_not_allowed_fallback(nothing)
         .with_state(state);

@@ -9,4 +9,4 @@ mod assets;
 mod serve;
 
 pub use assets::digest;
-pub(crate) use serve::{Console, serve_console};
+pub(crate) use serve::Console;

@@ -4,9 +4,7 @@ use std::collections::BTreeSet;
 use std::io::Read;
 use std::sync::Arc;
 
-use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use flate2::read::GzDecoder;
 
@@ -47,7 +45,7 @@ impl Console {
     }
 
     /// The response to a request that is for the console.
-    fn answer(&self, method: &Method, path: &str, headers: &HeaderMap) -> Option<Response> {
+    pub(crate) fn answer(&self, method: &Method, path: &str, headers: &HeaderMap) -> Option<Response> {
         if method != Method::GET {
             return None;
         }
@@ -67,14 +65,6 @@ impl Console {
                 with_headers((kind, ABSENT_PAGE).into_response())
             }
         })
-    }
-}
-
-/// Serves the console before authentication; every other request continues to the routes.
-pub(crate) async fn serve_console(State(console): State<Console>, request: Request, next: Next) -> Response {
-    match console.answer(request.method(), request.uri().path(), request.headers()) {
-        Some(response) => response,
-        None => next.run(request).await,
     }
 }
 

@@ -2,8 +2,10 @@
 //!
 //! A request with both `Content-Length` and `Transfer-Encoding` can be read in two ways. A proxy that reads it in one
 //! way and a server that reads it in the other disagree on where the next request begins, and the body of one client
-//! becomes the request of another. hyper removes `Content-Length` before a handler sees the request; so this module
-//! follows the bytes of a connection, and notes for each request whether it had both headers.
+//! becomes the request of another.
+//!
+//! hyper removes `Content-Length` before a handler sees the request. This module therefore follows the bytes of a
+//! connection, and notes for each request whether it had both headers.
 
 use std::collections::VecDeque;
 use std::io;

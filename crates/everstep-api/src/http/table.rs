@@ -112,11 +112,10 @@ impl<S: Clone + Send + Sync + 'static> Table<S> {
     {
         let (access, parameters) = (access.into(), doc.query);
         let gate = Gate { path, access, tickets: ticket_policy(&doc), is_dry: doc.is_dry };
-        let read_query = move |request: Request, next: Next| Query::read(parameters, request, next);
-        let permit = move |request: Request, next: Next| auth::permit(gate, request, next);
-        let route = on(filter(&method), handler)
-            .route_layer(middleware::from_fn(read_query))
-            .route_layer(middleware::from_fn(permit));
+        let admit = move |request: Request, next: Next| {
+            auth::permit(gate, request, move |request| Query::read(parameters, request, next))
+        };
+        let route = on(filter(&method), handler).route_layer(middleware::from_fn(admit));
         self.segments.insert(first_segment(path));
         self.guarded = self.guarded.route(path, route);
         self.routes.push(Route { method, path, access, doc: Arc::new(doc) });

@@ -27,12 +27,14 @@ impl Time {
 pub(crate) struct When(pub(crate) Timestamp);
 
 impl FromStr for When {
-    type Err = <Timestamp as FromStr>::Err;
+    type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let is_day = text.len() == "2026-05-01".len();
         let time = if is_day { format!("{text}T00:00:00Z").parse() } else { text.parse() };
-        time.map(Self)
+        time.map(Self).map_err(|_| {
+            format!("{text:?} is neither a time, such as 2026-05-01T09:00:00Z, nor a day, such as 2026-05-01")
+        })
     }
 }
 

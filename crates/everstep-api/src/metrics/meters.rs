@@ -8,11 +8,13 @@ use everstep_core::status::Status;
 use everstep_core::story::{RunChange, RunUpdate, StepChange, Update};
 use everstep_core::time::Timestamp;
 use everstep_engine::{AnsweredOp, CommittedItem, Observe};
+use everstep_store::EventRow;
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Label, Level, Metadata, Recorder, SharedString};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
 use crate::metrics::labels::Labels;
 use crate::metrics::records::{self, RecordMeters};
+use crate::metrics::topics::{self, TopicMeters};
 use crate::metrics::transitions::{self, AttemptOutcome, TransitionMeters};
 
 /// The maximum number of workflows with their own series, on one node.
@@ -36,6 +38,7 @@ pub struct Meters {
     in_flight: Labels<InFlight>,
     transitions: TransitionMeters,
     records: RecordMeters,
+    topics: TopicMeters,
     swept: Counter,
     audit_lost: Counter,
     /// When runs in flight were counted.
@@ -74,6 +77,7 @@ impl Default for Meters {
             handle: recorder.handle(),
             transitions: TransitionMeters::new(&recorder),
             records: RecordMeters::new(&recorder),
+            topics: TopicMeters::new(&recorder),
             recorder,
             workflows: Labels::new(WORKFLOW_LABELS_MAX),
             in_flight: Labels::new(WORKFLOW_LABELS_MAX),
@@ -242,6 +246,20 @@ impl Observe for Meters {
     fn records_expired(&self, records: usize) {
         self.records.count_expired(records);
     }
+
+    fn events_published(&self, events: usize) {
+        self.topics.count_published(events);
+    }
+
+    fn event_fanned(&self, event: &EventRow) {
+        if let Some(fanned_at) = event.fanned_at {
+            self.topics.record_fan_out(fanned_at.since(event.event.at));
+        }
+    }
+
+    fn subscriptions_matched(&self, result: &'static str, count: usize) {
+        self.topics.count_matched(&self.recorder, result, count);
+    }
 }
 
 impl WorkflowMeters {
@@ -287,12 +305,13 @@ fn describe(recorder: &PrometheusRecorder) {
         ("everstep_conflicts_total", "Items rejected because another node had written their run."),
         ("everstep_store_calls_total", "Calls to the database."),
     ];
-    for (name, about) in counters.iter().chain(transitions::COUNTERS).chain(records::COUNTERS) {
+    for (name, about) in counters.iter().chain(transitions::COUNTERS).chain(records::COUNTERS).chain(topics::COUNTERS) {
         recorder.describe_counter(KeyName::from_const_str(name), None, (*about).into());
     }
     let gauges = [
         ("workflow_runs_in_flight", "Runs that have not ended, in the whole database."),
         ("everstep_runs_held", "Runs in this node's memory."),
+        (topics::OPEN, "Events whose fan-out is not done, in the whole database."),
         ("everstep_records_waiting", "Ops of the data store that wait for their batch on this node."),
     ];
     for (name, about) in gauges {
@@ -302,7 +321,9 @@ fn describe(recorder: &PrometheusRecorder) {
         ("workflow_run_duration_seconds", "From a run's start to its end."),
         ("workflow_step_duration_seconds", "From a step's dispatch to its result, for each attempt."),
     ];
-    for (name, about) in histograms.iter().chain(transitions::HISTOGRAMS).chain(records::HISTOGRAMS) {
+    for (name, about) in
+        histograms.iter().chain(transitions::HISTOGRAMS).chain(records::HISTOGRAMS).chain(topics::HISTOGRAMS)
+    {
         recorder.describe_histogram(KeyName::from_const_str(name), None, (*about).into());
     }
 }

@@ -1,7 +1,7 @@
 //! Metrics for Prometheus.
 //!
 //! * `meters` observes the commits of the engine; `transitions` are attempts of people, `records` are ops
-//!   of the data store.
+//!   of the data store, `topics` are events.
 //! * `labels` bounds the number of series, whatever the names of workflows are.
 //! * `page` returns everything at `/metrics`.
 
@@ -10,6 +10,7 @@ mod meters;
 mod page;
 mod records;
 mod routes;
+mod topics;
 mod transitions;
 
 pub use meters::Meters;

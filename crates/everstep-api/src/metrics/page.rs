@@ -16,6 +16,7 @@ use tokio::net::TcpListener;
 use crate::auth::Caller;
 use crate::http::listen;
 use crate::http::problem::Problem;
+use crate::metrics::topics;
 use crate::server::AppState;
 
 /// The content type of the Prometheus text format.
@@ -63,5 +64,7 @@ async fn count_runs(app: &AppState) -> everstep_store::Result<()> {
         }
     }
     app.meters.show_in_flight(&in_flight);
+    let open = app.engine.world().topics.count_open_events().await?;
+    app.meters.gauge(topics::OPEN).set(open as f64);
     Ok(())
 }

@@ -65,7 +65,9 @@ impl RecordMeters {
     }
 
     pub(super) fn record_batch(&self, ops: usize, redone: usize) {
-        self.batch.record(ops as f64);
+        if ops > 0 {
+            self.batch.record(ops as f64);
+        }
         self.redone.increment(redone as u64);
     }
 

@@ -68,7 +68,7 @@ struct WorkflowTransitions {
     actions: Labels<SharedString>,
 }
 
-/// The buckets of the figures, each of its own.
+/// The buckets of each histogram.
 pub(super) fn set_buckets(builder: PrometheusBuilder) -> PrometheusBuilder {
     let own = [(DURATION, DURATION_BUCKETS_MS), (ACQUIRE_DURATION, ACQUIRE_BUCKETS_MS)];
     own.into_iter().fold(builder, |builder, (name, buckets)| {

@@ -51,7 +51,7 @@ pub(crate) fn add(table: Table) -> Table {
                 )
                 .query(socket::PARAMETERS)
                 .answers_nothing(101)
-                .refuses(403, "`ORIGIN_REFUSED`: the page of another origin opens the socket.")
+                .refuses(403, "`ORIGIN_REFUSED`: a page of another origin tried to open the socket.")
                 .refuses(426, "`UPGRADE_REQUIRED`: the request is not a WebSocket upgrade.")
                 .refuses(429, "`TOO_MANY_STREAMS`: the API key has the maximum number of open streams."),
             socket::open,

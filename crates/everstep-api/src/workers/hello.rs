@@ -3,14 +3,16 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use everstep_core::evaluate::Evaluate;
 use everstep_core::ids::{RunId, WorkspaceId};
 use everstep_core::schema::Schema;
+use everstep_core::topics::{DeclaredTrigger, TRIGGERS_MAX};
 use everstep_core::whole;
 use everstep_core::workflow;
 use everstep_engine::{self as engine, Engine, Session};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::limits::{REPORTS_MAX, REQUEST_BYTES_MAX};
 use crate::http::problem::Problem;
@@ -27,7 +29,7 @@ const WORKFLOWS_MAX: usize = 1_000;
 const CAPACITY_MAX: usize = 10_000;
 const RETENTION_DAYS_MAX: u32 = 36_500;
 /// Optional parts of the protocol. A worker uses them only if the server names them.
-const FEATURES: &[&str] = &["unawaited"];
+const FEATURES: &[&str] = &["unawaited", "topics"];
 
 /// `POST /v1/worker/sessions`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -83,10 +85,28 @@ pub(crate) struct ServedWorkflow {
     /// The JSON Schema (2020-12) that the input of every new run fits, at most 64 KiB.
     #[schemars(with = "Option<Object>")]
     input_schema: Option<Value>,
+    /// The events that start its runs, while this version is active.
+    #[serde(default)]
+    #[schemars(length(max = 20))]
+    triggers: Vec<EventTrigger>,
+}
+
+/// An event that starts a run, whose input is the data of the event.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "WorkerTrigger")]
+struct EventTrigger {
+    /// A topic, or a pattern of topics: `*` is one segment, `#` is any number of segments.
+    #[schemars(length(min = 1, max = 255))]
+    event: String,
+    /// An object that the data must contain; `$expr` in it is an expression over `event` and `payload`.
+    #[serde(rename = "match")]
+    #[schemars(with = "Option<Object>")]
+    filter: Option<Value>,
 }
 
 impl Hello {
-    pub(super) fn check(self, workspace: WorkspaceId) -> Result<engine::Hello, Problem> {
+    pub(super) fn check(self, workspace: WorkspaceId, evaluate: &dyn Evaluate) -> Result<engine::Hello, Problem> {
         let Self { protocol, worker, sdk, capacity, workflows, holds } = self;
         if protocol != PROTOCOL_VERSION {
             let detail = format!("protocol: this server supports version {PROTOCOL_VERSION}, not {protocol}");
@@ -110,7 +130,7 @@ impl Hello {
                 format!("holds: a worker continues at most {CAPACITY_MAX} turns, not {}", holds.len()),
             ));
         }
-        let workflows = workflows.into_iter().enumerate().map(|(at, served)| served.check(at));
+        let workflows = workflows.into_iter().enumerate().map(|(at, served)| served.check(at, evaluate));
         let workflows = workflows.collect::<Result<Vec<_>, _>>()?;
         let mut before = BTreeSet::new();
         for (at, served) in workflows.iter().enumerate() {
@@ -125,8 +145,8 @@ impl Hello {
 }
 
 impl ServedWorkflow {
-    fn check(self, at: usize) -> Result<engine::ServedWorkflow, Problem> {
-        let Self { name, version, retention_days, input_schema } = self;
+    fn check(self, at: usize, evaluate: &dyn Evaluate) -> Result<engine::ServedWorkflow, Problem> {
+        let Self { name, version, retention_days, input_schema, triggers } = self;
         if !workflow::is_name(&name) {
             let detail = format!("workflows[{at}].name: {name:?} is not a valid name of a workflow");
             let hint = "a name has 1 to 128 lowercase letters, digits, - and _, and begins with a letter or a digit";
@@ -141,7 +161,30 @@ impl ServedWorkflow {
             return Err(wrong(format!("workflows[{at}].retentionDays"), detail));
         }
         let input_schema = input_schema.map(|schema| check_input_schema(&schema, at)).transpose()?;
-        Ok(engine::ServedWorkflow { name, version, retention_days, input_schema })
+        if triggers.len() > TRIGGERS_MAX {
+            let detail = format!("workflows[{at}].triggers: a workflow has at most {TRIGGERS_MAX} triggers");
+            return Err(wrong(format!("workflows[{at}].triggers"), detail));
+        }
+        let triggers = triggers.into_iter().enumerate();
+        let triggers =
+            triggers.map(|(index, trigger)| trigger.check(&format!("workflows[{at}].triggers[{index}]"), evaluate));
+        let triggers = triggers.collect::<Result<_, _>>()?;
+        Ok(engine::ServedWorkflow { name, version, retention_days, input_schema, triggers })
+    }
+}
+
+impl EventTrigger {
+    fn check(self, path: &str, evaluate: &dyn Evaluate) -> Result<DeclaredTrigger, Problem> {
+        let Self { event, filter } = self;
+        let mut written = json!({"event": event});
+        if let Some(filter) = filter {
+            written["match"] = filter;
+        }
+        DeclaredTrigger::from_registration(&written, evaluate).map_err(|fault| {
+            let path = format!("{path}{}", fault.pointer);
+            wrong(path.clone(), format!("{path}: {}", fault.message))
+                .hint("a trigger is {\"event\": \"user.signup\", \"match\": {\"plan\": \"pro\"}}")
+        })
     }
 }
 
@@ -187,7 +230,7 @@ pub(crate) struct Welcome {
     /// Reports in a request or a frame.
     max_reports: usize,
     /// Extensions of the first protocol version that this server accepts: `unawaited` is the field of `returned` and
-    /// `threw`.
+    /// `threw`; `topics` are triggers, the report `publish`, and the field `since` of `wait`.
     features: &'static [&'static str],
 }
 

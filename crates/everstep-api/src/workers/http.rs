@@ -24,7 +24,8 @@ pub(crate) async fn open(
     body: Body<REQUEST_BYTES_MAX>,
 ) -> Result<(StatusCode, Json<Welcome>), Problem> {
     let hello: Hello = body.json()?;
-    let session = within_deadline(app.engine.open_session(hello.check(caller.workspace)?)).await?;
+    let hello = hello.check(caller.workspace, &*app.engine.world().evaluate)?;
+    let session = within_deadline(app.engine.open_session(hello)).await?;
     Ok((StatusCode::CREATED, Json(Welcome::to(&app.engine, &session))))
 }
 

@@ -5,12 +5,14 @@ use std::borrow::Cow;
 use everstep_core::code::StepKind;
 use everstep_core::ids::{RunId, StepKey};
 use everstep_core::payload::Payload;
+use everstep_core::topics::EventRef;
 use everstep_engine::{self as engine, StepOutcome, TurnEnd, WorkerMessage};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::http::schema::{Id, Json};
 use crate::http::time::Time;
+use crate::resources::runs::wire::Trigger;
 
 /// A message to a worker: all parts that were collected for it. Empty lists are omitted.
 #[derive(Debug, Default, Serialize, JsonSchema)]
@@ -85,6 +87,9 @@ struct Turn<'a> {
     #[schemars(with = "Json")]
     input: &'a Payload,
     started_at: Time,
+    /// The event that has started the run, or the run that has called it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trigger: Option<Trigger>,
     /// The seq of the last entry of the run.
     seq: u64,
     /// The steps of the run according to the journal, in the order of seq.
@@ -103,7 +108,7 @@ struct StepRecord<'a> {
     turn: Option<u32>,
     #[schemars(with = "String")]
     step: &'a StepKey,
-    #[schemars(with = "String", extend("enum" = ["run", "sleep", "wait", "call"]))]
+    #[schemars(with = "String", extend("enum" = ["run", "sleep", "wait", "call", "publish"]))]
     kind: StepKind,
     /// The seq of the entry with this state.
     seq: u64,
@@ -116,13 +121,34 @@ struct StepRecord<'a> {
     /// Of `failed`.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<FailedStep<'a>>,
-    /// Of `resolved`: the payload of the signal.
+    /// Of `resolved`: the payload of the signal, or the data of the event.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Json>")]
     payload: Option<&'a Payload>,
+    /// Of `resolved`, if a published event has resolved the wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event: Option<ReceivedEvent<'a>>,
     /// Of `retry`: the number of the next attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     attempt: Option<u32>,
+}
+
+/// A published event without its data.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "WorkerEvent")]
+struct ReceivedEvent<'a> {
+    #[schemars(with = "Id")]
+    id: String,
+    topic: &'a str,
+    source: &'a str,
+    at: Time,
+}
+
+impl<'a> ReceivedEvent<'a> {
+    fn new(event: &'a EventRef) -> Self {
+        let EventRef { id, topic, source, at } = event;
+        Self { id: id.to_string(), topic, source, at: Time::from_timestamp(*at) }
+    }
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -169,7 +195,7 @@ impl<'a> NumberedMessage<'a> {
 
 impl<'a> Turn<'a> {
     fn new(turn: &'a engine::Turn) -> Self {
-        let engine::Turn { run, turn, workflow, version, input, started_at, seq, steps } = turn;
+        let engine::Turn { run, turn, workflow, version, input, started_at, trigger, seq, steps } = turn;
         Self {
             run: *run,
             turn: *turn,
@@ -177,6 +203,7 @@ impl<'a> Turn<'a> {
             version: *version,
             input,
             started_at: Time::from_timestamp(*started_at),
+            trigger: trigger.clone().map(Trigger::from_core),
             seq: *seq,
             steps: steps.iter().map(StepRecord::new).collect(),
         }
@@ -195,17 +222,20 @@ impl<'a> StepRecord<'a> {
             StepOutcome::Retry { .. } => "retry",
             StepOutcome::Open => "open",
         };
-        let (mut output, mut error, mut payload, mut attempt) = (None, None, None, None);
+        let (mut output, mut error, mut payload, mut event, mut attempt) = (None, None, None, None, None);
         match outcome {
             StepOutcome::Completed { output: given } => output = Some(given),
             StepOutcome::Failed { failure, attempts } => {
                 error = Some(FailedStep { code: &failure.code, message: &failure.message, attempts: *attempts });
             }
-            StepOutcome::Resolved { payload: given } => payload = Some(given),
+            StepOutcome::Resolved { payload: given, event: by } => {
+                payload = Some(given);
+                event = by.as_deref().map(ReceivedEvent::new);
+            }
             StepOutcome::Retry { attempt: next } => attempt = Some(*next),
             StepOutcome::Slept | StepOutcome::TimedOut | StepOutcome::Open => {}
         }
-        Self { run: None, turn: None, step, kind: *kind, seq: *seq, status, output, error, payload, attempt }
+        Self { run: None, turn: None, step, kind: *kind, seq: *seq, status, output, error, payload, event, attempt }
     }
 }
 
@@ -218,7 +248,9 @@ pub(super) fn object_with(name: &'static str, value: &impl Serialize) -> Cow<'st
 #[cfg(test)]
 mod tests {
     use everstep_core::failure::Failure;
+    use everstep_core::ids::EventId;
     use everstep_core::time::Timestamp;
+    use everstep_core::topics::{self, TriggerKind};
     use serde_json::{Value, json};
 
     use super::*;
@@ -245,7 +277,7 @@ mod tests {
             record("a", StepKind::Run, 3, StepOutcome::Completed { output: payload("{\"x\": 1}") }),
             record("b", StepKind::Run, 4, failed),
             record("c", StepKind::Sleep, 5, StepOutcome::Slept),
-            record("d", StepKind::Wait, 6, StepOutcome::Resolved { payload: payload("null") }),
+            record("d", StepKind::Wait, 6, StepOutcome::Resolved { payload: payload("null"), event: None }),
             record("e", StepKind::Wait, 7, StepOutcome::TimedOut),
             record("f", StepKind::Run, 8, StepOutcome::Retry { attempt: 2 }),
             record("g", StepKind::Call, 9, StepOutcome::Open),
@@ -257,6 +289,7 @@ mod tests {
             version: 1,
             input: payload("[1]"),
             started_at: Timestamp::EPOCH,
+            trigger: None,
             seq: 9,
             steps,
         };
@@ -293,5 +326,54 @@ mod tests {
             "revoked": [{"run": run, "turn": 3, "reason": "parked"}],
         });
         assert_eq!(written, expected);
+    }
+
+    #[test]
+    fn a_turn_has_the_trigger_of_its_run_and_a_wait_the_event_that_resolved_it() {
+        let run = RunId::new(Timestamp::EPOCH, 7);
+        let id = EventId::new(Timestamp::EPOCH, 9);
+        let event = EventRef { id, topic: "order.paid".to_owned(), source: "shop".to_owned(), at: Timestamp::EPOCH };
+        let payload = Payload::from_json("{\"order\":7}").unwrap();
+        let resolved = StepOutcome::Resolved { payload, event: Some(Box::new(event)) };
+        let output = Payload::from_json("{\"id\":\"e\",\"topic\":\"t\"}").unwrap();
+        let trigger = topics::Trigger {
+            kind: TriggerKind::Event,
+            id: id.to_string(),
+            topic: Some("order.paid".to_owned()),
+            subscription: None,
+            source: Some("shop".to_owned()),
+            depth: 1,
+            scheduled_for: None,
+        };
+        let turn = engine::Turn {
+            run,
+            turn: 1,
+            workflow: "w".to_owned(),
+            version: 1,
+            input: Payload::null(),
+            started_at: Timestamp::EPOCH,
+            trigger: Some(trigger),
+            seq: 4,
+            steps: vec![
+                record("a", StepKind::Publish, 3, StepOutcome::Completed { output }),
+                record("b", StepKind::Wait, 4, resolved),
+            ],
+        };
+        let batch = engine::WorkerBatch { m: 1, messages: vec![WorkerMessage::Turn(Box::new(turn))] };
+        let written: Value = serde_json::from_str(&NumberedMessage::new(&batch).json()).unwrap();
+        let turn = &written["turns"][0];
+        let trigger = json!({
+            "type": "event", "id": id.to_string(), "topic": "order.paid", "subscription": null, "source": "shop",
+            "depth": 1, "scheduledFor": null,
+        });
+        assert_eq!(turn["trigger"], trigger);
+        let event = json!({
+            "id": id.to_string(), "topic": "order.paid", "source": "shop", "at": "1970-01-01T00:00:00.000000Z",
+        });
+        let steps = json!([
+            {"step": "a", "kind": "publish", "seq": 3, "status": "completed", "output": {"id": "e", "topic": "t"}},
+            {"step": "b", "kind": "wait", "seq": 4, "status": "resolved", "payload": {"order": 7}, "event": event},
+        ]);
+        assert_eq!(turn["steps"], steps);
     }
 }

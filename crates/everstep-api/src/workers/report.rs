@@ -5,12 +5,13 @@
 
 use std::borrow::Cow;
 
-use everstep_core::code::{Moment, Report};
+use everstep_core::code::{Moment, Report, Since};
 use everstep_core::failure::Failure;
 use everstep_core::ids::{RunId, StepKey};
 use everstep_core::limits;
 use everstep_core::payload::Payload;
 use everstep_core::time::Timestamp;
+use everstep_core::topics;
 use everstep_core::whole;
 use everstep_core::workflow;
 use schemars::JsonSchema;
@@ -48,8 +49,8 @@ pub(crate) struct WireReport<'a> {
     #[serde(deserialize_with = "whole::number")]
     pub(super) turn: u32,
     kind: ReportKind,
-    /// The name of the step. Of `completed`, `failed`, `sleep`, `wait` and `call`; of `threw`, the step whose failure
-    /// ended the function.
+    /// The name of the step. Of `completed`, `failed`, `sleep`, `wait`, `call` and `publish`; of `threw`, the step whose
+    /// failure ended the function.
     #[serde(borrow)]
     #[schemars(with = "Option<String>")]
     step: Option<BorrowedText<'a>>,
@@ -74,15 +75,17 @@ pub(crate) struct WireReport<'a> {
     /// Of `sleep`: milliseconds since 1970.
     #[serde(default, deserialize_with = "whole::optional")]
     until_ms: Option<i64>,
-    /// Of `wait`: the name of the signal. Default: the name of the step.
+    /// Of `wait`: the name of the signal, and the topic of the event. Default: the name of the step, for signals only.
     event: Option<String>,
-    /// Of `wait`: an object that the payload of the signal must contain.
+    /// Of `wait`: an object that the payload of the signal, or the data of the event, must contain.
     #[serde(borrow, rename = "match")]
     #[schemars(with = "Option<Object>")]
     pattern: Option<&'a RawValue>,
     /// Of `wait` and `call`.
     #[serde(default, deserialize_with = "whole::optional")]
     timeout_ms: Option<u64>,
+    /// Of `wait` with an `event`: it also receives events that were published before, from this time on.
+    since: Option<WireSince>,
     /// Of `call`: the workflow to start.
     workflow: Option<String>,
     /// Of `call`.
@@ -93,6 +96,18 @@ pub(crate) struct WireReport<'a> {
     #[serde(borrow)]
     #[schemars(with = "Option<Json>")]
     input: Option<&'a RawValue>,
+    /// Of `publish`.
+    topic: Option<String>,
+    /// Of `publish`: the data of the event. Default: `null`.
+    #[serde(borrow)]
+    #[schemars(with = "Option<Json>")]
+    data: Option<&'a RawValue>,
+    /// Of `publish`: the id of the event at the run. Default: the name of the step.
+    #[schemars(length(min = 1, max = 255))]
+    id: Option<String>,
+    /// Of `publish`.
+    #[schemars(length(min = 1, max = 255))]
+    subject: Option<String>,
     /// Of `blocked`: the highest seq that the worker has received for the run.
     #[serde(default, deserialize_with = "whole::optional")]
     seq: Option<u64>,
@@ -111,11 +126,25 @@ enum ReportKind {
     Sleep,
     Wait,
     Call,
+    Publish,
     Returned,
     Threw,
     Blocked,
     Diverged,
     Declined,
+}
+
+/// From when on a wait looks for events.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "WorkerSince")]
+enum WireSince {
+    /// The start of the run.
+    Start,
+    /// Milliseconds before the report is recorded.
+    AgoMs(#[serde(deserialize_with = "whole::number")] u64),
+    /// Milliseconds since 1970.
+    AtMs(#[serde(deserialize_with = "whole::number")] i64),
 }
 
 /// Text that is borrowed from the request unless it has escapes.
@@ -163,6 +192,7 @@ impl WireReport<'_> {
             }
             ReportKind::Sleep => Report::Slept { step: self.step()?, until: self.until()? },
             ReportKind::Wait => Report::Waited {
+                since: self.since()?,
                 step: self.step()?,
                 event: self.event()?,
                 pattern: self.pattern()?,
@@ -174,6 +204,13 @@ impl WireReport<'_> {
                 version: self.version()?,
                 input: self.input.take().map_or_else(empty_object, |raw| Payload::from_raw(raw.to_owned())),
                 timeout_ms: self.timeout()?,
+            },
+            ReportKind::Publish => Report::Published {
+                step: self.step()?,
+                topic: self.topic.take().ok_or("topic is missing")?,
+                data: payload_or_null(self.data.take()),
+                id: self.id.take(),
+                subject: self.subject.take(),
             },
             ReportKind::Returned => {
                 Report::Returned { output: payload_or_null(self.output.take()), unawaited: self.unawaited()? }
@@ -208,9 +245,14 @@ impl WireReport<'_> {
             ("event", self.event.is_some()),
             ("match", self.pattern.is_some()),
             ("timeoutMs", self.timeout_ms.is_some()),
+            ("since", self.since.is_some()),
             ("workflow", self.workflow.is_some()),
             ("version", self.version.is_some()),
             ("input", self.input.is_some()),
+            ("topic", self.topic.is_some()),
+            ("data", self.data.is_some()),
+            ("id", self.id.is_some()),
+            ("subject", self.subject.is_some()),
             ("seq", self.seq.is_some()),
             ("unawaited", self.unawaited.is_some()),
         ];
@@ -274,10 +316,30 @@ impl WireReport<'_> {
         let is_name = |event: &String| {
             !event.is_empty() && event.chars().count() <= SIGNAL_NAME_CHARS_MAX && !event.contains('\0')
         };
-        if event.as_ref().is_none_or(is_name) {
-            return Ok(event);
+        if !event.as_ref().is_none_or(is_name) {
+            return Err(format!("event has 1 to {SIGNAL_NAME_CHARS_MAX} characters, none of them NUL"));
         }
-        Err(format!("event has 1 to {SIGNAL_NAME_CHARS_MAX} characters, none of them NUL"))
+        if event.as_deref().is_some_and(topics::is_reserved) {
+            return Err("event begins with @ or everstep., which is reserved for the server".to_owned());
+        }
+        Ok(event)
+    }
+
+    /// Reads `since`, before `event` is taken.
+    fn since(&mut self) -> Result<Option<Since>, String> {
+        let Some(since) = self.since.take() else { return Ok(None) };
+        if self.event.is_none() {
+            return Err("since needs event: only published events are kept".to_owned());
+        }
+        match since {
+            WireSince::Start => Ok(Some(Since::Start)),
+            WireSince::AgoMs(millis) if millis <= DURATION_MAX_MS => Ok(Some(Since::Ago(millis))),
+            WireSince::AgoMs(_) => Err(format!("since: a wait looks back at most {} days", limits::TIMER_DAYS)),
+            WireSince::AtMs(millis) if (0..=TIME_MAX_MS).contains(&millis) => {
+                Ok(Some(Since::At(Timestamp::from_millis(millis))))
+            }
+            WireSince::AtMs(_) => Err("since: the time is before 1970 or after 9999".to_owned()),
+        }
     }
 
     fn pattern(&mut self) -> Result<Payload, String> {

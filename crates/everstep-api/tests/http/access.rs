@@ -142,7 +142,7 @@ async fn a_key_shows_its_own_permissions() {
             },
             "person": null,
             "permissions": ["workflow:read", "workflow:view", "workflow:act", "workflow:manage"],
-            "features": ["graph", "code", "machine", "store"],
+            "features": ["graph", "code", "machine", "store", "topics"],
             "server": me["server"],
         })
     );

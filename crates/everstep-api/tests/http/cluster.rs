@@ -325,7 +325,13 @@ async fn hints_are_taken() {
 
 /// A session at a node, opened there.
 async fn session(listener: &Listener) -> String {
-    let served = ServedWorkflow { name: "greet".to_owned(), version: 1, retention_days: None, input_schema: None };
+    let served = ServedWorkflow {
+        name: "greet".to_owned(),
+        version: 1,
+        retention_days: None,
+        input_schema: None,
+        triggers: Vec::new(),
+    };
     let hello = Hello {
         workspace: WorkspaceId::DEFAULT,
         worker: "host:1".to_owned(),

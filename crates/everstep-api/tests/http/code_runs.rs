@@ -106,7 +106,7 @@ async fn the_end_of_a_function_is_shown_with_unawaited_steps_and_its_stack() {
     let server = Server::start().await;
     let mut worker = Worker::open(&server, &[("flow", 1)]).await;
     let hello = server.post("/v1/worker/sessions", &crate::workers::hello(&[("other", 1)])).await.is(201);
-    assert_eq!(hello["features"], json!(["unawaited"]), "{hello}");
+    assert_eq!(hello["features"], json!(["unawaited", "topics"]), "{hello}");
     let returned = start(&server, "flow", &Value::Null).await;
     let turn = worker.turn().await;
     worker.send(&turn, &[json!({"kind": "returned", "output": 5, "unawaited": ["one", "two"]})]).await;

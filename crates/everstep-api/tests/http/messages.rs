@@ -52,6 +52,25 @@ fn requests() -> Vec<(&'static str, &'static str, Value)> {
         ("POST", "/v1/workflows/waits/runs", json!({"tags": {"": "x"}})),
         ("POST", "/v1/workflows/waits/runs/batch", json!({"runs": []})),
         ("POST", "/v1/workflow-runs", json!({"definitionId": "missing-too"})),
+        ("POST", "/v1/workflows/waits/runs", json!({"startAt": "soon"})),
+        ("POST", "/v1/workflows/waits/runs", json!({"delaySeconds": 31_536_001})),
+        ("POST", "LATER/signals/go", none.clone()),
+        ("POST", "LATER/retry", none.clone()),
+        ("POST", "RUN/signals/everstep.go", none.clone()),
+        ("POST", "/v1/topics/a..b", none.clone()),
+        ("POST", "/v1/topics/everstep.a", none.clone()),
+        ("POST", "/v1/events", json!({"data": 1})),
+        ("POST", "/v1/events", json!({"topic": "a", "source": "run:1"})),
+        ("POST", "/v1/events", json!({"events": []})),
+        ("GET", "/v1/events/x", none.clone()),
+        ("GET", "/v1/events?topic=a..b", none.clone()),
+        ("GET", "/v1/runs?trigger=x", none.clone()),
+        ("POST", "/v1/topics/a/subscriptions", json!({"type": "queue", "name": "orders"})),
+        ("POST", "/v1/topics/a/subscriptions", json!({"type": "workflow", "name": "waits", "filter": []})),
+        ("POST", "/v1/topics/a/subscriptions", json!({"type": "workflow", "name": "waits", "input": "{{ctx.x}}"})),
+        ("POST", "/v1/topics/a*/subscriptions", json!({"type": "workflow", "name": "waits"})),
+        ("GET", "/v1/subscriptions/x", none.clone()),
+        ("DELETE", "TRIGGER", none.clone()),
         ("GET", "/v1/catalog/missing", none.clone()),
         ("POST", "/v1/keys", json!({"name": "x"})),
         ("POST", "/v1/keys", json!({"name": "x", "role": "boss"})),
@@ -130,6 +149,106 @@ fn requests() -> Vec<(&'static str, &'static str, Value)> {
     ]
 }
 
+/// More of them: rarer mistakes, by resource.
+fn rarer_requests() -> Vec<(&'static str, &'static str, Value)> {
+    let none = Value::Null;
+    vec![
+        ("GET", "/v1/me?x=1", none.clone()),
+        ("GET", "/v1/runs?input.order..id=7", none.clone()),
+        ("GET", "/v1/runs?workflow=%00", none.clone()),
+        ("GET", "/v1/workflows/machine/runs/ID", none.clone()),
+        ("GET", "RUN/steps/none", none.clone()),
+        ("GET", "RUN/steps/start?attempt=9", none.clone()),
+        ("GET", "RUN/journal?view=half", none.clone()),
+        ("GET", "RUN/events?after=99", none.clone()),
+        ("POST", "/v1/runs/bulk", json!({"action": "pause", "filter": {"input": {"a": [1]}}})),
+        ("POST", "/v1/runs/bulk", json!({"action": "pause", "filter": {"version": 0}})),
+        ("POST", "/v1/runs/bulk", json!({"action": "pause", "all": true, "limit": 0})),
+        ("DELETE", "/v1/test-runs/ID", none.clone()),
+        ("POST", "/v1/test-runs", json!({"definition": 5})),
+        ("POST", "/v1/workflows/waits/runs", json!({"version": 9})),
+        ("POST", "/v1/workflow-runs", json!({})),
+        ("POST", "/v1/workflow-runs", json!({"definitionId": "No Name"})),
+        ("POST", "/v1/workflow-runs", json!({"definitionId": "waits", "input": []})),
+        ("PUT", "/v1/workflows/evaluate", chain(&[])),
+        ("PUT", "/v1/workflows/everstep-x", chain(&[])),
+        ("PUT", "/v1/workflows/machine", chain(&[])),
+        ("PUT", "/v1/workflows/waits", machine()),
+        ("POST", "/v1/workflows/import", json!({})),
+        ("POST", "/v1/workflows/import", json!({"everstep": "x"})),
+        ("POST", "/v1/workflows/import", json!({"everstep": 1, "kind": "thing"})),
+        (
+            "POST",
+            "/v1/workflows/import",
+            json!({"everstep": 1, "kind": "workflow", "name": "No Name", "definition": {}}),
+        ),
+        ("POST", "/v1/workflows/evaluate", json!({"workflow": "waits", "state": "a"})),
+        ("POST", "/v1/workflows/evaluate", json!({"definition": machine(), "version": 1, "state": "a"})),
+        ("POST", "MACHINE/transitions", json!({"action": "GO", "withdraw": true})),
+        ("POST", "MACHINE/transitions", json!({"action": "ASK", "comment": "x", "data": {"input": 1}})),
+        ("POST", "MACHINE/transitions", json!({"action": "ASK", "comment": "x", "data": []})),
+        ("POST", "MACHINE/assign", json!({"who": []})),
+        ("POST", "MACHINE/assign", json!({"who": [""]})),
+        ("POST", "/v1/keys", json!({"name": "x", "role": "viewer", "permissions": ["workflow:read"]})),
+        ("POST", "/v1/keys", json!({"name": "x", "permissions": ["workflow:fly"]})),
+        ("POST", "/v1/keys", json!({"name": "x", "role": "viewer", "expiresAt": "2001-01-01T00:00:00Z"})),
+        ("POST", "/v1/keys", json!({"name": "x", "role": "viewer", "expiresAt": "soon"})),
+        ("POST", "/v1/keys", json!({"name": "x", "role": "viewer", "rateLimit": 4_000_000_000_u32})),
+        ("POST", "/v1/workspaces", json!({"name": "default"})),
+        ("PATCH", "/v1/workspaces/default", json!({"options": 5})),
+        ("PATCH", "/v1/workspaces/default", json!({"options": {"roles": {"": "x"}}})),
+        ("GET", "/v1/stats?since=2026-01-02&until=2026-01-01", none.clone()),
+        ("DELETE", "/v1/sign-ins/current", none.clone()),
+        ("PUT", "/v1/data-sources/test", json!({"type": "sqlite", "file": "a.db"})),
+        ("PUT", "/v1/data-sources/a", json!({"type": "sqlite", "file": "../a.db"})),
+        ("PUT", "/v1/data-sources/a", json!({"type": "http", "baseUrl": "example.com"})),
+        ("PUT", "/v1/data-sources/a", json!({"type": "postgres"})),
+        ("GET", "/v1/schemas/prose", none.clone()),
+        ("PUT", "/v1/store/books/%2E", json!({"value": 1})),
+        ("GET", "/v1/socket", none.clone()),
+        ("GET", "/v1/worker/socket", none.clone()),
+        ("POST", "/v1/worker/sessions", worker("", &json!([]))),
+        ("POST", "/v1/worker/sessions", worker("w", &json!([]))),
+        ("POST", "/v1/worker/sessions", worker("w", &json!([{"name": "No Name", "version": 1}]))),
+        ("POST", "/v1/worker/sessions", worker("w", &json!([{"name": "code", "version": 0}]))),
+        ("POST", "/v1/worker/sessions", worker("w", &json!([{"name": "code", "version": 1, "retentionDays": 0}]))),
+        (
+            "POST",
+            "/v1/worker/sessions",
+            worker("w", &json!([{"name": "code", "version": 1}, {"name": "code", "version": 1}])),
+        ),
+        (
+            "POST",
+            "/v1/worker/sessions",
+            worker("w", &json!([{"name": "code", "version": 1, "inputSchema": {"nullable": true}}])),
+        ),
+        ("POST", "/v1/worker/sessions", worker("w", &json!([{"name": "waits", "version": 1}]))),
+    ]
+}
+
+/// The first message of a worker.
+fn worker(name: &str, workflows: &Value) -> Value {
+    json!({"protocol": 1, "worker": name, "capacity": 1, "workflows": workflows})
+}
+
+/// Method, path, headers and body.
+type RequestWithHeaders = (Method, &'static str, &'static [(&'static str, &'static str)], &'static str);
+
+/// Requests of an admin with headers that are rejected.
+const HEADERS: &[RequestWithHeaders] = &[
+    (Method::POST, "RUN/cancel", &[("if-match", "x")], "{}"),
+    (Method::POST, "RUN/cancel", &[("if-match", "\"99\"")], "{}"),
+    (Method::POST, "RUN/cancel", &[("if-match", "\"4\"")], r#"{"expectedVersion": 5}"#),
+    (Method::POST, "/v1/workflows/waits/runs", &[("idempotency-key", "a")], r#"{"idempotencyKey": "b"}"#),
+    (Method::POST, "/v1/workflows/waits/runs", &[("idempotency-key", "")], "{}"),
+    (Method::POST, "/v1/workflows/waits/runs/batch", &[("idempotency-key", "a")], r#"{"runs": [{}]}"#),
+    (Method::PUT, "/v1/store/books/a", &[("if-none-match", "\"1\"")], r#"{"value": 1}"#),
+    (Method::PUT, "/v1/store/books/a", &[("if-match", "\"1\""), ("if-none-match", "*")], r#"{"value": 1}"#),
+    (Method::PUT, "/v1/workflows/waits", &[("if-match", "\"9\"")], r#"{"nodes": []}"#),
+    (Method::GET, "RUN/events", &[("last-event-id", "x")], ""),
+    (Method::POST, "/v1/workflows/waits/runs", &[], "{"),
+];
+
 /// A state machine whose actions are refused for different reasons.
 fn machine() -> Value {
     json!({"states": [
@@ -152,14 +271,29 @@ async fn messages_of_problems_are_as_written() {
     let machine = format!("/v1/runs/{}", started["run"]["id"].as_str().unwrap());
     server.put("/v1/store/books/count", &json!({"value": 1})).await.is(201);
     server.put("/v1/store/books/title", &json!({"value": "a"})).await.is(201);
+    let started = server.post("/v1/workflows/waits/runs", &json!({"delaySeconds": 86_400})).await.is(201);
+    let later = format!("/v1/runs/{}", started["run"]["id"].as_str().unwrap());
+    let mut triggered = chain(&[]);
+    triggered["trigger"] = json!({"type": "event", "topic": "a"});
+    server.publish("triggered", &triggered).await;
+    let subscriptions = server.get("/v1/subscriptions").await.is(200);
+    let trigger = format!("/v1/subscriptions/{}", subscriptions["subscriptions"][0]["id"].as_str().unwrap());
     let mut text = String::new();
-    for (method, path, body) in requests() {
+    let id = run.trim_start_matches("/v1/runs/");
+    let places = [("RUN", run.as_str()), ("MACHINE", &machine), ("LATER", &later), ("TRIGGER", &trigger), ("ID", id)];
+    let filled = |path: &str| places.iter().fold(path.to_owned(), |path, (name, place)| path.replace(name, place));
+    for (method, path, body) in requests().into_iter().chain(rarer_requests()) {
         let method: Method = method.parse().unwrap();
-        let answer = server
-            .ask_as(server.key(), method.clone(), &path.replace("RUN", &run).replace("MACHINE", &machine), &body)
-            .await;
+        let answer = server.ask_as(server.key(), method.clone(), &filled(path), &body).await;
         let shown = if body.is_null() { String::new() } else { format!(" {body}") };
         record(&mut text, &format!("{method} {path}{shown}"), answer.status, &answer.body, &run);
+    }
+    for (method, path, headers, body) in HEADERS {
+        let all: Vec<_> = headers.iter().copied().chain([("x-api-key", server.key())]).collect();
+        let answer = server.ask(method.clone(), &filled(path), &all, body).await;
+        let shown: Vec<_> = headers.iter().map(|(name, value)| format!("{name}: {value}")).collect();
+        let title = format!("{method} {path} with {} {body}", shown.join(", "));
+        record(&mut text, title.trim_end(), answer.status, &answer.body, &run);
     }
     let viewer = server.key_with(&[Permission::View]).await;
     for (title, headers) in [
@@ -201,6 +335,8 @@ fn mask(text: &str) -> String {
         match core.parse::<everstep_core::time::Timestamp>() {
             Ok(_) => format!("TIME{rest}"),
             Err(_) if is_key => format!("key:KEY{rest}"),
+            // Requests name ids that do not exist by zeros.
+            Err(_) if !core.starts_with("00000000") && core.parse::<uuid::Uuid>().is_ok() => format!("ID{rest}"),
             Err(_) => word.to_owned(),
         }
     });

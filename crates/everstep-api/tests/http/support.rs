@@ -17,7 +17,7 @@ use everstep_handlers::sources::Drivers;
 use everstep_handlers::{Ports, Registry, Secrets};
 use everstep_net::Guard;
 use everstep_store::sqlite::SqliteStore;
-use everstep_store::{AccessStore, Stores};
+use everstep_store::{AccessStore, RecordStore, Stores};
 use everstep_vault::{DataSources, Keyring, SealKey, Vault};
 use http_body_util::{BodyExt, Full};
 use hyper_util::client::legacy::Client;
@@ -51,7 +51,11 @@ pub(crate) struct Setup {
     pub(crate) identity: Option<IdentityOptions>,
     /// Requests per second of a caller.
     pub(crate) rate_limit: u32,
+    /// Replaces the store of records.
+    pub(crate) records: Option<WrapRecords>,
 }
+
+pub(crate) type WrapRecords = Box<dyn FnOnce(Arc<dyn RecordStore>) -> Arc<dyn RecordStore> + Send>;
 
 impl Default for Setup {
     fn default() -> Self {
@@ -61,6 +65,7 @@ impl Default for Setup {
             clock: NodeClock::system(),
             identity: None,
             rate_limit: everstep_api::auth::RATE_LIMIT_DEFAULT,
+            records: None,
         }
     }
 }
@@ -109,10 +114,13 @@ impl Server {
     }
 
     pub(crate) async fn launch(setup: Setup) -> Self {
-        let Setup { streams, keyring, clock, identity, rate_limit } = setup;
+        let Setup { streams, keyring, clock, identity, rate_limit, records } = setup;
         let folder = tempfile::tempdir().unwrap();
         let database = open(&folder);
-        let stores = Stores::new(Arc::clone(&database));
+        let mut stores = Stores::new(Arc::clone(&database));
+        if let Some(wrap) = records {
+            stores.records = wrap(stores.records);
+        }
         let vault = Arc::new(Vault::new(Arc::clone(&stores.resources), keyring));
         let sources = Arc::new(DataSources::new(Arc::clone(&stores.resources)));
         // The data sources of these tests are on this machine.
@@ -319,6 +327,7 @@ async fn engine_on(stores: &Stores, ports: Ports, peers: Arc<dyn Peers>, clock: 
     let world = World {
         runs: Arc::clone(&stores.runs),
         workflows: Arc::clone(&stores.workflows),
+        topics: Arc::clone(&stores.topics),
         clock,
         spawn: Arc::new(TokioSpawner::current()),
         random,

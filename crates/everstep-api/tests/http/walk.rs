@@ -34,6 +34,10 @@ struct Ours {
     session: String,
     /// A link in the namespace `ours`.
     link: String,
+    /// An event of the topic `ours`.
+    event: String,
+    /// A subscription that was created after it.
+    subscription: String,
 }
 
 impl Ours {
@@ -68,13 +72,19 @@ impl Ours {
         link["attributes"] = json!({"note": HIDDEN});
         let made = server.post(&format!("/v1/links/{NAME}"), &link).await.is(201);
         let link = made["linkId"].as_str().unwrap().to_owned();
-        Self { run, test_run, machine_run, key, session, link }
+        let published =
+            server.post(&format!("/v1/topics/{NAME}?waitSeconds=30"), &json!({"note": HIDDEN})).await.is(200);
+        let event = published["id"].as_str().unwrap().to_owned();
+        let subscribe = json!({"type": "workflow", "name": NAME, "filter": {"note": HIDDEN}});
+        let made = server.post(&format!("/v1/topics/{NAME}/subscriptions"), &subscribe).await.is(201);
+        let subscription = made["id"].as_str().unwrap().to_owned();
+        Self { run, test_run, machine_run, key, session, link, event, subscription }
     }
 
     /// Resources that do not exist.
     fn missing() -> Self {
-        let [run, test_run, machine_run, key, link] = [1, 2, 4, 3, 5].map(uuid_of);
-        Self { run, test_run, machine_run, key, session: "none".to_owned(), link }
+        let [run, test_run, machine_run, key, link, event, subscription] = [1, 2, 4, 3, 5, 6, 7].map(uuid_of);
+        Self { run, test_run, machine_run, key, session: "none".to_owned(), link, event, subscription }
     }
 
     /// A route's path with a resource of ours in each parameter.
@@ -95,7 +105,11 @@ impl Ours {
                 ("sessions", "{id}") => &self.session,
                 ("signals", "{event}") => "go",
                 ("steps", "{key}") => "wait",
-                (_, "{namespace}" | "{key}") => NAME,
+                (_, "{namespace}" | "{key}") | ("topics", "{topic}" | "{pattern}") => NAME,
+                // A POST to this path publishes to a topic.
+                ("events", "{id}") if (&route.method, route.path) == (&Method::POST, "/v1/events/{id}") => NAME,
+                ("events", "{id}") => &self.event,
+                ("subscriptions", "{id}") => &self.subscription,
                 (_, "{id}") if route.path.starts_with("/v1/links/") => &self.link,
                 (before, word) if word.starts_with('{') => {
                     panic!("{} {}: make something for {before}/{word} in Ours", route.method, route.path)
@@ -116,6 +130,9 @@ impl Ours {
         let mut body = written(route).0;
         if let Some(session) = body.get_mut("session") {
             *session = json!(self.session);
+        }
+        if let Some(subscription) = body.get_mut("subscription") {
+            *subscription = json!(self.subscription);
         }
         body
     }
@@ -144,6 +161,12 @@ impl Ours {
         let link = server.get(&format!("/v1/links/{NAME}/{}", self.link)).await.is(200);
         assert_eq!((&link["attributes"]["note"], &link["change"]), (&json!(HIDDEN), &json!(2)));
         assert_eq!(server.get(&format!("/v1/namespaces/{NAME}")).await.is(200)["changes"], 2);
+        let event = server.get(&format!("/v1/events/{}", self.event)).await.is(200);
+        assert_eq!((&event["data"]["note"], &event["matched"]["workflows"]), (&json!(HIDDEN), &json!(0)));
+        let events = server.get(&format!("/v1/events?topic={NAME}")).await.is(200);
+        assert_eq!(events["events"].as_array().unwrap().len(), 1, "{events}");
+        let subscription = server.get(&format!("/v1/subscriptions/{}", self.subscription)).await.is(200);
+        assert_eq!((&subscription["filter"]["note"], &subscription["pausedAt"]), (&json!(HIDDEN), &Value::Null));
         assert_eq!(*server.vault.open(WorkspaceId::DEFAULT, NAME).await.unwrap(), HIDDEN);
         let keys = server.get("/v1/keys?limit=500").await.is(200);
         let key = keys["keys"].as_array().unwrap().iter().find(|key| key["id"] == self.key.as_str());
@@ -221,6 +244,15 @@ fn written(route: &Route) -> (Value, Found) {
         ("POST", "/workflow-engine/definitions") => (json!({"workflowCode": "their-machine", "dsl": other()}), Theirs),
         ("POST", "/workflow-engine/definitions/validate") => (other(), Theirs),
         ("PATCH", "/workflow-engine/definitions/{id}") => (json!({"isActive": false}), Nothing),
+        // No subscription of theirs has this pattern.
+        ("GET", "/v1/topics/{pattern}/subscriptions") => (nothing, Theirs),
+        ("POST", "/v1/topics/{topic}" | "/v1/events/{id}") => (json!({"note": "theirs"}), Theirs),
+        ("POST", "/v1/events") => (json!({"topic": "theirs", "data": 1}), Theirs),
+        ("POST", "/v1/events/{id}/replay") => (json!({"subscription": ""}), Nothing),
+        ("POST", "/v1/topics/{pattern}/subscriptions") => (json!({"type": "workflow", "name": "theirs"}), Theirs),
+        ("PATCH", "/v1/subscriptions/{id}") => (json!({"filter": {"theirs": 1}}), Nothing),
+        ("DELETE", "/v1/subscriptions/{id}")
+        | ("POST", "/v1/subscriptions/{id}/pause" | "/v1/subscriptions/{id}/resume") => (nothing, Nothing),
         ("GET", path) if path.contains('{') => (nothing, Nothing),
         ("GET", _) => (nothing, Theirs),
         ("PUT", "/v1/workflows/{name}") => (chain(&[wait_for_go()]), Theirs),

@@ -32,8 +32,12 @@ pub(crate) fn hello(workflows: &[(&str, u32)]) -> Value {
 
 impl<'a> Worker<'a> {
     pub(crate) async fn open(server: &'a Server, workflows: &[(&str, u32)]) -> Self {
+        Self::open_with(server, &hello(workflows)).await
+    }
+
+    pub(crate) async fn open_with(server: &'a Server, hello: &Value) -> Self {
         let key = server.key_with(&[Permission::Serve]).await;
-        let opened = server.ask_as(&key, Method::POST, "/v1/worker/sessions", &hello(workflows)).await.is(201);
+        let opened = server.ask_as(&key, Method::POST, "/v1/worker/sessions", hello).await.is(201);
         let session = opened["session"].as_str().unwrap().to_owned();
         Self { server, key, session, seen: 0, n: 0, turns: VecDeque::new() }
     }

@@ -59,20 +59,22 @@ fn fold_step(progress: &mut Progress, fold: Fold<'_>) -> Option<Option<Timestamp
             progress.turn_status = TurnStatus::Lost;
         }
         Event::StepDispatched { step, attempt, dispatch } => {
-            // A rejected call ends at once.
-            if !matches!(dispatch, Dispatch::Child(_) | Dispatch::Instant) {
-                return None;
-            }
+            let kind = match dispatch {
+                // A rejected call ends at once.
+                Dispatch::Child(_) | Dispatch::Instant => StepKind::Call,
+                Dispatch::Publish => StepKind::Publish,
+                Dispatch::Task | Dispatch::Delay { .. } | Dispatch::Wait { .. } | Dispatch::Body { .. } => return None,
+            };
             if open.contains(step) && !open.has_foreign_child(run, step) {
                 return None;
             }
-            progress.begin(step, StepKind::Call, seq, *attempt)?;
-            open.dispatch(run, step, *attempt, dispatch, entry.at);
+            progress.begin(step, kind, seq, *attempt)?;
+            open.dispatch(run, (step, *attempt), dispatch, false, entry.at);
         }
         Event::StepCompleted { step, attempt, outcome } => {
             let kind = progress.step(step).map_or(StepKind::Run, |step| step.kind);
             since = match kind {
-                StepKind::Call => Some(open.close(step)?.since),
+                StepKind::Call | StepKind::Publish => Some(open.close(step)?.since),
                 StepKind::Run if !open.contains(step) => outcome.started_at,
                 StepKind::Run | StepKind::Sleep | StepKind::Wait => return None,
             };
@@ -82,7 +84,7 @@ fn fold_step(progress: &mut Progress, fold: Fold<'_>) -> Option<Option<Timestamp
             let kind = progress.step(step).map_or(StepKind::Run, |step| step.kind);
             since = *started_at;
             match kind {
-                StepKind::Call => {
+                StepKind::Call | StepKind::Publish => {
                     let closed = open.close(step)?;
                     since = Some(closed.since);
                     if phase.is_live() {
@@ -134,14 +136,15 @@ fn fold_step(progress: &mut Progress, fold: Fold<'_>) -> Option<Option<Timestamp
                 | Activity::Again => return None,
             }
         }
-        Event::WaitOpened { step, attempt, event, pattern, due } => {
+        Event::WaitOpened { step, attempt, event, pattern, due, since: looks_back } => {
             if progress.step(step).is_some() {
                 return None;
             }
             progress.begin(step, StepKind::Wait, seq, *attempt)?;
             progress.bytes += pattern.size();
+            let by_topic = event.is_some();
             let event = event.clone().unwrap_or_else(|| step.to_string());
-            let activity = Activity::Wait { event, pattern: pattern.clone() };
+            let activity = Activity::Wait { event, pattern: pattern.clone(), by_topic, since: *looks_back };
             open.insert(step.clone(), Open::new(*attempt, activity, *due, entry.at));
         }
         Event::WaitResolved { step, attempt, by } => {
@@ -156,6 +159,7 @@ fn fold_step(progress: &mut Progress, fold: Fold<'_>) -> Option<Option<Timestamp
                     }
                     End::Signal(payload.clone())
                 }
+                Resolution::Event { event, data } => End::Event { data: data.clone(), event: Box::new(event.clone()) },
                 Resolution::Timeout => End::Timeout,
             };
             progress.finish(step, seq, *attempt, end)?;

@@ -14,8 +14,8 @@ mod waits;
 
 pub(crate) use apply::fold;
 pub use progress::{End, Progress, Step};
-pub use report::{Moment, Report, StepKind};
+pub use report::{Moment, Report, Since, StepKind};
 pub(crate) use reports::{on_report, on_turn_begun, on_turn_lost};
 pub(crate) use run::{check_counts, context, next, step_status};
 pub(crate) use story::{StepFacts, began_at, reopened, step_kind};
-pub(crate) use waits::{on_signal, on_timer};
+pub(crate) use waits::{on_event, on_signal, on_timer};

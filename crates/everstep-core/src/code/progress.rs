@@ -13,6 +13,7 @@ use crate::failure::Failure;
 use crate::ids::StepKey;
 use crate::payload::Payload;
 use crate::time::Timestamp;
+use crate::topics::EventRef;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
@@ -77,6 +78,11 @@ pub enum End {
     Slept,
     Signal(Payload),
     Timeout,
+    /// A published event resolved a wait.
+    Event {
+        data: Payload,
+        event: Box<EventRef>,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -238,7 +244,7 @@ impl Progress {
 impl End {
     pub(crate) fn size(&self) -> usize {
         match self {
-            Self::Output(payload) | Self::Signal(payload) => payload.size(),
+            Self::Output(payload) | Self::Signal(payload) | Self::Event { data: payload, .. } => payload.size(),
             Self::Failure(failure) => size_of_failure(failure),
             Self::Slept | Self::Timeout => 0,
         }

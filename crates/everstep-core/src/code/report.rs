@@ -44,6 +44,19 @@ pub enum Report {
         pattern: Payload,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         timeout_ms: Option<u64>,
+        /// The wait also accepts events that were published from then on.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        since: Option<Since>,
+    },
+    /// The function publishes an event.
+    Published {
+        step: StepKey,
+        topic: String,
+        data: Payload,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        id: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        subject: Option<String>,
     },
     /// The function starts a run and waits for its end.
     Called {
@@ -100,6 +113,7 @@ impl Report {
             | Self::Failed { step, .. }
             | Self::Slept { step, .. }
             | Self::Waited { step, .. }
+            | Self::Published { step, .. }
             | Self::Called { step, .. } => Some(step),
             Self::Returned { .. }
             | Self::Threw { .. }
@@ -124,6 +138,17 @@ pub enum Moment {
     At(Timestamp),
 }
 
+/// From when on a wait accepts events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Since {
+    /// From the start of the run.
+    Start,
+    /// From this many milliseconds before the report is recorded.
+    Ago(u64),
+    At(Timestamp),
+}
+
 /// The kind of a step of a code workflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -132,4 +157,5 @@ pub enum StepKind {
     Sleep,
     Wait,
     Call,
+    Publish,
 }

@@ -18,7 +18,7 @@ use super::run::progress;
 use super::{trim, waits};
 use crate::failure::{Failure, code};
 use crate::ids::StepKey;
-use crate::journal::{Event, Outcome, TimerPurpose};
+use crate::journal::{Dispatch, Event, Outcome, TimerPurpose};
 use crate::limits;
 use crate::payload::{self, Payload};
 use crate::planted::{self, Bug};
@@ -26,6 +26,7 @@ use crate::retry::{self, RetryPolicy};
 use crate::run::decide::Draft;
 use crate::run::{Phase, Reply};
 use crate::time::Timestamp;
+use crate::topics::{self, Publication};
 
 /// A worker takes the turn of a live run.
 pub(crate) fn on_turn_begun(draft: &mut Draft<'_>, worker: String) -> Reply {
@@ -81,8 +82,11 @@ pub(crate) fn on_report(draft: &mut Draft<'_>, turn: u32, report: Report) -> Rep
             draft.step_failed(step, attempt, trim::failure(failure), &retry, trim::logs(logs), took);
         }
         Report::Slept { step, until } => draft.sleep(step, until),
-        Report::Waited { step, event, pattern, timeout_ms } => {
-            return draft.wait(step, event, pattern, timeout_ms);
+        Report::Waited { step, event, pattern, timeout_ms, since } => {
+            return draft.wait(step, event, pattern, timeout_ms, since);
+        }
+        Report::Published { step, topic, data, id, subject } => {
+            draft.publish(step, Publication { topic, data, id, subject });
         }
         Report::Called { step, workflow, version, input, timeout_ms } => {
             draft.call(step, workflow, version, input, timeout_ms);
@@ -121,6 +125,7 @@ impl Draft<'_> {
             Report::Completed { step, .. } | Report::Failed { step, .. } => (step, StepKind::Run),
             Report::Slept { step, .. } => (step, StepKind::Sleep),
             Report::Waited { step, .. } => (step, StepKind::Wait),
+            Report::Published { step, .. } => (step, StepKind::Publish),
             Report::Called { step, .. } => (step, StepKind::Call),
             Report::Returned { output, .. } => {
                 let is_same = self.state.output() == Some(output);
@@ -166,6 +171,8 @@ impl Draft<'_> {
                 let message = format!("attempt {attempt} of {step} is not the attempt that is due");
                 (!is_next).then(|| Reply::refused("VALIDATION_ERROR", message))
             }
+            // A publication that failed may be made again when the run is retried.
+            (Report::Published { .. }, None) if !self.state.is_open(step) => None,
             // A call whose run was cancelled together with this run may be made again.
             (Report::Called { .. }, None) if !self.state.is_open(step) => None,
             _ => Some(Reply::Repeated),
@@ -177,6 +184,18 @@ impl Draft<'_> {
         let took = i64::try_from(took).unwrap_or(i64::MAX);
         let began = Timestamp::from_micros(self.cx.now.micros().saturating_sub(took));
         began.max(self.state.started_at).min(self.cx.now)
+    }
+
+    /// Decides a step that publishes, at once.
+    fn publish(&mut self, step: StepKey, publication: Publication) {
+        let attempt = progress(self.state).step(&step).map_or(0, |step| step.attempt) + 1;
+        let outcome = topics::publish(publication, (&step, attempt), self.state, self.cx.now);
+        let outcome = outcome.and_then(|outcome| self.fit(&step, outcome));
+        self.write(Event::StepDispatched { step: step.clone(), attempt, dispatch: Dispatch::Publish });
+        self.write(match outcome {
+            Ok(outcome) => Event::StepCompleted { step, attempt, outcome },
+            Err(failure) => Event::failed(step, attempt, failure),
+        });
     }
 
     fn step_failed(
@@ -211,6 +230,7 @@ fn describe(step: &Step) -> &'static str {
         (StepKind::Sleep, _) => "a sleep",
         (StepKind::Wait, _) => "a wait",
         (StepKind::Call, _) => "a call",
+        (StepKind::Publish, _) => "a publication",
     }
 }
 

@@ -29,7 +29,7 @@ pub(crate) fn next(state: &State, cx: Cx<'_>) -> Vec<Event> {
 pub(crate) fn step_status(state: &State, step: &StepKey) -> Option<StepStatus> {
     Some(match &progress(state).step(step)?.end {
         Some(End::Failure(_)) => StepStatus::Failed,
-        Some(End::Output(_) | End::Slept | End::Signal(_) | End::Timeout) => StepStatus::Completed,
+        Some(End::Output(_) | End::Slept | End::Signal(_) | End::Timeout | End::Event { .. }) => StepStatus::Completed,
         None if state.has_ended() => StepStatus::Cancelled,
         None => StepStatus::Running,
     })
@@ -43,7 +43,9 @@ pub(crate) fn context(state: &State) -> Payload {
         steps: BTreeMap<&'a str, &'a Payload>,
     }
     let outputs = progress(state).steps().filter_map(|(name, step)| match &step.end {
-        Some(End::Output(output) | End::Signal(output)) => Some((name.as_str(), output)),
+        Some(End::Output(output) | End::Signal(output) | End::Event { data: output, .. }) => {
+            Some((name.as_str(), output))
+        }
         Some(End::Failure(_) | End::Slept | End::Timeout) | None => None,
     });
     let context = Context { input: &state.input, steps: outputs.collect() };

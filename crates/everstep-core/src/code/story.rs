@@ -122,6 +122,7 @@ fn first_kind(event: &Event) -> Option<StepKind> {
         Event::WaitOpened { .. } | Event::WaitResolved { .. } => Some(StepKind::Wait),
         // A rejected call is instant.
         Event::StepDispatched { dispatch: Dispatch::Child(_) | Dispatch::Instant, .. } => Some(StepKind::Call),
+        Event::StepDispatched { dispatch: Dispatch::Publish, .. } => Some(StepKind::Publish),
         Event::StepDispatched { .. }
         | Event::StepSkipped { .. }
         | Event::TimerSet { .. }
@@ -150,5 +151,6 @@ fn name(kind: StepKind) -> &'static str {
         StepKind::Sleep => "sleep",
         StepKind::Wait => "wait",
         StepKind::Call => "call",
+        StepKind::Publish => "publish",
     }
 }

@@ -3,12 +3,13 @@
 //! 1. A report opens each of them; it is settled when its time is reached, its signal arrives or its run ends.
 //! 2. A signal resolves the wait that was opened first among those that it matches; a timeout that is due takes effect
 //!    before it.
-//! 3. A signal that matches no wait is dropped, or buffered if its sender requests it: the first wait that it matches
+//! 3. A published event resolves every wait that names it and that it matches.
+//! 4. A signal that matches no wait is dropped, or buffered if its sender requests it: the first wait that it matches
 //!    takes it.
 
 use std::time::Duration;
 
-use super::report::Moment;
+use super::report::{Moment, Since};
 use super::run::progress;
 use crate::failure::{Failure, code};
 use crate::ids::StepKey;
@@ -19,6 +20,7 @@ use crate::run::child::{self, Child};
 use crate::run::decide::Draft;
 use crate::run::{Activity, Open, Reply};
 use crate::time::Timestamp;
+use crate::topics::{EventRef, is_reserved};
 
 impl Draft<'_> {
     pub(super) fn sleep(&mut self, step: StepKey, until: Moment) {
@@ -35,15 +37,18 @@ impl Draft<'_> {
         event: Option<String>,
         pattern: Payload,
         timeout_ms: Option<u64>,
+        since: Option<Since>,
     ) -> Reply {
-        if let Some(refusal) = self.refuse_wait(&step, &pattern) {
+        if let Some(refusal) = self.refuse_wait(&step, event.as_deref(), &pattern) {
             return refusal;
         }
         let due = timeout_ms.map(|millis| self.cx.now.plus(bounded(millis)));
+        // Only a wait that names an event accepts events.
+        let since = since.filter(|_| event.is_some()).map(|since| self.since(since));
         let name = event.clone().unwrap_or_else(|| step.to_string());
         let kept = progress(self.state).find_buffered(&name, &pattern, self.cx.now);
         let kept = kept.map(|kept| (kept.seq, kept.payload.clone()));
-        self.write(Event::WaitOpened { step: step.clone(), attempt: 1, event, pattern, due });
+        self.write(Event::WaitOpened { step: step.clone(), attempt: 1, event, pattern, due, since });
         if let Some((seq, payload)) = kept {
             let by = Resolution::Signal { event: name, payload, buffered: Some(seq) };
             self.write(Event::WaitResolved { step, attempt: 1, by });
@@ -51,8 +56,25 @@ impl Draft<'_> {
         Reply::Accepted
     }
 
+    /// The time from which on a wait accepts events.
+    fn since(&self, since: Since) -> Timestamp {
+        let now = self.cx.now;
+        match since {
+            Since::Start => self.state.started_at,
+            Since::Ago(millis) => {
+                let micros = i64::try_from(bounded(millis).as_micros()).unwrap_or(i64::MAX);
+                Timestamp::from_micros(now.micros().saturating_sub(micros)).max(Timestamp::EPOCH)
+            }
+            Since::At(time) => time.clamp(Timestamp::EPOCH, now),
+        }
+    }
+
     /// Why a wait for a signal is rejected.
-    fn refuse_wait(&self, step: &StepKey, pattern: &Payload) -> Option<Reply> {
+    fn refuse_wait(&self, step: &StepKey, event: Option<&str>, pattern: &Payload) -> Option<Reply> {
+        if let Some(event) = event.filter(|event| is_reserved(event)) {
+            let message = format!("{event:?} is reserved: an event does not begin with `@` or `everstep.`");
+            return Some(Reply::refused(code::VALIDATION_ERROR, message));
+        }
         if pattern.size() > limits::PAYLOAD_BYTES {
             let message = format!("the match of {step} has more than {} bytes", limits::PAYLOAD_BYTES);
             return Some(Reply::refused(code::PAYLOAD_TOO_LARGE, message));
@@ -64,7 +86,7 @@ impl Draft<'_> {
     }
 
     fn refuse_bytes(&self, more: &Payload) -> Option<Reply> {
-        let message = format!("the run would hold more than {} bytes", limits::CONTEXT_BYTES);
+        let message = format!("the data of the run would exceed {} bytes", limits::CONTEXT_BYTES);
         let is_full = self.state.context_bytes() + more.size() > limits::CONTEXT_BYTES;
         is_full.then(|| Reply::refused(code::CONTEXT_TOO_LARGE, message))
     }
@@ -132,6 +154,25 @@ pub(crate) fn on_signal(draft: &mut Draft<'_>, event: &str, payload: Payload, is
     let until = draft.cx.now.plus(Duration::from_secs(limits::BUFFERED_DAYS * 86_400));
     draft.accept(Event::SignalBuffered { event: event.to_owned(), payload, until });
     Reply::Buffered
+}
+
+/// A published event resolves every open wait that names its topic and that it matches, in the order in which they were
+/// opened.
+pub(crate) fn on_event(draft: &mut Draft<'_>, event: &EventRef, data: &Payload) -> Reply {
+    let opened_at = |step: &StepKey| progress(draft.state).step(step).map_or(0, |step| step.seq);
+    let fits = |open: &Open| open.activity.awaits_event(&event.topic, data);
+    let fitting = draft.state.open.iter().filter(|(_, open)| fits(open));
+    let mut waits: Vec<_> = fitting.map(|(step, open)| (opened_at(step), step.clone(), open.attempt)).collect();
+    waits.sort();
+    let mut reply = Reply::ignored("no wait for this event is open");
+    for (_, step, attempt) in waits {
+        if let Some(refusal) = draft.refuse_bytes(data) {
+            return refusal;
+        }
+        let by = Resolution::Event { event: event.clone(), data: data.clone() };
+        reply = draft.accept(Event::WaitResolved { step, attempt, by });
+    }
+    reply
 }
 
 /// The latest time of a timer, from now.

@@ -36,7 +36,7 @@ pub(crate) fn fold(graph: &Graph, progress: &mut Progress, mut fold: Fold<'_>) -
             let step_path = find(graph, step)?;
             since = Some(fold.open.close(step).ok_or(NOT_OPEN)?.since);
             set_variables(graph, progress, &step_path, outcome);
-            progress.completed(graph, &step_path, &outcome.output, outcome.handle.as_deref()).ok_or(NOT_OPEN)?;
+            progress.completed(graph, &step_path, outcome).ok_or(NOT_OPEN)?;
         }
         Event::StepFailed { step, failure, .. } => {
             let step_path = find(graph, step)?;
@@ -92,9 +92,11 @@ fn dispatched(
     if fold.open.get(step).is_some_and(|open| !is_again(open)) && !fold.open.has_foreign_child(fold.run, step) {
         return None;
     }
-    fold.open.dispatch(fold.run, step, attempt, dispatch, fold.entry.at);
+    let by_topic = matches!(graph.node(step_path.node).kind, NodeKind::Wait { is_approval: false, .. });
+    fold.open.dispatch(fold.run, (step, attempt), dispatch, by_topic, fold.entry.at);
     let items = match dispatch {
         Dispatch::Body { items } => Some(items.as_slice()),
+        Dispatch::Publish => return None,
         Dispatch::Task | Dispatch::Instant | Dispatch::Delay { .. } | Dispatch::Wait { .. } | Dispatch::Child(_) => {
             None
         }

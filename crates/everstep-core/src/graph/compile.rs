@@ -179,7 +179,7 @@ fn check_bodies(shape: &Shape<'_>, problems: &mut Vec<Problem>) -> Vec<Option<u3
         problems.push(
             Problem::at(
                 &shape.texts[*node as usize].path,
-                format!("belongs to the bodies of both {:?} and {:?}", shape.id(*inner), shape.id(*outer)),
+                format!("the node belongs to the bodies of both {:?} and {:?}", shape.id(*inner), shape.id(*outer)),
             )
             .of_node(shape.id(*node))
             .hint("a path leaves a body only through its loop or scope"),
@@ -207,8 +207,8 @@ fn check_bodies(shape: &Shape<'_>, problems: &mut Vec<Problem>) -> Vec<Option<u3
                 )
                 .of_node(shape.id(link.from))
                 .hint(format!(
-                    "a path leaves a body only through its owner: connect the last node of the body back to {:?} and \
-                     continue from there",
+                    "a path leaves a body only through its loop or scope: connect the last node of the body back to \
+                     {:?} and continue from there",
                     shape.id(border)
                 )),
             );
@@ -220,13 +220,13 @@ fn check_bodies(shape: &Shape<'_>, problems: &mut Vec<Problem>) -> Vec<Option<u3
             problems.push(
                 Problem::at(&text.path, format!("an end node cannot be inside the body of {:?}", shape.id(owner)))
                     .of_node(&text.id)
-                    .hint("connect the last node of the body back to its owner, and put the end node after it"),
+                    .hint("connect the last node of the body back to the loop or scope, and put the end node after it"),
             );
         }
         let Some(handle) = text.body_handle() else { continue };
         if !opened.contains(&(node as u32, handle)) {
             problems.push(
-                Problem::at(&text.path, "has an empty body")
+                Problem::at(&text.path, "the node has an empty body")
                     .of_node(&text.id)
                     .hint(format!("connect its handle {handle:?} to the first node of the body")),
             );
@@ -311,7 +311,7 @@ fn check_reach(shape: &Shape<'_>, problems: &mut Vec<Problem>) {
             continue;
         }
         problems.push(
-            Problem::at(&text.path, "is not reachable from the start node")
+            Problem::at(&text.path, "the node is not reachable from the start node")
                 .of_node(&text.id)
                 .hint("connect it, or remove it"),
         );

@@ -5,16 +5,17 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::condition;
-use super::model::{Branch, Call, Condition, Delay, Loop, NodeKind, OnItemError, Test};
+use super::model::{Branch, Call, Condition, Delay, Loop, NodeKind, OnItemError, Publish, Test, WaitSince};
 use super::read::{Ports, is_variable};
 use super::variables::Name;
 use crate::definition::secrets::{self, Named};
 use crate::definition::{Care, Fields, Problem};
 use crate::kinds::KindInfo;
+use crate::topics::{check_topic, is_reserved};
 use crate::workflow::is_name;
 
 pub(crate) const CORE_KINDS: &[&str] =
-    &["start", "end", "condition", "transform", "delay", "wait", "workflow", "loop", "scope"];
+    &["start", "end", "condition", "transform", "delay", "wait", "publish", "workflow", "loop", "scope"];
 
 /// The variables that receive the outputs of these kinds when a node names none.
 pub(crate) const OUTPUT_VARIABLES: &[(&str, &str)] = &[
@@ -22,6 +23,7 @@ pub(crate) const OUTPUT_VARIABLES: &[(&str, &str)] = &[
     ("transform", "transformResult"),
     ("scope", "scopeResult"),
     ("wait", "waitResult"),
+    ("publish", "publishResult"),
     ("workflow", "workflowResult"),
 ];
 
@@ -36,6 +38,9 @@ const BRANCH_HINT: &str = "such as {\"id\": \"yes\", \"expression\": \"ctx.total
 
 /// The longest delay of one node.
 pub(crate) const DELAY_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The longest look-back of a wait: events are kept for at most 90 days.
+const SINCE_SECONDS_MAX: u64 = 90 * 24 * 60 * 60;
 
 /// A node of a kind that the core performs, with its parsed config.
 pub(crate) struct ControlNode {
@@ -84,6 +89,7 @@ pub(crate) fn read(
             }
             (kind, handles)
         }
+        "publish" => (reader.publish(), words(&["success", "error"])),
         "workflow" => (reader.call(timeout), words(&["success", "error"])),
         "loop" => (reader.repeat(), words(&["loop", "done", "error"])),
         _ => {
@@ -417,10 +423,13 @@ impl<'a> Reader<'a, '_> {
     }
 
     fn wait(&mut self, timeout: Option<u64>) -> Option<NodeKind> {
+        let is_saved = self.ports.care == Care::Saving;
         let mut fields = self.fields()?;
         let event = fields.any(&["event"]).cloned();
         let approval = fields.any(&["approval"]).cloned();
         let pattern = fields.any(&["match"]).cloned().unwrap_or_else(|| serde_json::json!({}));
+        let since_seconds = fields.number(&["sinceSeconds"], 1, SINCE_SECONDS_MAX);
+        let since_start = fields.flag(&["sinceStart"]).unwrap_or_default();
         let (field, is_approval) = if approval.is_some() { ("approval", true) } else { ("event", false) };
         if event.is_some() && is_approval {
             fields.problem("approval", "a wait is either for an `event` or for an `approval`", "keep one of them");
@@ -428,6 +437,18 @@ impl<'a> Reader<'a, '_> {
         let event = approval.or(event);
         if event.as_ref().and_then(Value::as_str).is_none_or(str::is_empty) {
             let message = "a wait needs the name of the signal in `event`";
+            fields.problem(field, message, "such as \"order.paid\"");
+        }
+        if since_seconds.is_some() && since_start {
+            let message = "a wait has either `sinceStart` or `sinceSeconds`";
+            fields.problem("sinceSeconds", message, "keep one of them");
+        }
+        if is_approval && (since_seconds.is_some() || since_start) {
+            let message = "an approval accepts no events: it has no look-back";
+            fields.problem(if since_start { "sinceStart" } else { "sinceSeconds" }, message, "remove it");
+        }
+        if is_saved && let Some(name) = event.as_ref().and_then(Value::as_str).filter(|name| is_reserved(name)) {
+            let message = format!("{name:?} is reserved: the event of a wait does not begin with `@` or `everstep.`");
             fields.problem(field, message, "such as \"order.paid\"");
         }
         if !pattern.is_object() {
@@ -438,7 +459,47 @@ impl<'a> Reader<'a, '_> {
         let event = event?;
         self.check(&event, &format!("/{field}"));
         self.check(&pattern, "/match");
-        Some(NodeKind::Wait { event, pattern, timeout: timeout.map(Duration::from_secs), is_approval })
+        let since = match since_seconds {
+            Some(seconds) => Some(WaitSince::Ago(Duration::from_secs(seconds))),
+            None => since_start.then_some(WaitSince::Start),
+        };
+        Some(NodeKind::Wait { event, pattern, timeout: timeout.map(Duration::from_secs), is_approval, since })
+    }
+
+    fn publish(&mut self) -> Option<NodeKind> {
+        let mut fields = self.fields()?;
+        let topic = fields.any(&["topic"]).cloned();
+        let data = fields.any(&["data"]).cloned().unwrap_or_default();
+        let id = fields.text(&["id"]);
+        let subject = fields.text(&["subject"]);
+        for (field, text) in [("id", id), ("subject", subject)] {
+            if text == Some("") {
+                fields.problem(field, format!("the {field} of an event is not empty"), "remove it, or give it a value");
+            }
+        }
+        let (id, subject) = (id.map(Value::from), subject.map(Value::from));
+        let hint = "such as \"order.paid\"";
+        match topic.as_ref().map(Value::as_str) {
+            None => fields.missing(&["topic"], "this node needs the topic of the event", hint),
+            Some(None) => fields.problem("topic", "expected a topic, as a string", hint),
+            // A template is checked when the node runs.
+            Some(Some(topic)) if topic.contains("{{") => {}
+            Some(Some(topic)) => {
+                if let Err(message) = check_topic(topic) {
+                    fields.problem("topic", message, hint);
+                }
+            }
+        }
+        fields.finish();
+        let topic = topic?;
+        let parts =
+            [("/topic", Some(&topic)), ("/data", Some(&data)), ("/id", id.as_ref()), ("/subject", subject.as_ref())];
+        for (pointer, value) in parts {
+            if let Some(value) = value {
+                self.check(value, pointer);
+            }
+        }
+        Some(NodeKind::Publish(Publish { topic, data, id, subject }))
     }
 
     fn call(&mut self, timeout: Option<u64>) -> Option<NodeKind> {
@@ -456,7 +517,7 @@ impl<'a> Reader<'a, '_> {
         }
         if !waits && timeout.is_some() {
             let hint = "remove timeoutSeconds, or wait for the end of the child run";
-            fields.problem("wait", "timeoutSeconds has no effect without waiting", hint);
+            fields.problem("wait", "timeoutSeconds has no effect if `wait` is false", hint);
         }
         fields.finish();
         self.check(&input, "/input");

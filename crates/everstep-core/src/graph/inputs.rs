@@ -8,6 +8,7 @@ use crate::journal::{Event, Outcome};
 use crate::payload::Payload;
 use crate::run::decide::Draft;
 use crate::run::{Activity, Open, Reply};
+use crate::topics::EventRef;
 
 /// Rejects a result with a handle that its node does not have.
 pub(crate) fn check_handle(graph: &Graph, step: &StepKey, outcome: Outcome) -> Result<Outcome, Failure> {
@@ -55,6 +56,26 @@ pub(crate) fn on_signal(draft: &mut Draft<'_>, graph: &Graph, event: &str, paylo
         Ok(outcome) => draft.accept(Event::StepCompleted { step, attempt, outcome }),
         Err(failure) => draft.accept(Event::failed(step, attempt, failure)),
     }
+}
+
+/// A published event completes every open wait that names its topic and that it matches.
+pub(crate) fn on_event(draft: &mut Draft<'_>, event: &EventRef, data: &Payload) -> Reply {
+    let fits = |open: &Open| open.activity.awaits_event(&event.topic, data);
+    let waiters = draft.state.open.iter().filter(|(_, open)| fits(open));
+    let waiters: Vec<_> = waiters.map(|(step, open)| (step.clone(), open.attempt)).collect();
+    let mut reply = Reply::ignored("no wait for this event is open");
+    for (step, attempt) in waiters {
+        // A failure of an earlier one may have closed the iteration around this one.
+        if draft.state.open.get(&step).is_none_or(|open| open.attempt != attempt) {
+            continue;
+        }
+        let outcome = Outcome { event: Some(Box::new(event.clone())), ..Outcome::from_output(data.clone()) };
+        reply = match draft.fit(&step, outcome) {
+            Ok(outcome) => draft.accept(Event::StepCompleted { step, attempt, outcome }),
+            Err(failure) => draft.accept(Event::failed(step, attempt, failure)),
+        };
+    }
+    reply
 }
 
 /// The result of a wait that a signal completes: an approval may be rejected.

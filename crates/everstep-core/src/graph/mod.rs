@@ -25,7 +25,7 @@ mod variables;
 pub use crate::definition::{Problem, nearest};
 pub(crate) use apply::fold;
 pub use compile::{compile, load};
-pub(crate) use inputs::{check_handle, on_signal, on_timer};
+pub(crate) use inputs::{check_handle, on_event, on_signal, on_timer};
 pub use model::{Condition, Graph, Join, NamedSecret, Node, NodeKind, OnError, OnItemError};
 pub(crate) use next::next;
 pub use path::{ScopePath, StepPath};

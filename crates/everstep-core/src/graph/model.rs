@@ -206,7 +206,10 @@ pub enum NodeKind {
         pattern: Value,
         timeout: Option<Duration>,
         is_approval: bool,
+        since: Option<WaitSince>,
     },
+    /// Publishes an event.
+    Publish(Publish),
     Workflow(Call),
     Loop(Loop),
     Scope,
@@ -226,9 +229,12 @@ impl NodeKind {
             Self::Start | Self::Delay(_) => "output",
             Self::Loop(_) => "done",
             Self::End { .. } | Self::Condition { .. } => "",
-            Self::Transform { .. } | Self::Wait { .. } | Self::Workflow(_) | Self::Scope | Self::Task { .. } => {
-                "success"
-            }
+            Self::Transform { .. }
+            | Self::Wait { .. }
+            | Self::Publish(_)
+            | Self::Workflow(_)
+            | Self::Scope
+            | Self::Task { .. } => "success",
         }
     }
 
@@ -249,6 +255,7 @@ impl NodeKind {
             Self::Transform { .. } => "transform",
             Self::Delay(_) => "delay",
             Self::Wait { .. } => "wait",
+            Self::Publish(_) => "publish",
             Self::Workflow(_) => "workflow",
             Self::Loop(_) => "loop",
             Self::Scope => "scope",
@@ -303,6 +310,24 @@ pub enum Delay {
     Dynamic(Value),
     /// An expression for a time.
     Until(Value),
+}
+
+/// From when on a wait accepts events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitSince {
+    /// From the start of the run.
+    Start,
+    /// From this long before the wait opens.
+    Ago(Duration),
+}
+
+/// An event that a step publishes, as templates.
+#[derive(Clone, Debug)]
+pub struct Publish {
+    pub(crate) topic: Value,
+    pub(crate) data: Value,
+    pub(crate) id: Option<Value>,
+    pub(crate) subject: Option<Value>,
 }
 
 /// A call of another workflow as a step.

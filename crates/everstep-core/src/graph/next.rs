@@ -22,7 +22,7 @@ use serde_json::{Map, Value, json};
 use super::call;
 use super::condition;
 use super::control::DELAY_MAX;
-use super::model::{Delay, Loop, Node, NodeKind};
+use super::model::{Delay, Loop, Node, NodeKind, Publish, WaitSince};
 use super::path::{ScopePath, StepPath};
 use super::progress::Stage;
 use super::repeat::Ready;
@@ -36,6 +36,7 @@ use crate::payload::Payload;
 use crate::retry;
 use crate::run::{Activity, Cx, State};
 use crate::time::Timestamp;
+use crate::topics::{self, Publication};
 
 /// The events that follow from the state alone; empty when nothing is ready.
 pub(crate) fn next(run: GraphRun<'_>, cx: Cx<'_>) -> Vec<Event> {
@@ -134,7 +135,7 @@ fn perform(
         }
         NodeKind::Transform { value } => done(evaluate.resolve(value, context)?),
         NodeKind::Delay(delay) => Ok(Performed::Dispatch(Dispatch::Delay { due: due(delay, context, cx)? })),
-        NodeKind::Wait { event, pattern, timeout, .. } => {
+        NodeKind::Wait { event, pattern, timeout, since, .. } => {
             let event = evaluate.resolve(event, context)?;
             let Some(event) = event.as_str().filter(|event| !event.is_empty()) else {
                 return Err(Failure::fatal(
@@ -146,7 +147,12 @@ fn perform(
                 event: event.to_owned(),
                 pattern: evaluate.resolve(pattern, context)?.into(),
                 due: timeout.map(|timeout| now.plus(timeout)),
+                since: since.map(|since| looks_back_to(since, state, now)),
             }))
+        }
+        NodeKind::Publish(config) => {
+            let publication = publication(config, context, evaluate)?;
+            topics::publish(publication, (step, attempt), state, now).map(Performed::Done)
         }
         NodeKind::Workflow(call) => {
             let child = call::child(call, step, attempt, state, context, cx)?;
@@ -156,6 +162,35 @@ fn perform(
         NodeKind::Scope => Ok(Performed::Dispatch(Dispatch::Body { items: vec![Payload::null()] })),
         NodeKind::Task { .. } => Ok(Performed::Dispatch(Dispatch::Task)),
     }
+}
+
+/// The time from which on a wait accepts events.
+fn looks_back_to(since: WaitSince, state: &State, now: Timestamp) -> Timestamp {
+    match since {
+        WaitSince::Start => state.started_at,
+        WaitSince::Ago(length) => {
+            let micros = i64::try_from(length.as_micros()).unwrap_or(i64::MAX);
+            Timestamp::from_micros(now.micros().saturating_sub(micros)).max(Timestamp::EPOCH)
+        }
+    }
+}
+
+/// The event that a node publishes.
+fn publication(config: &Publish, context: &dyn Lookup, evaluate: &dyn Evaluate) -> Result<Publication, Failure> {
+    let text = |field: &str, template: &Value| match evaluate.resolve(template, context)? {
+        Value::String(text) => Ok(text),
+        Value::Number(number) => Ok(number.to_string()),
+        other => {
+            let message = format!("the `{field}` of a published event must be a text, and {other} is not");
+            Err(Failure::fatal(code::INVALID_CONFIG, message))
+        }
+    };
+    Ok(Publication {
+        topic: text("topic", &config.topic)?,
+        data: evaluate.resolve(&config.data, context)?.into(),
+        id: config.id.as_ref().map(|id| text("id", id)).transpose()?,
+        subject: config.subject.as_ref().map(|subject| text("subject", subject)).transpose()?,
+    })
 }
 
 /// The items of a loop: an array as it is, no items for null, one item for any other value.

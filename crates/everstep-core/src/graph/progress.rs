@@ -14,8 +14,10 @@ use super::path::{ScopePath, StepPath};
 use super::repeat::{Pacing, Repeat};
 use crate::failure::Failure;
 use crate::ids::StepKey;
+use crate::journal::Outcome;
 use crate::payload::Payload;
 use crate::status::StepStatus;
+use crate::topics::EventRef;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
@@ -71,6 +73,9 @@ pub(crate) struct Cell {
     pub(crate) live_in: u32,
     /// `None` for null, so that a snapshot can be read back unchanged.
     pub(crate) output: Option<Payload>,
+    /// The published event that completed a wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) event: Option<Box<EventRef>>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -175,13 +180,8 @@ impl Progress {
         Some(())
     }
 
-    pub(crate) fn completed(
-        &mut self,
-        graph: &Graph,
-        step_path: &StepPath,
-        output: &Payload,
-        handle: Option<&str>,
-    ) -> Option<()> {
+    pub(crate) fn completed(&mut self, graph: &Graph, step_path: &StepPath, outcome: &Outcome) -> Option<()> {
+        let Outcome { output, handle, event, .. } = outcome;
         let node = graph.node(step_path.node);
         if self.repeats.get(step_path).is_some_and(|repeat| !repeat.running.is_empty()) {
             return None;
@@ -189,6 +189,7 @@ impl Progress {
         let cell = self.cell_mut(graph, step_path).filter(|cell| cell.stage == Stage::Open)?;
         cell.stage = Stage::Completed;
         cell.output = non_null(output.clone());
+        cell.event.clone_from(event);
         self.weight += cell.output.as_ref().map_or(0, Payload::size);
         if let NodeKind::End { is_error, terminate, .. } = &node.kind {
             self.ends.reached += 1;
@@ -202,7 +203,7 @@ impl Progress {
         }
         self.drop_inside(step_path);
         self.agenda.remove(step_path);
-        let handle = handle.unwrap_or_else(|| node.kind.default_handle());
+        let handle = handle.as_deref().unwrap_or_else(|| node.kind.default_handle());
         self.settle_edges(graph, step_path, Some(handle));
         Some(())
     }

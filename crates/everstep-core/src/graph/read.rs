@@ -16,6 +16,7 @@ use crate::limits;
 use crate::payload::json_depth;
 use crate::retry::{Backoff, RetryPolicy};
 use crate::schema::Schema;
+use crate::topics::read_triggers;
 
 /// A definition, parsed but not yet connected.
 pub(crate) struct Definition {
@@ -80,7 +81,7 @@ pub(crate) struct Ports<'a> {
 pub(crate) fn read(value: &Value, ports: Ports<'_>, problems: &mut Vec<Problem>) -> Option<Definition> {
     if json_depth(value) > limits::JSON_DEPTH {
         problems.push(
-            Problem::at("", format!("is nested deeper than {} levels", limits::JSON_DEPTH))
+            Problem::at("", format!("the definition is nested deeper than {} levels", limits::JSON_DEPTH))
                 .hint("flatten the config, or compute the value in a javascript node"),
         );
         return None;
@@ -94,6 +95,8 @@ pub(crate) fn read(value: &Value, ports: Ports<'_>, problems: &mut Vec<Problem>)
     let edges = fields.list(&["edges"]).unwrap_or_default();
     let options = fields.any(&["options", "workflowOptions"]);
     let input_schema = fields.any(&["inputSchema"]);
+    let trigger = fields.any(&["trigger"]);
+    let triggers = fields.list(&["triggers"]);
     if nodes.is_none() {
         let hint = "such as [{\"id\": \"start\", \"type\": \"start\"}, {\"id\": \"end\", \"type\": \"end\"}]";
         fields.missing(&["nodes"], "a graph needs a list of nodes", hint);
@@ -102,6 +105,7 @@ pub(crate) fn read(value: &Value, ports: Ports<'_>, problems: &mut Vec<Problem>)
     check_length(name, "/name", NAME_CHARS, problems);
     check_length(description, "/description", DESCRIPTION_CHARS, problems);
     let compiled_schema = input_schema.and_then(|schema| read_input_schema(schema, problems));
+    let triggers = read_triggers(trigger, triggers, ports.evaluate, problems);
     let nodes = nodes?;
     if nodes.len() > limits::GRAPH_NODES {
         problems.push(
@@ -138,6 +142,7 @@ pub(crate) fn read(value: &Value, ports: Ports<'_>, problems: &mut Vec<Problem>)
     insert(&mut normal, "name", name.map(Value::from));
     insert(&mut normal, "description", description.map(Value::from));
     insert(&mut normal, "inputSchema", input_schema.cloned());
+    insert(&mut normal, "triggers", triggers);
     normal.insert("nodes".into(), normal_nodes.into());
     normal.insert("edges".into(), normal_edges.into());
     insert(&mut normal, "options", options.cloned());
@@ -205,8 +210,10 @@ fn read_node(value: &Value, index: usize, ports: Ports<'_>, problems: &mut Vec<P
         for field in ["errorHandling", "timeoutSeconds", "outputVariable", "joinMode"] {
             let Some(inner) = object.shift_remove(field) else { continue };
             if at_node(field).is_some_and(|outer| *outer != inner) && !inner.is_null() {
-                let problem =
-                    Problem::at(format!("{config_path}/{field}"), "is also a field of the node, with another value");
+                let problem = Problem::at(
+                    format!("{config_path}/{field}"),
+                    "the field is set in the node and in its config, to different values",
+                );
                 problems.push(problem.of_node(id).hint("keep one of them"));
             }
             moved.insert(field.into(), inner);
@@ -239,7 +246,7 @@ fn read_node(value: &Value, index: usize, ports: Ports<'_>, problems: &mut Vec<P
     });
     if let (Some(name), None) = (type_name, &info) {
         // A field without effect is rejected, because its author would rely on it.
-        let acts = "remove it: only nodes that a handler performs have one";
+        let acts = "remove it: only nodes with a handler have this field";
         let has_timeout = matches!(name, "wait" | "workflow");
         for (field, is_there, has_meaning) in
             [("retry", retry.is_some(), name == "workflow"), ("timeoutSeconds", timeout.is_some(), has_timeout)]

@@ -119,7 +119,11 @@ impl<'a> ScopeContext<'a> {
             Stage::Pending | Stage::Open | Stage::Skipped => return None,
         };
         let output = cell.output.as_ref().map_or(&Value::Null, Payload::value);
-        Some(json!({"output": output, "status": status, "outputVariable": node.output_variable}))
+        let mut facts = json!({"output": output, "status": status, "outputVariable": node.output_variable});
+        if let Some(event) = &cell.event {
+            facts["event"] = event.to_json();
+        }
+        Some(facts)
     }
 }
 
@@ -175,11 +179,15 @@ impl Lookup for ScopeContext<'_> {
     }
 
     fn meta(&self) -> Value {
-        json!({
+        let mut meta = json!({
             "runId": self.run.state.run.to_string(),
             "workflow": self.run.workflow.name,
             "version": self.run.workflow.version,
             "startedAt": self.run.state.started_at.to_string(),
-        })
+        });
+        if let Some(trigger) = self.run.state.trigger() {
+            meta["trigger"] = serde_json::to_value(trigger).expect("a trigger is plain data");
+        }
+        meta
     }
 }

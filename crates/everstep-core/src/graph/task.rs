@@ -32,6 +32,7 @@ pub(crate) fn describe_config(run: GraphRun<'_>, step: &StepKey, evaluate: &dyn 
         | NodeKind::Transform { .. }
         | NodeKind::Delay(_)
         | NodeKind::Wait { .. }
+        | NodeKind::Publish(_)
         | NodeKind::Workflow(_)
         | NodeKind::Loop(_)
         | NodeKind::Scope => evaluate.resolve_lenient(&written, &ScopeContext::new(run, &step_path.path)),

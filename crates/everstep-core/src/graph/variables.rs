@@ -28,7 +28,7 @@ use crate::kinds::Kinds;
 
 pub(crate) const PROBLEM_CODE: &str = "UNKNOWN_VARIABLE";
 pub(crate) const ROOTS: &[&str] = &["ctx", "vars", "payload", "meta", "null"];
-pub(crate) const META: &[&str] = &["runId", "workflow", "version", "startedAt"];
+pub(crate) const META: &[&str] = &["runId", "workflow", "version", "startedAt", "trigger"];
 const NODE_PREFIX: &str = "__node_";
 /// Maximum number of names in a hint.
 const LISTED_NAMES_MAX: usize = 10;
@@ -244,7 +244,7 @@ impl<'a> Graph<'a> {
                         ),
                         None => match if is_hinted { nearest(name, known()) } else { None } {
                             Some(near) => format!("did you mean ctx.{near}?"),
-                            None => format!("known here: {}; add a default() if a client sets it", listed()),
+                            None => format!("known here: {}; if a client sets this variable, add default()", listed()),
                         },
                     },
                 };

@@ -83,6 +83,8 @@ struct Opened {
     pattern: Payload,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     due: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    since: Option<Timestamp>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -139,8 +141,8 @@ pub fn encode(entry: &Entry) -> Row {
         }
         Event::TimerSet { due, why, .. } => json(&Timer { due: *due, why: *why }),
         Event::ContextSet { values } => values.json().as_bytes().to_vec(),
-        Event::WaitOpened { event, pattern, due, .. } => {
-            json(&Opened { event: event.clone(), pattern: pattern.clone(), due: *due })
+        Event::WaitOpened { event, pattern, due, since, .. } => {
+            json(&Opened { event: event.clone(), pattern: pattern.clone(), due: *due, since: *since })
         }
         Event::WaitResolved { by, .. } => json(by),
         Event::SignalBuffered { event, payload, until } => {
@@ -219,12 +221,13 @@ fn read_event(row: Row) -> Result<(Event, Extras), String> {
         Kind::TimerFired => (Event::TimerFired { step: step()?, attempt }, read_extras(bytes)?),
         Kind::WaitOpened => {
             let step = step()?;
-            with(read(bytes)?, |Opened { event, pattern, due }| Event::WaitOpened {
+            with(read(bytes)?, |Opened { event, pattern, due, since }| Event::WaitOpened {
                 step,
                 attempt,
                 event,
                 pattern,
                 due,
+                since,
             })
         }
         Kind::WaitResolved => {

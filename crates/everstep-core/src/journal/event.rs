@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::transition::{Assigned, TransitionApplied, VoteCast};
@@ -11,9 +12,19 @@ use crate::ids::StepKey;
 use crate::payload::Payload;
 use crate::run::{Child, Parent};
 use crate::time::Timestamp;
+use crate::topics::{EventRef, Publication, Trigger};
 
-/// The highest event format that this build writes and reads: 1 is that of graphs and functions, 2 adds state machines.
-pub const FORMAT: u32 = 2;
+/// The highest event format that this build writes and reads: 1 is that of graphs and functions, 2 adds state machines,
+/// 3 adds events of topics and pending starts.
+pub const FORMAT: u32 = 3;
+
+/// The format that introduced events of topics.
+const TOPICS_FORMAT: u32 = 3;
+
+/// The format of an event that uses topics, or does not.
+fn topics_format(uses_topics: bool) -> u32 {
+    if uses_topics { TOPICS_FORMAT } else { 1 }
+}
 
 /// One fact, in the past tense.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,6 +78,8 @@ pub enum Event {
         event: Option<String>,
         pattern: Payload,
         due: Option<Timestamp>,
+        /// The wait also accepts events that were published from this time on.
+        since: Option<Timestamp>,
     },
     WaitResolved {
         step: StepKey,
@@ -131,24 +144,41 @@ pub struct Cause {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Parent>,
     /// The person or the program that started the run; for a child, the one that started its first ancestor.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "read_actor")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "read_known")]
     pub by: Option<Actor>,
+    /// The trigger that started the run; for a child, the one that started its first ancestor.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "read_known")]
+    pub trigger: Option<Trigger>,
+    /// The persons and programs that forked the run, or an ancestor of it, in their order. For `notBy: ["@start"]` they
+    /// are starters: without this, a manager could fork the run of another person and approve the fork.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub forked_by: Vec<Actor>,
+}
+
+impl Cause {
+    /// The cause of a fork by an actor.
+    pub fn forked(mut self, by: Actor) -> Self {
+        if self.by.as_ref() != Some(&by) && !self.forked_by.contains(&by) {
+            self.forked_by.push(by);
+        }
+        self
+    }
 }
 
 impl From<Parent> for Cause {
     fn from(parent: Parent) -> Self {
-        Self { parent: Some(parent), by: None }
+        Self { parent: Some(parent), ..Self::default() }
     }
 }
 
 impl From<Actor> for Cause {
     fn from(by: Actor) -> Self {
-        Self { parent: None, by: Some(by) }
+        Self { by: Some(by), ..Self::default() }
     }
 }
 
-/// Reads the actor of a cause; none if it has a form of a later build.
-fn read_actor<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Actor>, D::Error> {
+/// Reads a part of a cause; none if it has a form of a later build.
+fn read_known<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<Option<T>, D::Error> {
     let value = serde_json::Value::deserialize(deserializer)?;
     Ok(serde_json::from_value(value).ok())
 }
@@ -186,6 +216,8 @@ pub enum Dispatch {
     Task,
     /// The core decides it; its completion is in the same item.
     Instant,
+    /// A code workflow publishes an event: decided as an instant step.
+    Publish,
     /// It completes at a time.
     Delay { due: Timestamp },
     /// It completes with a matching signal, or with its timeout.
@@ -194,6 +226,9 @@ pub enum Dispatch {
         #[serde(rename = "match")]
         pattern: Payload,
         due: Option<Timestamp>,
+        /// The wait also accepts events that were published from this time on.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        since: Option<Timestamp>,
     },
     /// It completes with the end of a run that it starts, or when that run exists.
     Child(Arc<Child>),
@@ -213,6 +248,11 @@ pub enum Resolution {
         buffered: Option<u64>,
     },
     Timeout,
+    /// A published event.
+    Event {
+        event: EventRef,
+        data: Payload,
+    },
 }
 
 /// The result of a completed step.
@@ -229,9 +269,38 @@ pub struct Outcome {
     /// When a worker began the attempt: steps of a worker have no dispatch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
+    /// The published event that completed a wait of a graph.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event: Option<Box<EventRef>>,
+    /// The event that the step publishes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published: Option<Box<Publication>>,
+}
+
+impl Dispatch {
+    fn format(&self) -> u32 {
+        match self {
+            Self::Publish => TOPICS_FORMAT,
+            Self::Wait { since, .. } => topics_format(since.is_some()),
+            Self::Task | Self::Instant | Self::Delay { .. } | Self::Child(_) | Self::Body { .. } => 1,
+        }
+    }
+}
+
+impl Resolution {
+    fn format(&self) -> u32 {
+        match self {
+            Self::Event { .. } => TOPICS_FORMAT,
+            Self::Signal { .. } | Self::Timeout => 1,
+        }
+    }
 }
 
 impl Outcome {
+    fn format(&self) -> u32 {
+        topics_format(self.event.is_some() || self.published.is_some())
+    }
+
     pub fn from_output(output: impl Into<Payload>) -> Self {
         Self { output: output.into(), ..Self::default() }
     }
@@ -294,14 +363,16 @@ impl Event {
                 TimerPurpose::After => 2,
                 TimerPurpose::Sleep | TimerPurpose::Retry | TimerPurpose::Pace => 1,
             },
-            Self::RunStarted { .. }
-            | Self::StepDispatched { .. }
-            | Self::StepCompleted { .. }
-            | Self::StepFailed { .. }
+            Self::RunStarted { cause, .. } => {
+                topics_format(cause.as_ref().is_some_and(|cause| cause.trigger.is_some()))
+            }
+            Self::StepDispatched { dispatch, .. } => dispatch.format(),
+            Self::StepCompleted { outcome, .. } => outcome.format(),
+            Self::WaitOpened { since, .. } => topics_format(since.is_some()),
+            Self::WaitResolved { by, .. } => by.format(),
+            Self::StepFailed { .. }
             | Self::StepSkipped { .. }
             | Self::TimerFired { .. }
-            | Self::WaitOpened { .. }
-            | Self::WaitResolved { .. }
             | Self::SignalBuffered { .. }
             | Self::TurnStarted { .. }
             | Self::TurnLost { .. }

@@ -44,7 +44,7 @@ pub struct TransitionApplied {
     /// The votes that reached the quorum of the action.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub votes: Vec<Actor>,
-    /// The digest of the values that the person was shown.
+    /// The digest of the values that were shown to the person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown: Option<String>,
     /// The action that follows in the entered state, in the same item.

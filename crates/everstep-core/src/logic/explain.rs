@@ -31,10 +31,9 @@ pub struct Explanation {
     pub values: BTreeMap<String, Value>,
 }
 
-pub(super) fn explain(root: &Part, input: RuleInput<'_>) -> Vec<Explanation> {
-    let mut fuel = Fuel::full();
+pub(super) fn explain(root: &Part, input: RuleInput<'_>, fuel: &mut Fuel) -> Vec<Explanation> {
     let mut explainer = Explainer {
-        evaluator: Evaluator::new(input.variables, &mut fuel),
+        evaluator: Evaluator::new(input.variables, fuel),
         data: Datum::Json(input.context),
         found: Vec::new(),
     };

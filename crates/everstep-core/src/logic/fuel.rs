@@ -11,6 +11,8 @@ const BYTES_PER_OPERATION: u64 = 64;
 /// compared or written. The time of an evaluation is therefore proportional to the operations that it uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fuel {
+    /// The operations of the whole evaluation.
+    operations: u64,
     /// The remaining work, in bytes: operations in multiples of [`BYTES_PER_OPERATION`].
     work: u64,
     /// The remaining bytes of results.
@@ -30,12 +32,18 @@ pub struct Error;
 impl Fuel {
     /// The fuel of one evaluation.
     pub fn full() -> Self {
-        Self { work: limits::RULE_OPERATIONS * BYTES_PER_OPERATION, bytes: limits::RULE_RESULT_BYTES }
+        Self::with(limits::RULE_OPERATIONS)
+    }
+
+    /// The fuel of one evaluation, of which only so many operations are left.
+    pub fn with(operations: u64) -> Self {
+        let operations = operations.min(limits::RULE_OPERATIONS);
+        Self { operations, work: operations * BYTES_PER_OPERATION, bytes: limits::RULE_RESULT_BYTES }
     }
 
     /// The operations that were used, rounded up.
     pub fn used_operations(&self) -> u64 {
-        limits::RULE_OPERATIONS - self.work / BYTES_PER_OPERATION
+        self.operations - self.work / BYTES_PER_OPERATION
     }
 
     /// The bytes of results that were used.

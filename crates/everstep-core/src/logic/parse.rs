@@ -23,7 +23,7 @@ pub(super) fn parse_condition(condition: &Value, path: &str) -> Result<Rule, Vec
         return Err(vec![refuse("", message, CONDITION_HINT)]);
     };
     if fields.len() == 1 && fields.keys().all(|field| Operator::find(field).is_some()) {
-        let message = "a condition has its rule in the field rule".to_owned();
+        let message = "the rule of a condition belongs in its field `rule`".to_owned();
         return Err(vec![refuse("", message, CONDITION_HINT)]);
     }
     let mut problems = Vec::new();

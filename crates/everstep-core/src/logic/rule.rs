@@ -118,7 +118,12 @@ impl Rule {
     /// Why a rule does not hold: its innermost parts that are false, each with the values that it reads. Empty if the
     /// rule holds, or if its evaluation exceeds a bound.
     pub fn explain(&self, input: RuleInput<'_>) -> Vec<Explanation> {
-        explain::explain(&self.root, input)
+        self.explain_with(input, &mut Fuel::full())
+    }
+
+    /// As `explain`, with the fuel that is given; afterwards it states what the explanation used.
+    pub fn explain_with(&self, input: RuleInput<'_>, fuel: &mut Fuel) -> Vec<Explanation> {
+        explain::explain(&self.root, input, fuel)
     }
 
     /// The paths that `var` and `missing` read from the data at the top of the rule, in the order of the rule. Paths

@@ -24,7 +24,7 @@ pub struct Act {
     /// Values that are merged into the context.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Payload>,
-    /// The digest of what the person was shown.
+    /// The digest of the values that were shown to the person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown: Option<String>,
     /// Removes the caller's vote for the action.
@@ -133,6 +133,10 @@ pub struct RefusalDetails {
     /// The parts of the condition that do not hold, each with its values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub explanation: Vec<Value>,
+    /// Whether the caller started the run, acted in it, or is or was assigned to one of its states. Such a caller may
+    /// read the run. The reply to a caller does not contain this.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub takes_part: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -58,6 +58,10 @@ pub(crate) fn fold(machine: &Machine, progress: &mut Progress, fold: Fold<'_>) -
             }
             since = Some(closed.since);
             progress.is_answer_open = false;
+            // The actions that a timer performs after a while are not a loop, however many there were before.
+            if !is_hasty(progress.entered_at(), entry.at) {
+                progress.autos = 0;
+            }
         }
         Event::StepDispatched { step, attempt, dispatch } => {
             let has_run = progress.place.as_ref().and_then(|place| machine.find_state(&place.state));
@@ -68,7 +72,7 @@ pub(crate) fn fold(machine: &Machine, progress: &mut Progress, fold: Fold<'_>) -
             if !is_expected || (open.contains(step) && !open.has_foreign_child(run, step)) {
                 return Err("the state starts no such run");
             }
-            open.dispatch(run, step, *attempt, dispatch, entry.at);
+            open.dispatch(run, (step, *attempt), dispatch, false, entry.at);
         }
         Event::StepCompleted { step, outcome, .. } => {
             since = Some(open.close(step).ok_or(NOT_OPEN)?.since);

@@ -3,7 +3,7 @@
 //! 1. `require.role`, `require.user` and `require.assigned` are alternatives; one of them suffices. A requirement
 //!    without any of them admits every caller.
 //! 2. A role that the role map does not know, and `__assigned__`, mean the persons to whom the state is assigned.
-//! 3. `require.notBy` then excludes the starter of the run, and the actors that performed an action in it.
+//! 3. `require.notBy` then excludes the actors that started or forked the run, and those that performed an action in it.
 //! 4. A part of the server sends no requests.
 //! 5. If an action has a quorum with voters, only they may perform it, in addition to the rules above.
 //!
@@ -53,15 +53,18 @@ pub(super) fn authorize(
         let lookup = MachineContext::new(run, run.progress.context.value(), Some(&action.name), &Value::Null, cx);
         let is_assigned = place.assigned.iter().any(|name| by.is_named(name));
         if !admits(require, by, rights, is_assigned, &lookup, cx.evaluate) {
-            return Err(Denial::new(action, "you do not have a role, a name or an assignment that it requires"));
+            return Err(Denial::new(action, "your roles, your name and your assignments do not meet its `require`"));
         }
         let performed = |name: &String| match name.as_str() {
-            START => run.state.started_by() == Some(by),
+            START => is_starter(run.state, by),
             name => run.progress.performed.get(name).is_some_and(|actors| actors.contains(by)),
         };
         if let Some(name) = require.not_by.iter().find(|name| performed(name)) {
             let reason = match name.as_str() {
-                START => "you started this run, and `notBy` excludes the person who started it".to_owned(),
+                START if run.state.started_by() == Some(by) => {
+                    "you started this run, and `notBy` excludes the person who started it".to_owned()
+                }
+                START => "you forked this run, and `notBy` excludes the person who started it or forked it".to_owned(),
                 name => format!("you performed {name} in this run, and the same person may not do both"),
             };
             return Err(Denial::new(action, &reason));
@@ -172,17 +175,26 @@ pub fn required_to_start(machine: &Machine) -> Vec<String> {
     machine.start.as_ref().map(requirement_names).unwrap_or_default()
 }
 
-/// Whether a caller without the permission to view runs may read this one: they started it, it is or was assigned to
-/// them, they acted in it, or they may act now.
+/// Whether a caller without the permission to view runs may read this one: they take part in it, or they may act now.
 pub fn may_read(workflow: &Workflow, state: &State, by: &Actor, rights: &Rights, cx: Cx<'_>) -> bool {
     let Some(run) = MachineRun::find(workflow, state) else { return false };
-    let progress = run.progress;
     let may_act = || {
         let actions = run.place().filter(|_| !state.has_ended()).map_or(&[][..], |(_, definition)| &definition.on);
         actions.iter().any(|action| authorize(run, action, by, rights, cx).is_ok())
     };
-    state.started_by() == Some(by)
+    takes_part(run, by) || may_act()
+}
+
+/// Whether an actor started a run, or an ancestor of it, or forked one of them.
+fn is_starter(state: &State, by: &Actor) -> bool {
+    state.started_by() == Some(by) || state.forked_by().contains(by)
+}
+
+/// Whether an actor started or forked a run, acted in it, or is or was assigned to one of its states.
+pub(super) fn takes_part(run: MachineRun<'_>, by: &Actor) -> bool {
+    let progress = run.progress;
+    let is_nameable = matches!(by.kind, ActorKind::Person | ActorKind::Key);
+    is_starter(run.state, by)
         || progress.participants.contains(by)
-        || progress.assigned_ever.iter().any(|name| by.is_named(name))
-        || may_act()
+        || is_nameable && progress.assigned_ever.contains(by.name().as_ref())
 }

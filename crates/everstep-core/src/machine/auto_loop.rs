@@ -78,7 +78,7 @@ fn describe(states: &[MachineState], cycle: &[Place]) -> Problem {
     names.truncate(12);
     let (state, action) = cycle.first().copied().unwrap_or_default();
     let path = format!("/states/{state}/on/{}", escape(&states[state].on[action].name));
-    Problem::at(path, format!("these actions perform each other without end: {}", names.join(" → ")))
+    Problem::at(path, format!("these actions trigger each other endlessly: {}", names.join(" → ")))
         .code(code::AUTO_LOOP)
         .hint("add a condition to one of them, or remove an auto_action event")
 }

@@ -1,6 +1,8 @@
 //! The conditions of actions and of their branches.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use serde_json::{Value, json};
 
@@ -8,7 +10,8 @@ use super::model::{Action, ActionBranch};
 use super::run::MachineRun;
 use super::{Rights, Tally};
 use crate::actor::Actor;
-use crate::logic::{Rule, RuleInput, Verdict, code};
+use crate::limits;
+use crate::logic::{Fuel, Rule, RuleInput, Verdict, code};
 use crate::run::Cx;
 use crate::time::Timestamp;
 
@@ -45,8 +48,29 @@ pub(super) struct Unmet {
     pub(super) explanation: Vec<Value>,
 }
 
-/// The values beside the context that conditions read.
-pub(super) struct Variables(BTreeMap<&'static str, Value>);
+/// The values beside the context that conditions read, and the work that they may still use.
+pub(super) struct Variables {
+    values: BTreeMap<&'static str, Value>,
+    fuel: ConditionFuel,
+}
+
+/// The operations that the conditions of one transition may still use.
+#[derive(Clone)]
+pub(super) struct ConditionFuel(Rc<Cell<u64>>);
+
+impl ConditionFuel {
+    pub(super) fn full() -> Self {
+        Self(Rc::new(Cell::new(limits::CONDITION_OPERATIONS)))
+    }
+
+    /// Evaluates something with the fuel of one rule, as far as it is left.
+    fn spend<T>(&self, evaluate: impl FnOnce(&mut Fuel) -> T) -> T {
+        let mut fuel = Fuel::with(self.0.get());
+        let result = evaluate(&mut fuel);
+        self.0.set(self.0.get() - fuel.used_operations());
+        result
+    }
+}
 
 /// The place of a machine that conditions read: the present one, or one that is about to be entered.
 pub(super) struct Standing<'a> {
@@ -68,12 +92,13 @@ impl Variables {
         performance: &Performance<'_>,
         started_by: Option<&Actor>,
         now: Timestamp,
+        fuel: ConditionFuel,
     ) -> Self {
         let votes = standing.votes.iter().map(|tally| {
             let by: Vec<_> = tally.by.iter().map(ToString::to_string).collect();
             (tally.action.clone(), json!({"count": tally.count, "need": tally.need, "by": by}))
         });
-        Self(BTreeMap::from([
+        let values = BTreeMap::from([
             ("$user", performance.user()),
             ("$action", json!(performance.action)),
             ("$data", performance.data.cloned().unwrap_or_default()),
@@ -83,16 +108,25 @@ impl Variables {
             ("$now", json!(now.to_string())),
             ("$startedBy", json!(started_by.map(ToString::to_string))),
             ("$votes", Value::Object(votes.collect())),
-        ]))
+        ]);
+        Self { values, fuel }
     }
 
     fn judge(&self, rule: &Rule, context: &Value) -> Verdict {
-        rule.judge(RuleInput { context, variables: &self.0 })
+        let input = RuleInput { context, variables: &self.values };
+        self.fuel.spend(|fuel| rule.judge_with(input, fuel))
     }
 
     fn explain(&self, rule: &Rule, context: &Value) -> Vec<Value> {
-        let explanations = rule.explain(RuleInput { context, variables: &self.0 });
+        let input = RuleInput { context, variables: &self.values };
+        let explanations = self.fuel.spend(|fuel| rule.explain_with(input, fuel));
         explanations.iter().filter_map(|part| serde_json::to_value(part).ok()).collect()
+    }
+
+    /// Whether the condition of an action, and that of one of its branches, hold.
+    pub(super) fn permit(&self, action: &Action, context: &Value) -> bool {
+        let holds = |rule: Option<&Rule>| rule.is_none_or(|rule| self.judge(rule, context).holds());
+        holds(action.condition.as_ref()) && action.branches.iter().any(|branch| holds(branch.condition.as_ref()))
     }
 
     /// Checks the condition of an action.
@@ -100,26 +134,32 @@ impl Variables {
         let Some(rule) = &action.condition else { return Ok(()) };
         let verdict = self.judge(rule, context);
         let Some(code) = verdict.code() else { return Ok(()) };
-        let default = match verdict {
-            Verdict::TooCostly => format!("the condition of {} needs too much work or memory", action.name),
-            Verdict::Fails | Verdict::Holds => format!("the condition of {} does not hold", action.name),
+        // The explanation evaluates the rule again. It has none for a rule that is too costly.
+        let (default, explanation) = match verdict {
+            Verdict::TooCostly => {
+                (format!("the condition of {} needs too much work or memory", action.name), Vec::new())
+            }
+            Verdict::Fails | Verdict::Holds => {
+                (format!("the condition of {} does not hold", action.name), self.explain(rule, context))
+            }
         };
         let message = action.message.clone().filter(|_| verdict == Verdict::Fails).unwrap_or(default);
-        Err(Unmet { code, message, explanation: self.explain(rule, context) })
+        Err(Unmet { code, message, explanation })
     }
 
     /// The first branch of an action whose condition holds.
     pub(super) fn choose<'m>(&self, action: &'m Action, context: &Value) -> Result<&'m ActionBranch, Unmet> {
+        let mut failed = Vec::new();
         let mut is_too_costly = false;
         for branch in &action.branches {
-            match branch.condition.as_ref().map_or(Verdict::Holds, |rule| self.judge(rule, context)) {
+            let Some(rule) = &branch.condition else { return Ok(branch) };
+            match self.judge(rule, context) {
                 Verdict::Holds => return Ok(branch),
-                Verdict::Fails => {}
+                Verdict::Fails => failed.push(rule),
                 Verdict::TooCostly => is_too_costly = true,
             }
         }
-        let rules = action.branches.iter().filter_map(|branch| branch.condition.as_ref());
-        let explanation = rules.flat_map(|rule| self.explain(rule, context)).collect();
+        let explanation = failed.into_iter().flat_map(|rule| self.explain(rule, context)).collect();
         if is_too_costly {
             let message = format!("no branch of {} is taken: a condition needs too much work or memory", action.name);
             return Err(Unmet { code: code::CONDITION_TOO_COSTLY, message, explanation });
@@ -134,6 +174,7 @@ impl Variables {
 impl<'a> MachineRun<'a> {
     /// The variables of conditions at the present state.
     pub(super) fn variables(self, performance: &Performance<'_>, cx: Cx<'_>) -> Variables {
-        Variables::new(&Standing::present(self), performance, self.state.started_by(), cx.now)
+        let (standing, started_by) = (Standing::present(self), self.state.started_by());
+        Variables::new(&standing, performance, started_by, cx.now, ConditionFuel::full())
     }
 }

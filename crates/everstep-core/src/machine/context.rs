@@ -82,6 +82,7 @@ impl Lookup for MachineContext<'_> {
             "version": run.workflow.version,
             "startedAt": run.state.started_at.to_string(),
             "startedBy": run.state.started_by().map(ToString::to_string),
+            "trigger": run.state.trigger(),
             "state": run.progress.state_name(),
             "versionNo": run.progress.version_no,
             "action": action,

@@ -1,14 +1,15 @@
 //! The JSON Schema (2020-12) of a machine's definition, for editors.
 //!
-//! It describes the current names of fields. The reader accepts more: null for an absent field and a number as text.
-//! The schema refuses nothing else that the reader accepts, and refuses whatever it can express of what the reader
-//! refuses; a test compares the two.
+//! It describes the current names of fields. The reader accepts two forms that the schema refuses: null for an absent
+//! field, and a number as text. Apart from these the schema accepts every definition that the reader accepts. It refuses
+//! the others as far as JSON Schema can express the rule. A test compares the two.
 
 use serde_json::{Value, json};
 
 use crate::definition::{DESCRIPTION_CHARS, NAME_CHARS};
 use crate::limits;
 use crate::logic::operator::OPERATORS;
+use crate::topics::{TRIGGERS_MAX, trigger_schema};
 
 /// The schema of the definitions that the server accepts.
 pub fn definition_schema() -> Value {
@@ -31,6 +32,11 @@ pub fn definition_schema() -> Value {
             ),
             "context_schema": context_schema("Another name of `contextSchema`."),
             "start": {"$ref": "#/$defs/start"},
+            "trigger": {"$ref": "#/$defs/trigger", "description": "The only trigger of the workflow."},
+            "triggers": {
+                "type": "array", "maxItems": TRIGGERS_MAX, "items": {"$ref": "#/$defs/trigger"},
+                "description": "The triggers of the workflow.",
+            },
             "options": {"$ref": "#/$defs/options"},
             "states": {
                 "type": "array",
@@ -42,6 +48,7 @@ pub fn definition_schema() -> Value {
             },
         },
         "required": ["states"],
+        "not": {"required": ["trigger", "triggers"], "description": "a definition has either `trigger` or `triggers`"},
         "additionalProperties": false,
         "$defs": {
             "state": state(),
@@ -55,6 +62,7 @@ pub fn definition_schema() -> Value {
             "run": run(),
             "event": event(),
             "start": start(),
+            "trigger": trigger_schema(),
             "options": options(),
             "events": {
                 "type": "array", "maxItems": limits::SIDE_EFFECTS, "items": {"$ref": "#/$defs/event"},
@@ -125,7 +133,7 @@ fn state() -> Value {
             "description": {"type": "string", "maxLength": DESCRIPTION_CHARS, "description": "What the state is for."},
             "show": named(
                 "paths",
-                "The fields that a person who decides is shown; the digest of their values is `shown`. Default: the whole \
+                "The fields that are shown to the person who decides; the digest of their values is `shown`. Default: the whole \
                  context.",
             ),
             "assign": named("persons", "The persons to whom the state is assigned when it is entered."),
@@ -184,11 +192,11 @@ fn action() -> Value {
             "condition": named("condition", "The condition under which the action can be performed."),
             "message": {
                 "type": "string", "maxLength": DESCRIPTION_CHARS,
-                "description": "The message of the refusal if the condition does not hold; without one, if no branch is taken.",
+                "description": "The message of the refusal if the condition does not hold or, without a condition, if no branch is taken.",
             },
             "to": named(
                 "stateName",
-                "The state that the action leads to. The state itself is left and entered again. Either `to` or `choose`.",
+                "The state that the action leads to. If it is the current state, the machine leaves it and enters it again. An action has either `to` or `choose`.",
             ),
             "choose": {
                 "type": "array", "minItems": 1, "maxItems": limits::ACTION_BRANCHES,
@@ -251,8 +259,8 @@ fn require() -> Value {
             "notBy": {
                 "type": "array", "minItems": 1, "maxItems": limits::LISTED_NAMES,
                 "items": {"type": "string", "pattern": "^(@start|[A-Za-z][A-Za-z0-9_-]{0,63})$"},
-                "description": "Excludes the person who started the run (`@start`), and persons who performed one of these \
-                                actions in it. It applies to every caller.",
+                "description": "Excludes the persons who started or forked the run (`@start`), and those who performed one \
+                                of these actions in it. It applies to every caller.",
             },
         },
         "minProperties": 1,
@@ -295,7 +303,7 @@ fn needs() -> Value {
         "properties": {
             "comment": {"type": "boolean", "default": false, "description": "A comment."},
             "data": named("paths", "Paths that the data of the request must contain. Not with a quorum: a vote has no data."),
-            "shown": {"type": "boolean", "default": false, "description": "The digest of the values that the person was shown."},
+            "shown": {"type": "boolean", "default": false, "description": "The digest of the values that were shown to the person."},
         },
         "additionalProperties": false,
         "description": "The parts that a request for an action must have.",

@@ -14,7 +14,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::authorize::authorize;
+use super::authorize::{authorize, takes_part};
 use super::conditions::{Performance, Unmet};
 use super::context::{INPUT, at_path, merge};
 use super::model::{Action, MachineState};
@@ -60,7 +60,7 @@ impl Refusal {
     }
 
     /// The reply to the caller. Every one contains the present state, and the actor and the time of the last transition.
-    pub(super) fn into_reply(self, run: MachineRun<'_>) -> Reply {
+    pub(super) fn into_reply(self, run: MachineRun<'_>, caller: &Actor) -> Reply {
         let Self { code, message, errors, required, explanation } = self;
         let last = run.progress.last_transition();
         let details = RefusalDetails {
@@ -71,6 +71,7 @@ impl Refusal {
             errors,
             required,
             explanation,
+            takes_part: takes_part(run, caller),
         };
         Reply::Refused { code, message, details: Some(Box::new(details)) }
     }
@@ -134,7 +135,7 @@ pub(super) fn check_version(run: MachineRun<'_>, act: &Act) -> Result<(), Refusa
         None => Ok(()),
         Some(version) => {
             let last = describe_last(run);
-            let message = format!("version {version} is not the present version {current}{last}");
+            let message = format!("the run is at version {current}, not {version}{last}");
             Err(Refusal::new(code::CONCURRENCY_ERROR, message))
         }
     }
@@ -267,7 +268,7 @@ impl<'a> Request<'a> {
     fn check_schema(self) -> Vec<FieldFault> {
         let Some(schema) = self.run.machine.context_schema() else { return Vec::new() };
         let context = merge(&self.run.progress.context, &self.act.data);
-        let faults = schema.check(context.value(), CheckMode::Json);
+        let faults = schema.check_context(context.value(), CheckMode::Json);
         let mut errors = Vec::<FieldFault>::new();
         for fault in faults {
             let field = fault.pointer.trim_start_matches('/').replace('/', ".").replace("~1", "/").replace("~0", "~");

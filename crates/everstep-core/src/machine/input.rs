@@ -14,5 +14,5 @@ pub(crate) fn check_input(schema: Option<&Schema>, input: &Value) -> Vec<Fault> 
     }
     let empty = json!({});
     let context = if input.is_null() { &empty } else { input };
-    schema.map(|schema| schema.check_paths(context, CheckMode::Partial)).unwrap_or_default()
+    schema.map(|schema| schema.check_context(context, CheckMode::Partial)).unwrap_or_default()
 }

@@ -21,7 +21,7 @@ pub(crate) fn on_act(draft: &mut Draft<'_>, machine: &Machine, act: &Act) -> Rep
         Ok(events) => events,
         Err(refusal) => {
             let run = MachineRun::from_state(draft.workflow, machine, draft.state);
-            return refusal.into_reply(run);
+            return refusal.into_reply(run, &act.by);
         }
     };
     accept(draft, events)
@@ -33,7 +33,10 @@ pub(crate) fn on_assignment(draft: &mut Draft<'_>, machine: &Machine, assignment
         .and_then(|()| check_assignment(MachineRun::from_state(draft.workflow, machine, draft.state), &assignment));
     let change = match checked {
         Ok(change) => change,
-        Err(refusal) => return refusal.into_reply(MachineRun::from_state(draft.workflow, machine, draft.state)),
+        Err(refusal) => {
+            let run = MachineRun::from_state(draft.workflow, machine, draft.state);
+            return refusal.into_reply(run, &assignment.by);
+        }
     };
     let Assignment { by, reason, digest, .. } = assignment;
     let request = draft.has_key().then_some(digest);
@@ -78,7 +81,7 @@ fn check_assignment(run: MachineRun<'_>, assignment: &Assignment) -> Result<Assi
     let Assignment { by, rights, change, reason, .. } = assignment;
     let may_assign = rights.can_manage || place.assigned.iter().any(|name| by.is_named(name));
     if !may_assign || by.kind == ActorKind::System {
-        let message = "only a person to whom the state is assigned, or a caller who may manage runs, assigns it";
+        let message = "only a person to whom the state is assigned, or a caller who may manage runs, may assign it";
         let required = vec!["assigned".to_owned(), "workflow:manage".to_owned()];
         return Err(Refusal { required, ..Refusal::new(code::PERMISSION_DENIED, message) });
     }

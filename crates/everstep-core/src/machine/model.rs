@@ -31,7 +31,7 @@ pub struct MachineState {
     pub title: Option<String>,
     pub description: Option<String>,
     pub(crate) end: Option<MachineEnd>,
-    /// Paths of the context that a person who decides is shown, such as `order.total`; empty for the whole context.
+    /// Paths of the context that are shown to the person who decides, such as `order.total`; empty for the whole context.
     pub(crate) show: Vec<String>,
     /// Templates for the persons to whom the state is assigned.
     pub(crate) assign: Vec<Value>,
@@ -132,7 +132,7 @@ pub struct Needs {
     pub(crate) comment: bool,
     /// Paths that the request's data must contain.
     pub(crate) data: Vec<String>,
-    /// Whether the request must carry the digest of what the person was shown.
+    /// Whether the request must carry the digest of the values that were shown to the person.
     pub(crate) shown: bool,
 }
 

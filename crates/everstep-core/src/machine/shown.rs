@@ -1,4 +1,4 @@
-//! What a person who decides is shown, and its digest.
+//! The values that are shown to the person who decides, and their digest.
 //!
 //! The digest is the SHA-256 of the JSON of `{fields, state, version, workflow}`, with sorted keys and without spaces.
 //! A request that carries it proves which values its sender has seen.

@@ -1,4 +1,4 @@
-//! Finds states in which all voters may have voted without any quorum reached.
+//! Finds states in which all voters may have voted without reaching a quorum.
 //!
 //! 1. Each voter has one vote, for one of the actions of the state that has a quorum and names the voter. An action
 //!    without `of` accepts the vote of every voter.
@@ -26,7 +26,7 @@ pub(super) fn check(states: &[MachineState], problems: &mut Vec<Problem>) {
         if moves || state.on_stalemate.is_some() || !may_stall(state) {
             continue;
         }
-        let message = "all voters may have voted without any quorum reached";
+        let message = "all voters may have voted without reaching a quorum";
         problems.push(
             Problem::at(format!("/states/{number}"), format!("in the state {:?}, {message}", state.name))
                 .code(code::QUORUM_STALEMATE)

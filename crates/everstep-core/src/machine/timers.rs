@@ -13,7 +13,7 @@ use serde_json::Map;
 
 use super::conditions::Performance;
 use super::context::{MachineContext, persons};
-use super::model::{After, AfterDue, AfterEffect, MachineState, SideEffectKind};
+use super::model::{After, AfterDue, AfterEffect, MachineState, SideEffect, SideEffectKind};
 use super::run::MachineRun;
 use super::transitions::{Hindrance, Move, Record, auto_data, enter, perform};
 use super::{AssignmentChange, code as machine_code};
@@ -97,7 +97,7 @@ pub(crate) fn on_timer(run: MachineRun<'_>, step: &StepKey, open: &Open, cx: Cx<
     let fired = Event::TimerFired { step: step.clone(), attempt: open.attempt };
     let is_loop = run.progress.autos >= limits::AUTO_TRANSITIONS
         && is_hasty(run.progress.entered_at(), cx.now)
-        && definition.after[n].effect != AfterEffect::None;
+        && may_move(&definition.after[n]);
     if is_loop {
         return vec![Event::RunPaused { reason: Some(auto_loop()) }];
     }
@@ -106,6 +106,12 @@ pub(crate) fn on_timer(run: MachineRun<'_>, step: &StepKey, open: &Open, cx: Cx<
         Err(Hindrance::Unmet(_)) => vec![fired],
         Err(Hindrance::Failure(failure)) => vec![Event::RunPaused { reason: Some(failure) }],
     }
+}
+
+/// Whether a timer can move the machine: by itself, or by an action that it performs.
+fn may_move(after: &After) -> bool {
+    let performs = |effect: &SideEffect| matches!(effect.kind, SideEffectKind::AutoAction { .. });
+    after.effect != AfterEffect::None || after.events.iter().any(performs)
 }
 
 /// The reason for which a run is paused that moves again and again without an input.

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::conditions::{Performance, Standing, Unmet, Variables};
+use super::conditions::{ConditionFuel, Performance, Standing, Unmet, Variables};
 use super::context::{INPUT, MachineContext, check_size, merge, persons};
 use super::model::{Action, MachineEnd, MachineState, SideEffect, SideEffectKind};
 use super::run::{MachineRun, start_child, step_of_run};
@@ -201,7 +201,8 @@ fn auto_action(
     lookup: &MachineContext<'_>,
     cx: Cx<'_>,
 ) -> Result<Option<AutoAction>, Failure> {
-    let by = Actor::system(Actor::AUTO);
+    let (by, fuel) = (Actor::system(Actor::AUTO), ConditionFuel::full());
+    let mut entered = None;
     for effect in effects {
         let SideEffectKind::AutoAction { action: name, payload } = &effect.kind else { continue };
         let Some(action) = to.action(name) else { continue };
@@ -212,10 +213,9 @@ fn auto_action(
             super::Tally { action, count: 0, need: ballot.need, of, by: Vec::new() }
         });
         let standing = Standing { state: &to.name, version_no, votes: votes.collect() };
-        let variables = Variables::new(&standing, &performance, run.state.started_by(), cx.now);
-        let context = merge(&Payload::from(lookup.context.clone()), &data);
-        let holds = variables.check(action, context.value()).and_then(|()| variables.choose(action, context.value()));
-        if holds.is_ok() {
+        let variables = Variables::new(&standing, &performance, run.state.started_by(), cx.now, fuel.clone());
+        let context = merge(entered.get_or_insert_with(|| Payload::from(lookup.context.clone())), &data);
+        if variables.permit(action, context.value()) {
             return Ok(Some(AutoAction { action: name.clone(), data }));
         }
     }

@@ -15,7 +15,8 @@ use crate::time::Timestamp;
 /// The namespaces that a batch touches, and the keys of its ops that were applied before.
 ///
 /// A picture holds every record whose key an op of the batch names, every link with the sides and the relation of one
-/// that an op writes, and every link that an op deletes. What it does not hold is absent.
+/// that an op writes, and every link that an op deletes. A record or link that it does not contain is absent from the
+/// database.
 #[derive(Clone, Debug, Default)]
 pub struct Picture {
     namespaces: BTreeMap<(WorkspaceId, String), NamespacePicture>,

@@ -25,7 +25,8 @@ pub struct Record {
     pub value_type: ValueType,
     /// 1 at the creation, one more with every write.
     pub revision: u64,
-    /// The number of the namespace's change that wrote it. It is never used again, also after a deletion.
+    /// The number of the namespace's change that wrote it. It is never used again, not even after a
+    /// deletion.
     pub change: u64,
     pub expires_at: Option<Timestamp>,
     /// The run and the step that wrote it, if a run did.

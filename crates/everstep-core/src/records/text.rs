@@ -16,7 +16,7 @@ pub fn check_name(field: &str, text: &str) -> Result<String, OpFailure> {
         )));
     }
     if name.contains('\0') {
-        return Err(OpFailure::invalid(format!("{field} contains a NUL character, which no database stores as text")));
+        return Err(OpFailure::invalid(format!("{field} contains a NUL character, which the database cannot store")));
     }
     if matches!(name, "." | "..") {
         return Err(OpFailure::invalid(format!(

@@ -35,10 +35,15 @@ impl State {
     }
 
     /// The cause that the child of an open step is started with; `None` for a step without a child. A child has the
-    /// starter of its parent.
+    /// starter, the trigger and the forkers of its parent.
     pub fn cause_of(&self, step: &StepKey, attempt: u32) -> Option<Cause> {
         let parent = self.parent_of(step, attempt)?;
-        Some(Cause { parent: Some(parent), by: self.started_by().cloned() })
+        Some(Cause {
+            parent: Some(parent),
+            by: self.started_by().cloned(),
+            trigger: self.trigger().cloned(),
+            forked_by: self.forked_by().to_vec(),
+        })
     }
 
     /// Whether an open step has started a run.

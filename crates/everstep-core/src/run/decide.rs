@@ -11,9 +11,11 @@
 //! 5. An ended run does not change, except that a failed one may be retried.
 //! 6. The end of a child counts as a result; `run/child.rs` has the rules.
 //! 7. A signal or control whose key was accepted before is not recorded again; [`keys`] has the rules.
-//! 8. After a request to a machine, the answer contains the transitions that the machine performed because of it.
-//! 9. The run's style determines which steps are ready, and the effect of a timer, a signal or a report
-//!    ([`crate::style`]).
+//! 8. A published event resolves every open wait of the run that names its topic and that it matches; a signal resolves
+//!    one.
+//! 9. After a request to a machine, the answer contains the transitions that the machine performed because of it.
+//! 10. The run's style determines which steps are ready, and the effect of a timer, a signal, an event or a report
+//!     ([`crate::style`]).
 
 use std::sync::Arc;
 
@@ -28,6 +30,7 @@ use crate::payload::{self, Payload};
 use crate::planted::{self, Bug};
 use crate::style;
 use crate::time::Timestamp;
+use crate::topics::EventRef;
 use crate::workflow::Workflow;
 
 /// The result of a decision. The state already contains it.
@@ -104,7 +107,8 @@ impl Draft<'_> {
 
     /// Records an input unless its key was accepted before.
     fn record_once(&mut self, input: Input, key: Option<&str>) -> Reply {
-        if let Some(key) = key {
+        let own_key = input.own_key();
+        if let Some(key) = own_key.as_deref().or(key) {
             let known = keys::answer(self.state, &input, key, self.cx.now);
             if let Some(reply) = known.filter(|_| !self.is_refused_early(&input)) {
                 return reply;
@@ -132,6 +136,7 @@ impl Draft<'_> {
             Input::ChildStarted { step, attempt, child } => self.child_started(step, attempt, child),
             Input::Signal { event, payload } => self.signal(&event, payload, false),
             Input::BufferedSignal { event, payload } => self.signal(&event, payload, true),
+            Input::Event { event, data } => self.event(&event, &data),
             Input::BeginTurn { worker } => style::on_turn_begun(self, worker),
             Input::LoseTurn { turn } => style::on_turn_lost(self, turn),
             Input::Report { turn, report } => style::on_report(self, turn, *report),
@@ -260,6 +265,18 @@ impl Draft<'_> {
             self.timer(&step, attempt);
         }
         style::on_signal(self, event, payload, is_kept)
+    }
+
+    /// A published event for every open wait that it matches.
+    fn event(&mut self, event: &EventRef, data: &Payload) -> Reply {
+        if self.state.has_ended() {
+            return self.refuse("RUN_ENDED", "accepts no events");
+        }
+        // A timeout that is due takes effect before the event.
+        for (step, attempt) in self.state.due(self.cx.now) {
+            self.timer(&step, attempt);
+        }
+        style::on_event(self, event, data)
     }
 
     fn set_context(&mut self, values: Payload) -> Reply {

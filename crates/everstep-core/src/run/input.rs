@@ -10,6 +10,7 @@ use crate::ids::{RunId, StepKey};
 use crate::journal::{Cause, Outcome};
 use crate::machine::{Act, Applied, Assignment, RefusalDetails};
 use crate::payload::Payload;
+use crate::topics::EventRef;
 
 /// A stimulus of a run from outside.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -60,6 +61,11 @@ pub enum Input {
         event: String,
         payload: Payload,
     },
+    /// A published event, for every open wait that it matches.
+    Event {
+        event: EventRef,
+        data: Payload,
+    },
     /// A worker takes the turn of the run.
     BeginTurn {
         worker: String,
@@ -101,6 +107,11 @@ impl Input {
     /// The report of a worker, if the input is one.
     pub fn report(&self) -> Option<&Report> {
         if let Self::Report { report, .. } = self { Some(report) } else { None }
+    }
+
+    /// The idempotency key that the input has by itself: a run takes an event once.
+    pub(super) fn own_key(&self) -> Option<String> {
+        if let Self::Event { event, .. } = self { Some(event.key()) } else { None }
     }
 }
 

@@ -8,6 +8,9 @@
 //!    same request under the same key receives the first answer again; another request is rejected. A run remembers
 //!    the last [`limits::REMEMBERED_ACTS`] of them, for [`limits::REMEMBERED_HOURS`] hours.
 //! 6. A rejected request leaves no key.
+//! 7. The key of a published event is its id. The first entry that the event causes contains it.
+//! 8. A run that has not begun has no entries: its row contains the keys of its pauses and resumptions, of which it
+//!    remembers the last [`limits::REMEMBERED_HOLDS`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::key_ring::{KeyRecord, KeyRing};
 use super::{Input, Reply, State};
 use crate::actor::Actor;
-use crate::journal::{Entry, Event};
+use crate::journal::{Entry, Event, Outcome, Resolution};
 use crate::limits;
 use crate::machine::Applied;
 use crate::time::Timestamp;
@@ -27,6 +30,7 @@ use crate::time::Timestamp;
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Keyed {
     Signal,
+    Event,
     SetContext,
     Pause,
     Resume,
@@ -45,6 +49,7 @@ impl<'a> Owner<'a> {
     fn of_input(input: &'a Input) -> Option<Self> {
         match input {
             Input::Signal { .. } | Input::BufferedSignal { .. } => Some(Self::Control(Keyed::Signal)),
+            Input::Event { .. } => Some(Self::Control(Keyed::Event)),
             Input::SetContext { .. } => Some(Self::Control(Keyed::SetContext)),
             Input::Pause { .. } => Some(Self::Control(Keyed::Pause)),
             Input::Resume => Some(Self::Control(Keyed::Resume)),
@@ -70,6 +75,8 @@ impl<'a> Owner<'a> {
     fn of_event(event: &'a Event) -> Option<Self> {
         let act = |by, request: &'a Option<String>| Some(Self::Act(by, request.as_deref()?));
         match event {
+            Event::StepCompleted { outcome: Outcome { event: Some(_), .. }, .. }
+            | Event::WaitResolved { by: Resolution::Event { .. }, .. } => Some(Self::Control(Keyed::Event)),
             Event::StepCompleted { .. }
             | Event::StepFailed { .. }
             | Event::WaitResolved { .. }
@@ -100,6 +107,7 @@ impl Keyed {
     fn name(self) -> &'static str {
         match self {
             Self::Signal => "a signal",
+            Self::Event => "a published event",
             Self::SetContext => "values for the context",
             Self::Pause => "a pause",
             Self::Resume => "a resume",
@@ -182,11 +190,35 @@ impl Keys {
     }
 }
 
+/// The key of a pause or a resumption of a run that had not begun.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HoldKey {
+    key: String,
+    kind: Keyed,
+}
+
+/// Adds the key of a pause or a resumption to those that a run without a journal remembers.
+pub fn remember_hold(holds: &mut Vec<HoldKey>, input: &Input, key: &str) {
+    let Some(Owner::Control(kind)) = Owner::of_input(input) else { return };
+    holds.push(HoldKey { key: key.to_owned(), kind });
+    let forgotten = holds.len().saturating_sub(limits::REMEMBERED_HOLDS);
+    holds.drain(..forgotten);
+}
+
+/// The reply to a key under which a run was paused or resumed before it began; `None` if the key is new.
+pub fn answer_held(holds: &[HoldKey], input: &Input, key: &str) -> Option<Reply> {
+    if let Some(refusal) = refuse_length(key) {
+        return Some(refusal);
+    }
+    let Some(Owner::Control(kind)) = Owner::of_input(input) else { return None };
+    let known = holds.iter().find(|hold| hold.key == key)?;
+    Some(answer_known(known.kind, kind))
+}
+
 /// The reply of a run to a key, before it examines the input itself; `None` if the key is new.
 pub fn answer(state: &State, input: &Input, key: &str, now: Timestamp) -> Option<Reply> {
-    if !(1..=limits::KEY_CHARS).contains(&key.chars().count()) {
-        let message = format!("an idempotency key has 1 to {} characters", limits::KEY_CHARS);
-        return Some(Reply::refused("VALIDATION_ERROR", message));
+    if let Some(refusal) = refuse_length(key) {
+        return Some(refusal);
     }
     let Some(owner) = Owner::of_input(input) else {
         let message = "only signals, controls and requests to a machine have an idempotency key";
@@ -195,15 +227,7 @@ pub fn answer(state: &State, input: &Input, key: &str, now: Timestamp) -> Option
     match owner {
         Owner::Control(kind) => {
             let known = *state.keys.controls.find(key, |_| true)?;
-            if known == kind {
-                return Some(Reply::Repeated);
-            }
-            let message = format!(
-                "this idempotency key was used for {} before, not for {}; use a new key",
-                known.name(),
-                kind.name()
-            );
-            Some(Reply::refused("IDEMPOTENCY_KEY_REUSED", message))
+            Some(answer_known(known, kind))
         }
         Owner::Act(by, digest) => {
             let known = state.keys.acts.find(key, |record| record.by == *by && !record.has_expired(now))?;
@@ -214,4 +238,23 @@ pub fn answer(state: &State, input: &Input, key: &str, now: Timestamp) -> Option
             Some(Reply::refused("IDEMPOTENCY_KEY_REUSED", message))
         }
     }
+}
+
+fn refuse_length(key: &str) -> Option<Reply> {
+    if (1..=limits::KEY_CHARS).contains(&key.chars().count()) {
+        return None;
+    }
+    let message = format!("an idempotency key has 1 to {} characters", limits::KEY_CHARS);
+    Some(Reply::refused("VALIDATION_ERROR", message))
+}
+
+/// The reply to a signal or control whose key is known.
+fn answer_known(known: Keyed, kind: Keyed) -> Reply {
+    // A failed step records the key of an event as that of a signal.
+    if known == kind || kind == Keyed::Event {
+        return Reply::Repeated;
+    }
+    let message =
+        format!("this idempotency key was used for {} before, not for {}; use a new key", known.name(), kind.name());
+    Reply::refused("IDEMPOTENCY_KEY_REUSED", message)
 }

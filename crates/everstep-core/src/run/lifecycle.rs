@@ -29,7 +29,7 @@ impl Draft<'_> {
 
     pub(super) fn resume(&mut self) -> Reply {
         if !self.state.is_paused() {
-            return self.refuse("INVALID_TRANSITION", "is not paused");
+            return self.refuse("INVALID_TRANSITION", "cannot be resumed: only a paused run can");
         }
         self.accept(Event::RunResumed)
     }
@@ -49,7 +49,7 @@ impl Draft<'_> {
             return Reply::refused("INVALID_TRANSITION", reason);
         }
         if !matches!(self.state.phase, Phase::Failed { .. }) {
-            return self.refuse("INVALID_TRANSITION", "has not failed");
+            return self.refuse("INVALID_TRANSITION", "cannot be retried: only a failed run can");
         }
         if !self.state.progress.can_retry() {
             return self.refuse("NOTHING_TO_RETRY", "has no failed step: start a new run");

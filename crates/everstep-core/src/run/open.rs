@@ -59,6 +59,11 @@ pub(crate) enum Activity {
     Wait {
         event: String,
         pattern: Payload,
+        /// Whether the wait names an event of a topic; otherwise only signals resolve it.
+        by_topic: bool,
+        /// The wait also accepts events that were published from this time on.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        since: Option<Timestamp>,
     },
     Child(Arc<Child>),
     Body,
@@ -74,7 +79,7 @@ impl Activity {
     /// The signal that a wait expects, and the pattern that its payload must contain.
     pub(crate) fn awaited(&self) -> Option<(&str, &Payload)> {
         match self {
-            Self::Wait { event, pattern } => Some((event, pattern)),
+            Self::Wait { event, pattern, .. } => Some((event, pattern)),
             Self::Task
             | Self::Instant
             | Self::Delay
@@ -89,6 +94,22 @@ impl Activity {
     /// Whether it is a wait that this signal resolves.
     pub(crate) fn awaits(&self, signal: &str, payload: &Payload) -> bool {
         self.awaited().is_some_and(|(event, pattern)| event == signal && contains::matches(payload, pattern))
+    }
+
+    /// Whether it is a wait that an event of this topic resolves.
+    pub(crate) fn awaits_event(&self, topic: &str, data: &Payload) -> bool {
+        match self {
+            Self::Wait { by_topic: true, .. } => self.awaits(topic, data),
+            Self::Wait { by_topic: false, .. }
+            | Self::Task
+            | Self::Instant
+            | Self::Delay
+            | Self::Child(_)
+            | Self::Body
+            | Self::Failed
+            | Self::Backoff
+            | Self::Again => false,
+        }
     }
 
     pub(crate) fn step_status(&self) -> StepStatus {
@@ -113,8 +134,16 @@ pub struct OpenStep<'a> {
 pub enum OpenActivity<'a> {
     /// A handler must be performing it.
     Task,
-    /// It waits for a signal.
-    Wait { event: &'a str, pattern: &'a Payload, due: Option<Timestamp> },
+    /// It waits for a signal, or for an event of a topic.
+    Wait {
+        event: &'a str,
+        pattern: &'a Payload,
+        due: Option<Timestamp>,
+        /// Whether an event of a topic resolves it too.
+        by_topic: bool,
+        /// It also accepts events that were published from this time on.
+        since: Option<Timestamp>,
+    },
     /// A run that must exist. [`super::State::parent_of`] is the parent that it is started with.
     Child(&'a Child),
     /// It completes at a time.
@@ -144,7 +173,9 @@ impl Open {
         let due = self.timer;
         let activity = match &self.activity {
             Activity::Task => OpenActivity::Task,
-            Activity::Wait { event, pattern } => OpenActivity::Wait { event, pattern, due },
+            Activity::Wait { event, pattern, by_topic, since } => {
+                OpenActivity::Wait { event, pattern, due, by_topic: *by_topic, since: *since }
+            }
             Activity::Child(child) => OpenActivity::Child(child),
             Activity::Delay => OpenActivity::Delay { due },
             Activity::Backoff => OpenActivity::Backoff { due },
@@ -288,13 +319,23 @@ impl OpenSteps {
     }
 
     /// Opens a step that was dispatched, or dispatched again.
-    pub(crate) fn dispatch(&mut self, run: RunId, step: &StepKey, attempt: u32, dispatch: &Dispatch, at: Timestamp) {
+    ///
+    /// `by_topic` states whether a wait names an event of a topic.
+    pub(crate) fn dispatch(
+        &mut self,
+        run: RunId,
+        (step, attempt): (&StepKey, u32),
+        dispatch: &Dispatch,
+        by_topic: bool,
+        at: Timestamp,
+    ) {
         let (activity, timer) = match dispatch {
             Dispatch::Task => (Activity::Task, None),
-            Dispatch::Instant => (Activity::Instant, None),
+            Dispatch::Instant | Dispatch::Publish => (Activity::Instant, None),
             Dispatch::Delay { due } => (Activity::Delay, Some(*due)),
-            Dispatch::Wait { event, pattern, due } => {
-                (Activity::Wait { event: event.clone(), pattern: pattern.clone() }, *due)
+            Dispatch::Wait { event, pattern, due, since } => {
+                let (event, pattern) = (event.clone(), pattern.clone());
+                (Activity::Wait { event, pattern, by_topic, since: *since }, *due)
             }
             Dispatch::Child(child) => (Activity::Child(Arc::clone(child)), child.due),
             Dispatch::Body { .. } => (Activity::Body, None),

@@ -15,10 +15,11 @@ use crate::payload::Payload;
 use crate::status::{Status, StepStatus};
 use crate::style::{self, Progress};
 use crate::time::Timestamp;
+use crate::topics::Trigger;
 use crate::workflow::Workflow;
 
 /// The format number of a [`State`] that is stored as a snapshot. A snapshot with another number is ignored.
-pub const SNAPSHOT_FORMAT: u32 = 3;
+pub const SNAPSHOT_FORMAT: u32 = 4;
 
 /// **Invariant**: `State` is a function of the journal alone. Only [`State::apply`] changes it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -154,6 +155,16 @@ impl State {
     /// The person or the program that started the run, or that started its first ancestor.
     pub fn started_by(&self) -> Option<&Actor> {
         self.cause.as_ref()?.by.as_ref()
+    }
+
+    /// The persons and programs that forked the run, or an ancestor of it.
+    pub fn forked_by(&self) -> &[Actor] {
+        self.cause.as_ref().map_or(&[], |cause| &cause.forked_by)
+    }
+
+    /// The trigger that started the run, or its first ancestor.
+    pub fn trigger(&self) -> Option<&Trigger> {
+        self.cause.as_ref()?.trigger.as_ref()
     }
 
     pub fn has_open_tasks(&self) -> bool {

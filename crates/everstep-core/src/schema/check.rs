@@ -11,9 +11,11 @@ use super::rule::{ArrayRule, NumberRule, ObjectRule, Rule, RuleId, TextRule, Typ
 use super::words::{count, escape, found, shown, type_name};
 use crate::evaluate::Fault;
 
-/// Rules that one check applies. More would occupy a thread for a second or longer: alternatives inside alternatives
-/// multiply the work.
-const STEPS_MAX: u32 = 2_000_000;
+/// Steps of one check. More would occupy a thread for a second or longer: alternatives inside alternatives multiply the
+/// work. A step is a rule that is applied, or a part of a long text, list or rule.
+pub(super) const STEPS_MAX: u64 = 2_000_000;
+/// Bytes that are read or written for the price of one step.
+const BYTES_PER_STEP: usize = 64;
 /// The nesting depth of rules that one check follows. It bounds the stack.
 const DEPTH_MAX: u32 = 400;
 /// Faults that one check reports.
@@ -33,14 +35,14 @@ pub enum CheckMode<'r> {
     Partial,
 }
 
-pub(super) fn check(rules: &[Rule], value: &Value, mode: CheckMode<'_>) -> Vec<Fault> {
+pub(super) fn check(rules: &[Rule], value: &Value, mode: CheckMode<'_>, steps_max: u64) -> Vec<Fault> {
     let mut checker = Checker {
         rules,
         mode,
         pointer: String::new(),
         faults: Vec::new(),
         faults_max: FAULTS_MAX,
-        steps: 0,
+        steps_left: steps_max,
         depth: 0,
         is_exhausted: false,
     };
@@ -59,7 +61,7 @@ struct Checker<'s> {
     pointer: String,
     faults: Vec<Fault>,
     faults_max: usize,
-    steps: u32,
+    steps_left: u64,
     depth: u32,
     is_exhausted: bool,
 }
@@ -69,13 +71,22 @@ impl<'s> Checker<'s> {
     /// 2. The type comes first: a value of a wrong type is not examined further.
     /// 3. If no alternative fits, the faults of the one whose tag fits are reported.
     fn check(&mut self, id: RuleId, value: &Value) {
-        self.steps += 1;
+        let rule = &self.rules[id.index()];
+        self.charge(1 + rule.weight);
         self.depth += 1;
-        self.is_exhausted |= self.steps > STEPS_MAX || self.depth > DEPTH_MAX;
+        self.is_exhausted |= self.depth > DEPTH_MAX;
         if !self.is_done() {
-            self.apply(&self.rules[id.index()], value);
+            self.apply(rule, value);
         }
         self.depth -= 1;
+    }
+
+    /// Charges for steps that are about to be taken.
+    fn charge(&mut self, steps: usize) {
+        match self.steps_left.checked_sub(steps as u64) {
+            Some(left) => self.steps_left = left,
+            None => self.is_exhausted = true,
+        }
     }
 
     fn is_done(&self) -> bool {
@@ -107,6 +118,11 @@ impl<'s> Checker<'s> {
                 }
             }
             Value::String(text) => {
+                let of_pattern = rule.text.pattern.as_ref().map_or(0, |pattern| pattern.steps(text));
+                self.charge(text.len() / BYTES_PER_STEP + of_pattern);
+                if self.is_done() {
+                    return;
+                }
                 if let Some(message) = wrong_text(&rule.text, text) {
                     self.report(message);
                 }
@@ -197,6 +213,8 @@ impl<'s> Checker<'s> {
             self.report(format!("it must have at most {}", count(max, "field")));
         }
         for (field, value) in fields {
+            let of_patterns: usize = rule.patterns.iter().map(|(pattern, _)| 1 + pattern.steps(field)).sum();
+            self.charge(field.len() / BYTES_PER_STEP + of_patterns);
             if self.is_done() {
                 return;
             }
@@ -254,7 +272,12 @@ impl<'s> Checker<'s> {
         }
         if rule.is_unique {
             let mut seen = BTreeSet::new();
-            if let Some(at) = items.iter().position(|item| !seen.insert(canonical(item))) {
+            let repeated = items.iter().position(|item| {
+                let text = canonical(item);
+                self.charge(1 + text.len() / BYTES_PER_STEP);
+                self.is_exhausted || !seen.insert(text)
+            });
+            if let Some(at) = repeated {
                 self.at(&at.to_string(), |this| this.report("this item occurs twice"));
             }
         }
@@ -325,6 +348,16 @@ impl<'s> Checker<'s> {
 
     /// An alternative in a few words.
     fn title(&self, shape: RuleId) -> String {
+        let resolved = self.resolve(shape);
+        let inner = if resolved.any.is_empty() { &resolved.one } else { &resolved.any };
+        if inner.is_empty() || resolved.title.is_some() {
+            return self.title_of_one(shape);
+        }
+        // Alternatives inside an alternative are listed, but not those inside them, which may be recursive.
+        inner.iter().map(|shape| self.title_of_one(*shape)).collect::<Vec<_>>().join(" or ")
+    }
+
+    fn title_of_one(&self, shape: RuleId) -> String {
         let own = &self.rules[shape.index()];
         let shape = self.resolve(shape);
         if let Some(title) = own.title.as_ref().or(shape.title.as_ref()) {
@@ -402,7 +435,7 @@ fn wrong_text(rule: &TextRule, text: &str) -> Option<String> {
     if let Some(pattern) = rule.pattern.as_ref().filter(|pattern| !pattern.is_match(text)) {
         return Some(match pattern.source.as_str() {
             r"\S" => "it must not be empty".to_owned(),
-            source => format!("it does not fit {source}"),
+            source => format!("it does not match the pattern {source}"),
         });
     }
     let format = rule.format.filter(|format| !format.fits(text))?;

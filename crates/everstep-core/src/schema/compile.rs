@@ -49,10 +49,11 @@ pub(super) fn compile(source: &Value, dialect: Dialect) -> Result<Schema, Vec<(F
     compiler.place(String::new());
     // Schemas inside the schema are compiled one after the other: recursion could exhaust the stack.
     while let Some((pointer, id)) = compiler.todo.pop() {
-        let rule = match source.pointer(&pointer) {
+        let mut rule = match source.pointer(&pointer) {
             Some(value) => compiler.rule(&pointer, value),
             None => Rule::default(),
         };
+        rule.weigh();
         compiler.rules[id.index()] = rule;
     }
     if compiler.faults.is_empty() {

@@ -76,20 +76,18 @@ impl Schema {
 
     /// The faults of a value. Pointers are relative to the value.
     pub fn check(&self, value: &Value, mode: CheckMode<'_>) -> Vec<Fault> {
-        check::check(&self.rules, value, mode)
+        check::check(&self.rules, value, mode, check::STEPS_MAX)
     }
 
     /// The faults of the input of a run: the first one of each path.
     pub fn check_input(&self, input: &Value) -> Vec<Fault> {
-        self.check_paths(input, CheckMode::Json)
+        first_of_each_path(self.check(input, CheckMode::Json))
     }
 
-    /// The first fault of each path.
-    pub(crate) fn check_paths(&self, value: &Value, mode: CheckMode<'_>) -> Vec<Fault> {
-        let mut faults = self.check(value, mode);
-        let mut seen = std::collections::BTreeSet::new();
-        faults.retain(|fault| seen.insert(fault.pointer.clone()));
-        faults
+    /// The faults of the context of a state machine: the first one of each path. A decision checks it, so the work is
+    /// bounded more strictly.
+    pub fn check_context(&self, context: &Value, mode: CheckMode<'_>) -> Vec<Fault> {
+        first_of_each_path(check::check(&self.rules, context, mode, limits::CONTEXT_CHECK_STEPS))
     }
 
     /// The places that accept a secret, as JSON pointers: `*` is any one part, `**` any number of them.
@@ -99,4 +97,10 @@ impl Schema {
 
     /// The rule of the schema itself.
     const ROOT: RuleId = RuleId(0);
+}
+
+fn first_of_each_path(mut faults: Vec<Fault>) -> Vec<Fault> {
+    let mut seen = std::collections::BTreeSet::new();
+    faults.retain(|fault| seen.insert(fault.pointer.clone()));
+    faults
 }

@@ -7,19 +7,34 @@ use regex::{Regex, RegexBuilder};
 
 /// Bytes of one compiled expression.
 const COMPILED_BYTES_MAX: usize = 256 * 1024;
+/// The smallest bound of bytes that is tried.
+const COMPILED_BYTES_MIN: usize = 512;
+/// Bytes of a state of a compiled expression.
+const STATE_BYTES: usize = 24;
+/// A step of a check pays for so many pairs of a character and a state. At worst a search visits every pair.
+const PAIRS_PER_STEP: usize = 480;
 
 /// A compiled expression, with its source.
 #[derive(Clone, Debug)]
 pub(super) struct Pattern {
     pub(super) source: String,
     regex: Regex,
+    /// The most states that the compiled expression can have.
+    states: usize,
 }
 
 impl Pattern {
     pub(super) fn compile(source: &str) -> Result<Self, String> {
-        let regex = RegexBuilder::new(&translate(source)).size_limit(COMPILED_BYTES_MAX).build();
+        let mut bytes = COMPILED_BYTES_MIN;
+        let regex = loop {
+            match RegexBuilder::new(&translate(source)).size_limit(bytes).build() {
+                // The least bound within which it compiles is its size, roughly.
+                Err(regex::Error::CompiledTooBig(_)) if bytes < COMPILED_BYTES_MAX => bytes *= 2,
+                regex => break regex,
+            }
+        };
         match regex {
-            Ok(regex) => Ok(Self { source: source.to_owned(), regex }),
+            Ok(regex) => Ok(Self { source: source.to_owned(), regex, states: bytes / STATE_BYTES }),
             Err(regex::Error::CompiledTooBig(_)) => Err("the regular expression is too large".to_owned()),
             Err(error) => {
                 // The last line contains the reason; the lines before it show the position.
@@ -28,6 +43,11 @@ impl Pattern {
                 Err(format!("not a regular expression that this server runs: {reason}"))
             }
         }
+    }
+
+    /// The steps of a check that a search in a text takes at most.
+    pub(super) fn steps(&self, text: &str) -> usize {
+        text.len().saturating_mul(self.states) / PAIRS_PER_STEP
     }
 
     pub(super) fn is_match(&self, text: &str) -> bool {

@@ -20,6 +20,8 @@ impl RuleId {
 /// One schema, or a schema inside it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rule {
+    /// The steps that its values and names add to each check.
+    pub(super) weight: usize,
     /// The schema `false`, which no value fits.
     pub(super) fits_nothing: bool,
     pub(super) title: Option<String>,
@@ -111,7 +113,21 @@ pub(super) struct Condition {
     pub(super) otherwise: Option<RuleId>,
 }
 
+/// Bytes of the values and names of a rule for the price of one step.
+const BYTES_PER_STEP: usize = 64;
+
 impl Rule {
+    /// Computes the weight: a check compares a value with every choice, and an object with every name.
+    pub(super) fn weigh(&mut self) {
+        let choices = self.choices.iter().flatten().chain(&self.constant).map(|choice| choice.to_string().len() + 8);
+        let names = self.object.iter().flat_map(|object| {
+            let dependent = object.dependent.iter().flat_map(|(field, needed)| std::iter::once(field).chain(needed));
+            object.names.iter().chain(&object.required).chain(dependent)
+        });
+        let bytes = choices.chain(names.map(|name| name.len() + 8)).sum::<usize>();
+        self.weight = bytes / BYTES_PER_STEP;
+    }
+
     /// The rules that are applied to the same value.
     pub(super) fn in_place(&self) -> impl Iterator<Item = RuleId> {
         let condition = self.condition.into_iter().flat_map(|it| [Some(it.test), it.then, it.otherwise]).flatten();

@@ -101,5 +101,6 @@ fn derived<'e>(step: &StepStory, seq: u64, at: Timestamp, change: StepChange) ->
         handle: None,
         error: None,
         logs: &[],
+        event: None,
     })
 }

@@ -11,10 +11,12 @@
 //! 3. `style::StepFacts` answers the questions that depend on the style: the name and the kind of a step, whether its
 //!    failure was handled, and which steps a retry reopens.
 //!
-//! The fold is total: it accepts every journal, including one whose beginning is missing. The journal does not contain
-//! two facts, so a story shows them later than the state: that a failed attempt of a paused run will be retried (the
-//! step is failed until its timer is set), and that a loop has cancelled the other steps of a failed item (they are
-//! open until the loop has ended).
+//! The fold is total: it accepts every journal, including one whose beginning is missing.
+//!
+//! A story shows two facts later than the state, because the journal does not contain them:
+//!
+//! * A failed attempt of a paused run will be retried. In the story the step is failed until its timer is set.
+//! * A loop has cancelled the other steps of a failed item. In the story they are open until the loop has ended.
 
 mod derive;
 mod fold;

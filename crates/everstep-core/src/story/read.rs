@@ -38,6 +38,7 @@ pub fn read<'e>(entry: &'e Entry, context: StepContext<'e>) -> Option<Update<'e>
                 output: Some(Cow::Borrowed(&outcome.output)),
                 handle: outcome.handle.as_deref(),
                 logs: &outcome.logs,
+                event: outcome.event.as_deref(),
                 ..update
             })
         }
@@ -167,13 +168,14 @@ impl<'e> StepReader<'e> {
             handle: None,
             error: None,
             logs: &[],
+            event: None,
         }))
     }
 
     fn dispatched(self, dispatch: &Dispatch) -> Update<'e> {
         match dispatch {
             Dispatch::Task => self.began(Activity::Task, None),
-            Dispatch::Instant => self.began(Activity::Instant, None),
+            Dispatch::Instant | Dispatch::Publish => self.began(Activity::Instant, None),
             Dispatch::Delay { due } => self.began(Activity::Sleep, Some(*due)),
             Dispatch::Wait { event, due, .. } => self.began(Activity::Wait { event: event.clone() }, *due),
             Dispatch::Child(child) => {
@@ -206,13 +208,15 @@ impl<'e> StepReader<'e> {
 
     /// The wait of a code workflow has ended.
     fn resolved(self, by: &'e Resolution) -> Update<'e> {
-        let (output, handle) = match by {
-            Resolution::Signal { payload, .. } => (Cow::Borrowed(payload), None),
-            Resolution::Timeout => (Cow::Owned(Payload::from(json!({"timeout": true}))), Some("timeout")),
+        let (output, handle, event) = match by {
+            Resolution::Signal { payload, .. } => (Cow::Borrowed(payload), None, None),
+            Resolution::Event { event, data } => (Cow::Borrowed(data), None, Some(event)),
+            Resolution::Timeout => (Cow::Owned(Payload::from(json!({"timeout": true}))), Some("timeout"), None),
         };
         self.update(StepChange::Completed, StepStatus::Completed, |update| StepUpdate {
             output: Some(output),
             handle,
+            event,
             ..update
         })
     }

@@ -10,6 +10,7 @@ use crate::ids::{RunId, StepKey};
 use crate::payload::Payload;
 use crate::status::StepStatus;
 use crate::time::Timestamp;
+use crate::topics::EventRef;
 
 /// The history of one step so far.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,6 +35,8 @@ pub struct StepStory {
     pub error: Option<Failure>,
     /// The handle with which the step completed; none for the default handle of its kind.
     pub handle: Option<String>,
+    /// The published event that resolved a wait.
+    pub event: Option<EventRef>,
     /// The first entry about the step.
     pub first_seq: u64,
     /// The last entry that changed the step.
@@ -101,6 +104,7 @@ impl StepStory {
             output: None,
             error: None,
             handle: None,
+            event: None,
             first_seq: update.seq,
             seq: update.seq,
             reopens: None,
@@ -192,6 +196,7 @@ impl StepStory {
         self.due = self.due.filter(|_| self.activity == Activity::Sleep);
         self.output = update.output.clone().map(Cow::into_owned);
         self.handle = update.handle.map(str::to_owned);
+        self.event = update.event.cloned();
         self.error = update.error.cloned();
         self.reopens = None;
     }

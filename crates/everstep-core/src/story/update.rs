@@ -11,6 +11,7 @@ use crate::ids::StepKey;
 use crate::payload::Payload;
 use crate::status::{Status, StepStatus};
 use crate::time::Timestamp;
+use crate::topics::EventRef;
 
 /// One change by an entry: of the run itself, or of one of its steps.
 ///
@@ -173,6 +174,9 @@ pub struct StepUpdate<'e> {
     pub error: Option<&'e Failure>,
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     pub logs: &'e [String],
+    /// The published event that resolved a wait.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "event_option")]
+    pub event: Option<&'e EventRef>,
 }
 
 impl StepUpdate<'_> {
@@ -221,6 +225,11 @@ impl StepChange {
             | Self::Reopened => false,
         }
     }
+}
+
+/// A published event as clients see it: its time is RFC 3339.
+fn event_option<S: Serializer>(event: &Option<&EventRef>, serializer: S) -> Result<S::Ok, S::Error> {
+    event.map(EventRef::to_json).serialize(serializer)
 }
 
 /// A time as clients see it: RFC 3339, UTC, microseconds.

@@ -86,7 +86,9 @@ impl Function {
         }
         let given =
             |(step, _): &(StepKey, Act)| match state.code().unwrap().step(step).and_then(|known| known.end.as_ref()) {
-                Some(End::Output(output) | End::Signal(output)) => output.value().clone(),
+                Some(End::Output(output) | End::Signal(output) | End::Event { data: output, .. }) => {
+                    output.value().clone()
+                }
                 Some(End::Failure(_) | End::Slept | End::Timeout) | None => json!(null),
             };
         let output: Vec<_> = self.stages.iter().flatten().map(given).collect();
@@ -112,7 +114,7 @@ impl Act {
             Self::Sleep(millis) => Report::Slept { step, until: Moment::After(millis) },
             Self::Wait { timeout_ms } => {
                 let pattern = Payload::from(json!({"x": 1}));
-                Report::Waited { step, event: Some("go".into()), pattern, timeout_ms }
+                Report::Waited { step, event: Some("go".into()), pattern, timeout_ms, since: None }
             }
             Self::Call { timeout_ms } => {
                 let input = Payload::from(json!({"n": 1}));
@@ -429,7 +431,7 @@ fn a_run_keeps_a_hundred_signals_and_forgets_the_expired() {
     assert_eq!(signal(&mut game, 101), Reply::Buffered);
     let wait = |game: &mut Game, step: &str| {
         let (event, pattern) = (Some("go".into()), Payload::from(json!({})));
-        let report = Report::Waited { step: step.into(), event, pattern, timeout_ms: None };
+        let report = Report::Waited { step: step.into(), event, pattern, timeout_ms: None, since: None };
         game.input(Input::Report { turn: 1, report: Box::new(report) });
         game.state.code().unwrap().step(&step.into()).unwrap().end.clone()
     };

@@ -64,6 +64,7 @@ fn page() -> String {
 A rule has at most {} KiB and {} levels.
 One evaluation has at most {} operations and {} KiB of results, which are nested in at most {} levels.
 An operation is one part of a rule that is evaluated, or 64 bytes that are read, compared or written.
+All conditions of one transition together have at most {} operations.
 Beyond a bound the condition does not hold, with the reason `CONDITION_TOO_COSTLY`.
 
 ## Problems
@@ -79,6 +80,7 @@ Beyond a bound the condition does not hold, with the reason `CONDITION_TOO_COSTL
         limits::RULE_OPERATIONS,
         limits::RULE_RESULT_BYTES / 1024,
         limits::RULE_LEVELS,
+        limits::CONDITION_OPERATIONS,
     );
     page
 }

@@ -46,6 +46,7 @@ const SECTIONS: &[(&str, &str)] = &[
     ("Run", "run"),
     ("Event", "event"),
     ("Start", "start"),
+    ("Trigger", "trigger"),
     ("Options", "options"),
 ];
 
@@ -59,6 +60,7 @@ These fields are [templates](expressions.md): persons in `assign`, `of`, `user` 
 | `ctx` | the context: the input of the run, the data of requests that was merged, and the values that were set; `ctx.input` is the input, unless the input itself has a field with this name; requests and definitions cannot replace it |
 | `payload` | the input of the run |
 | `meta.runId`, `meta.workflow`, `meta.version`, `meta.startedAt`, `meta.startedBy` | the run, and the person or program that started it |
+| `meta.trigger` | the trigger that started the run, or null: `{type, id, topic, subscription, source, depth}` |
 | `meta.state`, `meta.versionNo` | the state that is left, and its number |
 | `meta.action`, `meta.user` | the action, and the caller that performs it: `{id, name, roles}` |
 | `meta.now` | the time of the decision, in RFC 3339 |
@@ -212,6 +214,7 @@ fn page() -> String {
 | name of a state or an action | 64 letters, digits, `_` or `-`; an action begins with a letter |
 | name of a person | {} characters |
 | transitions of `auto_action` in a row | {}, then the run is paused |
+| steps of a check of the context schema | {}; a step is a value that is checked, or a part of a long text |
 
 ## Problems
 
@@ -229,6 +232,7 @@ All problems of a definition are reported at once, each with a path and a hint; 
         limits::PERSONS,
         limits::PERSON_CHARS,
         limits::AUTO_TRANSITIONS,
+        limits::CONTEXT_CHECK_STEPS,
     );
     for (code, meaning) in PROBLEMS {
         let _ = writeln!(page, "| `{code}` | {meaning} |");

@@ -2,11 +2,12 @@
 //!
 //! `report 1 completed a {"x":1}`, `report 1 failed a#2 CODE {"maxAttempts":2}`, `report 1 fatal a CODE`,
 //! `report 1 slept nap 5m` (or `until 5000`), `report 1 waited ok for go {"x":1} 7d`, `report 1 called pay other@2 {} 1h`,
+//! `report 1 waited ok for go {} - since 15m`, `report 1 published a user.welcomed {} id`,
 //! `report 1 returned {}`, `report 1 threw CODE a`, `report 1 diverged`, `report 1 blocked 3`, `report 1 declined`.
 //! The end of a function may add `unawaited a,b`, and a throw `stack`.
 //! JSON has no spaces in it; `big:9` is a text of nine bytes as JSON, `deep:9` is nested nine levels deep.
 
-use everstep_core::code::{End, Moment, Report};
+use everstep_core::code::{End, Moment, Report, Since};
 use everstep_core::failure::Failure;
 use everstep_core::ids::StepKey;
 use everstep_core::payload::Payload;
@@ -58,8 +59,22 @@ pub(crate) fn report(text: &str) -> Report {
                 Some("for") => (Some(word(2).unwrap().to_owned()), 3),
                 _ => (None, 1),
             };
-            Report::Waited { step, event, pattern: json(word(rest)), timeout_ms: word(rest + 1).map(millis) }
+            // `waited w for go {} 5s since start`: the timeout is `-` if there is none.
+            let since = match (word(rest + 2), word(rest + 3)) {
+                (Some("since"), Some("start")) => Some(Since::Start),
+                (Some("since"), Some(ago)) => Some(Since::Ago(millis(ago))),
+                _ => None,
+            };
+            let timeout = word(rest + 1).filter(|word| *word != "-");
+            Report::Waited { step, event, pattern: json(word(rest)), timeout_ms: timeout.map(millis), since }
         }
+        "published" => Report::Published {
+            step,
+            topic: word(1).unwrap().to_owned(),
+            data: json(word(2)),
+            id: word(3).map(str::to_owned),
+            subject: None,
+        },
         "called" => {
             let (workflow, version) = match word(1).unwrap().split_once('@') {
                 Some((workflow, version)) => (workflow, Some(version.parse().unwrap())),
@@ -144,6 +159,7 @@ pub(crate) fn known(state: &State) -> String {
         Some(End::Slept) => "slept".into(),
         Some(End::Signal(payload)) => format!("got {}", payload.json()),
         Some(End::Timeout) => "timed out".into(),
+        Some(End::Event { data, event }) => format!("got {} of {}", data.json(), event.topic),
         None if is_open => "is open".into(),
         None => format!("may be tried as #{next}"),
     };

@@ -11,13 +11,14 @@ use std::time::Duration;
 
 use everstep_core::failure::Failure;
 use everstep_core::graph::Problem;
-use everstep_core::ids::{RunId, StepKey};
-use everstep_core::journal::{Dispatch, Event, Outcome, Resolution};
+use everstep_core::ids::{EventId, RunId, StepKey};
+use everstep_core::journal::{Cause, Dispatch, Event, Outcome, Resolution};
 use everstep_core::limits;
 use everstep_core::payload::Payload;
 use everstep_core::run::task;
 use everstep_core::run::{Input, OpenActivity, Parent, Reply};
 use everstep_core::time::Timestamp;
+use everstep_core::topics::{EventRef, Trigger, TriggerKind};
 use serde_json::{Value, json};
 
 use super::code::{code, known, payload, report};
@@ -169,6 +170,20 @@ impl Player {
                 let (who, input) = tail.split_once(' ').unwrap_or((tail, "{}"));
                 Input::Start { input: read(input), cause: Some(people::actor(who).into()) }
             }
+            // `start on 31 {…}` is a start by an event of that depth.
+            "start" if first == "on" => {
+                let (depth, input) = tail.split_once(' ').unwrap_or((tail, "{}"));
+                let trigger = Trigger {
+                    kind: TriggerKind::Event,
+                    id: "e1".into(),
+                    topic: Some("user.signup".into()),
+                    subscription: None,
+                    source: Some("shop".into()),
+                    depth: depth.parse().unwrap(),
+                    scheduled_for: None,
+                };
+                Input::Start { input: read(input), cause: Some(Cause { trigger: Some(trigger), ..Cause::default() }) }
+            }
             "start" if rest.is_empty() => Input::Start { input: Payload::from(json!({})), cause: None },
             "start" => Input::Start { input: read(rest), cause: None },
             "done" => {
@@ -200,6 +215,13 @@ impl Player {
             "timer" => Input::Timer { step, attempt },
             "after" => return self.due(),
             "signal" => Input::Signal { event: first.into(), payload: read(tail) },
+            // `event 7 order.paid {…}` is the event with the number 7.
+            "event" => {
+                let (topic, data) = tail.split_once(' ').unwrap_or((tail, ""));
+                let id = EventId::new(Game::BEGIN, first.parse().unwrap());
+                let event = EventRef { id, topic: topic.into(), source: "shop".into(), at: self.game.now };
+                Input::Event { event, data: read(data) }
+            }
             "buffered" => Input::BufferedSignal { event: first.into(), payload: read(tail) },
             "turn" => Input::BeginTurn { worker: first.into() },
             "lose" => Input::LoseTurn { turn: first.parse().unwrap() },
@@ -257,6 +279,11 @@ fn number(attempt: u32) -> String {
     if attempt > 1 { format!(" #{attempt}") } else { String::new() }
 }
 
+/// A time before or after the beginning of the game.
+fn looks_back(since: Timestamp) -> String {
+    format!("{} ms", since.millis() - Game::BEGIN.millis())
+}
+
 fn show(event: &Event) -> String {
     let after = |due: Timestamp| format!("{} ms", due.since(Game::BEGIN).as_millis());
     match event {
@@ -264,10 +291,12 @@ fn show(event: &Event) -> String {
         Event::StepDispatched { step, attempt, dispatch } => {
             let what = match dispatch {
                 Dispatch::Task | Dispatch::Instant => String::new(),
+                Dispatch::Publish => " to publish".into(),
                 Dispatch::Delay { due } => format!(" until {}", after(*due)),
-                Dispatch::Wait { event, pattern, due } => {
+                Dispatch::Wait { event, pattern, due, since } => {
                     let until = due.map(|due| format!(" until {}", after(due))).unwrap_or_default();
-                    format!(" for {event} {}{until}", pattern.json())
+                    let since = since.map(|since| format!(" since {}", looks_back(since))).unwrap_or_default();
+                    format!(" for {event} {}{until}{since}", pattern.json())
                 }
                 Dispatch::Child(child) => {
                     let verb = if child.waits { "runs" } else { "starts" };
@@ -286,7 +315,13 @@ fn show(event: &Event) -> String {
             let hidden =
                 output == "null" || ["completedAt", "inputReceived", "runId"].iter().any(|w| output.contains(w));
             let output = if hidden || output.len() > 100 { String::new() } else { format!(" = {output}") };
-            format!("completed {step}{}{by}{output}", number(*attempt))
+            let event = outcome.event.as_ref().map(|event| format!(" of {}", event.topic)).unwrap_or_default();
+            let published = outcome.published.as_ref().map(|published| {
+                let id = published.id.as_ref().map(|id| format!(" as {id}")).unwrap_or_default();
+                format!(" publishes {} {}{id}", published.topic, published.data.json())
+            });
+            let output = if published.is_some() { String::new() } else { output };
+            format!("completed {step}{}{by}{output}{event}{}", number(*attempt), published.unwrap_or_default())
         }
         Event::StepFailed { step, attempt, failure, .. } => {
             format!("failed {step}{} {}", number(*attempt), failure.code)
@@ -296,10 +331,11 @@ fn show(event: &Event) -> String {
             format!("timer {step}{} at {} to {}", number(*attempt), after(*due), why.as_str())
         }
         Event::TimerFired { step, attempt } => format!("fired {step}{}", number(*attempt)),
-        Event::WaitOpened { step, event, pattern, due, .. } => {
+        Event::WaitOpened { step, event, pattern, due, since, .. } => {
             let event = event.as_ref().map(|event| format!(" for {event}")).unwrap_or_default();
             let until = due.map(|due| format!(" until {}", after(due))).unwrap_or_default();
-            format!("waits {step}{event} {}{until}", pattern.json())
+            let since = since.map(|since| format!(" since {}", looks_back(since))).unwrap_or_default();
+            format!("waits {step}{event} {}{until}{since}", pattern.json())
         }
         Event::WaitResolved { step, by, .. } => match by {
             Resolution::Signal { event, payload, buffered } => {
@@ -307,6 +343,9 @@ fn show(event: &Event) -> String {
                 format!("resolved {step} by {event} {}{kept}", payload.json())
             }
             Resolution::Timeout => format!("resolved {step} by timeout"),
+            Resolution::Event { event, data } => {
+                format!("resolved {step} by the event {} {}", event.topic, data.json())
+            }
         },
         Event::SignalBuffered { event, payload, .. } => format!("buffered {event} {}", payload.json()),
         Event::TurnStarted { turn, worker } => format!("turn {turn} at {worker}"),

@@ -156,7 +156,10 @@ fn what_a_kind_would_ignore_is_refused() {
         &[("it", "/nodes/1/config/timeoutSeconds", "no effect for a node of type \"delay\"", "handler")],
     );
     let both = around(json!({"type": "noop", "outputVariable": "a", "config": {"outputVariable": "b"}}));
-    assert_problems(&both, &[("it", "/nodes/1/config/outputVariable", "is also a field of the node", "keep one")]);
+    assert_problems(
+        &both,
+        &[("it", "/nodes/1/config/outputVariable", "the field is set in the node and in its config", "keep one")],
+    );
     let names = around(json!({"type": "noop", "name": "a", "title": "b"}));
     assert_problems(&names, &[("it", "/nodes/1/title", "title and name are two names of one field", "keep name")]);
     let until = with_config("delay", json!({"delayType": "until", "untilTime": "x", "delaySeconds": 5, "delayMs": 0}));
@@ -358,7 +361,7 @@ fn a_workflow_node_may_be_retried_and_timed() {
         json!({"type": "workflow", "config": config, "retry": {"maxAttempts": 2}, "timeoutSeconds": 5})
     };
     assert_eq!(problems(&around(node(true))), []);
-    let expected = [("it", "/nodes/1/config/wait", "timeoutSeconds has no effect without waiting", "remove")];
+    let expected = [("it", "/nodes/1/config/wait", "timeoutSeconds has no effect if `wait` is false", "remove")];
     assert_problems(&around(node(false)), &expected);
     let mut edges = around(json!({"type": "workflow", "config": {"workflow": "other"}}));
     edges["edges"][1]["sourceHandle"] = "timeout".into();

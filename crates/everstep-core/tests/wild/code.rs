@@ -76,7 +76,7 @@ fn wild_report(random: &mut Random) -> Report {
         }
         6 | 7 => {
             let event = random.chance(50).then(|| (*random.pick(&["go", "a", ""])).to_owned());
-            Report::Waited { step, event, pattern: payload(random), timeout_ms }
+            Report::Waited { step, event, pattern: payload(random), timeout_ms, since: None }
         }
         8 | 9 => {
             let (workflow, version, input) = ("other".into(), random.chance(20).then_some(0), payload(random));
@@ -198,7 +198,7 @@ fn wild_event(random: &mut Random) -> Event {
                 0 => Dispatch::Task,
                 1 => Dispatch::Instant,
                 2 => Dispatch::Delay { due },
-                3 => Dispatch::Wait { event: "go".into(), pattern: Payload::null(), due: None },
+                3 => Dispatch::Wait { event: "go".into(), pattern: Payload::null(), due: None, since: None },
                 4 => Dispatch::Body { items: vec![Payload::null()] },
                 _ => {
                     let run = RunId::new(Game::BEGIN, random.below(3) as u128);
@@ -213,7 +213,7 @@ fn wild_event(random: &mut Random) -> Event {
         4 => Event::failed(step, attempt, failure(random)),
         5 => Event::TimerSet { step, attempt, due, why: purpose(random) },
         6 => Event::TimerFired { step, attempt },
-        7 => Event::WaitOpened { step, attempt, event: None, pattern: payload(random), due: Some(due) },
+        7 => Event::WaitOpened { step, attempt, event: None, pattern: payload(random), due: Some(due), since: None },
         8 => {
             let buffered = random.chance(50).then(|| random.below(20) as u64);
             let signal = Resolution::Signal { event: "go".into(), payload: payload(random), buffered };

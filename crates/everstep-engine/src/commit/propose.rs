@@ -8,6 +8,7 @@ use everstep_core::journal::{Dispatch, Entry, Event, codec};
 use everstep_core::run::{Input, Reply, State, inbox};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
+use everstep_core::topics::{self, TopicEvent};
 use everstep_store::{Gate, InboxInput, Item, MachinePlace, NewEntry, NewRun, Projection, SideWrites};
 
 use crate::run::{ActiveRun, Decided, Envelope, InFlight, Ownership, Rest};
@@ -32,8 +33,10 @@ pub(crate) fn propose(
     rest: Rest,
     writer: &Writer,
 ) -> (Item, usize, InFlight) {
-    let Decided { entries, since, answered } = decided;
-    let status = shown_status(run, rest, writer.now);
+    let Decided { entries, since, answered, kept } = decided;
+    // A visit to a run that has not begun leaves its row unchanged, which may be paused.
+    let is_visit = run.is_pending() && start.is_none();
+    let status = if is_visit { run.row_status() } else { shown_status(run, rest, writer.now) };
     let (waits, workflow, state) = run.waits_and_state();
     let renews_waits = waits.must_renew();
     let waits = waits.changes(workflow, state, &entries);
@@ -54,6 +57,7 @@ pub(crate) fn propose(
         || run.is_row_behind(format)
         || rest != Rest::Active
         || (is_guest && (rest == Rest::Active || !entries.is_empty()));
+    let changes_row = changes_row && !is_visit;
     let projection = changes_row.then(|| project(run.state(), status, rest, writer));
     let dispatched = entries.iter().filter_map(dispatched_task).collect();
     let mut bytes = ROW_OVERHEAD_BYTES;
@@ -65,13 +69,17 @@ pub(crate) fn propose(
             NewEntry { seq: entry.seq, at: entry.at, row }
         })
         .collect();
-    let inbox_inputs: Vec<_> = inbox::inputs_after(run.state(), &entries).into_iter().map(inbox_input).collect();
+    let mut inbox_inputs: Vec<_> = inbox::inputs_after(run.state(), &entries).into_iter().map(inbox_input).collect();
+    inbox_inputs.extend(kept);
     bytes += inbox_inputs.iter().map(|input| ROW_OVERHEAD_BYTES + input.input.len()).sum::<usize>();
-    let side = side_writes(&answered);
+    let published: Vec<_> =
+        topics::published_after(run.state(), run.workspace(), &entries).into_iter().map(Arc::new).collect();
+    let side = side_writes(&answered, &published);
     bytes += side.as_ref().map_or(0, |side| side.size());
     let in_flight = InFlight {
         dispatched,
         has_inbox_inputs: !inbox_inputs.is_empty(),
+        published,
         first_seq: rows.first().map(|entry| entry.seq),
         rest,
         before,
@@ -99,8 +107,8 @@ pub(crate) fn propose(
     (item, bytes, in_flight)
 }
 
-/// The audit rows of the requests that an item carries out. Most items have none.
-fn side_writes(answered: &[(Envelope, Reply)]) -> Option<Box<SideWrites>> {
+/// The audit rows of the requests that an item carries out, and the events that it publishes. Most items have none.
+fn side_writes(answered: &[(Envelope, Reply)], published: &[Arc<TopicEvent>]) -> Option<Box<SideWrites>> {
     let mut side: Option<Box<SideWrites>> = None;
     for (envelope, reply) in answered {
         if let Some(row) = &envelope.audit
@@ -108,6 +116,9 @@ fn side_writes(answered: &[(Envelope, Reply)]) -> Option<Box<SideWrites>> {
         {
             side.get_or_insert_default().audit.push(Arc::clone(row));
         }
+    }
+    if !published.is_empty() {
+        side.get_or_insert_default().published = published.to_vec();
     }
     side
 }

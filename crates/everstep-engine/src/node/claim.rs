@@ -114,6 +114,10 @@ impl Claimer {
                     ToClaimer::Room => schedule.asks_all = true,
                     ToClaimer::Seats => schedule.ask_now(self.workers.backlog()),
                     ToClaimer::Inbox => reads_inbox = true,
+                    ToClaimer::Unanswered(reserved) => {
+                        self.expect_lost_claims(Some(reserved));
+                        schedule.asks_all = true;
+                    }
                     ToClaimer::Stop => return,
                 }
                 message = self.messages.try_recv().ok();

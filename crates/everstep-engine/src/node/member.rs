@@ -21,6 +21,7 @@ use crate::ports::World;
 use crate::read::Library;
 use crate::shard::{Schedule, Services, Shard, ShardSender, ToShard, Watchers, shard_of};
 use crate::tasks::Dispatcher;
+use crate::topics::EventQueue;
 use crate::upkeep::counts::Tally;
 use crate::workers::Workers;
 
@@ -39,6 +40,7 @@ impl Member {
         options: &Options,
         library: &Arc<Library>,
         tally: &Arc<Tally>,
+        events: &Arc<EventQueue>,
     ) -> Result<Self, Error> {
         let node = new_id(world, options);
         let sent = world.clock.monotonic();
@@ -51,7 +53,8 @@ impl Member {
         let (committer, proposals) = mpsc::unbounded_channel();
         let (claimer, messages) = mpsc::unbounded_channel();
         let permits = RunPermits::new(options.max_active_runs, claimer.clone());
-        let shared = Arc::new(Shared::new(is_shared.then(|| sent + options.dispatch_for()), permits));
+        let dispatch_until = is_shared.then(|| sent + options.dispatch_for());
+        let shared = Arc::new(Shared::new(dispatch_until, permits, Arc::clone(events)));
         let (shards, mailboxes): (Vec<_>, Vec<_>) = (0..options.shards).map(|_| mpsc::unbounded_channel()).unzip();
         let dispatcher = Dispatcher::new(world.clone(), Arc::clone(&shared), shards.clone());
         let workers = Workers::new(world.clone(), node, options.worker_lease, shards.clone(), claimer.clone());

@@ -81,7 +81,8 @@ pub enum Hint {
     Inbox,
     /// There are runs to claim.
     Work,
-    /// A caller at this node follows a run that the receiver owns: notify this node when the run continues.
+    /// A caller at this node follows a run that the receiver owns, or that no node owns: notify this node when the
+    /// receiver continues the run.
     Watch { run: RunId, by: NodeId },
     /// A run that the receiver follows has an entry with this seq.
     Written { run: RunId, seq: u64 },

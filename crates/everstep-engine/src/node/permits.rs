@@ -115,9 +115,9 @@ impl RunPermits {
         }
     }
 
-    /// Takes a permit whether or not one is free: for a run that this node already owns in the database, because the
-    /// reply of a claim was lost, and for a run that an input woke and that dispatches a task in the same item. Until
-    /// the excess is gone, nothing is claimed and starts are parked.
+    /// Takes a permit whether or not one is free. Two runs need it: one that this node already owns in the database,
+    /// because the reply of a claim was lost; and one that an input woke and that dispatches a task in the same item.
+    /// While the node exceeds its limit, it claims nothing and parks starts.
     pub(crate) fn take_regardless(self: &Arc<Self>) -> RunPermit {
         self.counts.fetch_add(1, Ordering::SeqCst);
         RunPermit(Arc::clone(self))

@@ -9,6 +9,7 @@ use crate::node::member::Member;
 use crate::options::Options;
 use crate::ports::World;
 use crate::read::Library;
+use crate::topics::EventQueue;
 use crate::upkeep::counts::Tally;
 
 /// The pause after a failed attempt to join again.
@@ -20,6 +21,7 @@ pub(crate) struct Membership {
     options: Options,
     library: Arc<Library>,
     tally: Arc<Tally>,
+    events: Arc<EventQueue>,
     member: RwLock<Arc<Member>>,
     is_stopping: AtomicBool,
 }
@@ -31,13 +33,15 @@ impl Membership {
         options: &Options,
         library: &Arc<Library>,
         tally: &Arc<Tally>,
+        events: &Arc<EventQueue>,
     ) -> Result<Arc<Self>, Error> {
-        let member = Member::join(world, options, library, tally).await?;
+        let member = Member::join(world, options, library, tally, events).await?;
         let membership = Arc::new(Self {
             world: world.clone(),
             options: options.clone(),
             library: Arc::clone(library),
             tally: Arc::clone(tally),
+            events: Arc::clone(events),
             member: RwLock::new(Arc::new(member)),
             is_stopping: AtomicBool::new(false),
         });
@@ -66,7 +70,8 @@ impl Membership {
 
     /// One attempt to join again.
     async fn rejoin(&self) -> Result<(), Error> {
-        let member = Member::join(&self.world, &self.options, &self.library, &self.tally).await?;
+        let Self { world, options, library, tally, events, .. } = self;
+        let member = Member::join(world, options, library, tally, events).await?;
         let member = Arc::new(member);
         *self.member.write().expect("no holder of the lock panics") = Arc::clone(&member);
         // `stop` may have run between the join and the assignment, and has then stopped the member before this one.

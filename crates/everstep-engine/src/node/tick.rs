@@ -120,6 +120,9 @@ impl Ticker {
         self.renew(&tick, sent, received);
         let has_more_runs = self.take_runs(&tick, asked);
         self.claimer.hand_over(&tick.arrivals);
+        if tick.has_open_events {
+            self.claimer.shared.events.search_stalled();
+        }
         let has_fenced = self.fence_silent_nodes(&tick, received).await?;
         self.claimer.recover().await?;
         if tick.arrivals.len() == BATCH_ROWS_MAX {
@@ -255,6 +258,10 @@ impl Ticker {
                 ToClaimer::Room => todo.claims_all = true,
                 ToClaimer::Seats => todo.claims_seats = true,
                 ToClaimer::Inbox => todo.reads_inbox = true,
+                ToClaimer::Unanswered(reserved) => {
+                    self.claimer.expect_lost_claims(Some(reserved));
+                    todo.claims_own = true;
+                }
                 ToClaimer::Stop => todo.stops = true,
             }
         }

@@ -5,15 +5,14 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use everstep_core::ids::{RunId, WorkspaceId};
+use everstep_store::RunRow;
 use futures_util::future::{self, Either};
 use tokio::sync::watch;
 
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::watch::{Notification, Watch};
+use crate::watch::{FollowRequest, Notification, RENEW_AFTER, Watch};
 
-/// Another node reports the progress of a run for ten seconds after a request; the request must be renewed before that.
-const RENEW_AFTER: Duration = Duration::from_secs(4);
 /// The pause before a watch that has ended is replaced.
 const WATCH_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
@@ -76,8 +75,11 @@ impl FollowedRuns {
 /// Keeps the followers of one run up to date until it has none.
 async fn keep(engine: Engine, workspace: WorkspaceId, run: RunId, sender: watch::Sender<RunHead>) {
     let mut watch = engine.watch(run);
+    let mut request = FollowRequest::default();
     loop {
-        read_head(&engine, workspace, run, &sender).await;
+        if let Some(row) = read_head(&engine, workspace, run, &sender).await {
+            engine.follow(&row, &mut request);
+        }
         let renew = Box::pin(engine.world().sleep(RENEW_AFTER));
         let listening = Box::pin(listen(&mut watch, &sender));
         let unused = Box::pin(sender.closed());
@@ -95,18 +97,24 @@ async fn keep(engine: Engine, workspace: WorkspaceId, run: RunId, sender: watch:
     }
 }
 
-/// Reads the progress of the run, and asks its owner to report when it continues.
-async fn read_head(engine: &Engine, workspace: WorkspaceId, run: RunId, sender: &watch::Sender<RunHead>) {
+/// Reads the progress of the run, and returns its row.
+async fn read_head(
+    engine: &Engine,
+    workspace: WorkspaceId,
+    run: RunId,
+    sender: &watch::Sender<RunHead>,
+) -> Option<RunRow> {
     match engine.runs().row(workspace, run).await {
         Ok(row) => {
-            engine.follow(&row);
             let stage = if row.ended_at.is_some() { RunStage::Ended } else { RunStage::Open };
             publish(sender, RunHead { seq: row.seq, stage });
+            return Some(row);
         }
         Err(Error::RunNotFound(_)) => publish(sender, RunHead { seq: u64::MAX, stage: RunStage::Deleted }),
         // The followers wait; the next read is soon.
         Err(error) => tracing::debug!(%run, %error, "a followed run could not be read"),
     }
+    None
 }
 
 /// Passes the owner's reports on until the run must be read. True if the watch has ended.

@@ -1,17 +1,19 @@
 //! Forks: a new run that continues from the state of another run after one of its entries.
 //!
-//! The entries are copied unchanged, up to the end of an item. The node that claims the new run finds the open steps
-//! and performs them again. External effects of the original run are not undone; the reply lists them.
+//! The entries are copied unchanged, up to the end of an item; only the cause in the first one gets the actor who forks.
+//! The node that claims the new run finds the open steps and performs them again. External effects of the original run
+//! are not undone; the reply lists them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use everstep_core::actor::Actor;
 use everstep_core::ids::{CommitId, RunId, StepKey, WorkspaceId};
-use everstep_core::journal::{Dispatch, Event};
+use everstep_core::journal::{Dispatch, Entry, Event, codec};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_core::workflow::Workflow;
-use everstep_store::{RunRow, SideWrites};
+use everstep_store::{NewFork, RunRow, SideWrites};
 use sha2::{Digest, Sha256};
 use tokio::sync::oneshot;
 
@@ -24,6 +26,19 @@ use crate::upkeep::counts::Change;
 const READ_BATCH_ENTRIES: usize = 1_000;
 /// The maximum number of children, and of steps, in the reply.
 const LISTED_MAX: usize = 1_000;
+
+/// A request to fork a run.
+#[derive(Clone, Debug, Default)]
+pub struct Fork<'a> {
+    /// An entry of the last item that the fork shares.
+    pub at: Option<u64>,
+    /// The idempotency key of the request.
+    pub key: Option<&'a str>,
+    /// The person or the program that forks the run. For the requirements of a machine it is a starter of the fork.
+    pub by: Option<Actor>,
+    /// They exist with a fork that is created.
+    pub side: SideWrites,
+}
 
 /// A forked run.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,18 +83,14 @@ impl From<everstep_store::Error> for ForkError {
 
 impl Engine {
     /// Creates a run from the entries of another, up to the end of the item that contains `at`; without `at`, up to the
-    /// last item before the run ended. A repeated key returns the same fork. The side writes exist with a fork that is
-    /// created.
-    pub async fn fork(
-        &self,
-        workspace: WorkspaceId,
-        source: RunId,
-        at: Option<u64>,
-        key: Option<&str>,
-        side: SideWrites,
-    ) -> Result<ForkedRun, ForkError> {
+    /// last item before the run ended. A repeated key returns the same fork.
+    pub async fn fork(&self, workspace: WorkspaceId, source: RunId, fork: Fork<'_>) -> Result<ForkedRun, ForkError> {
+        let Fork { at, key, by, side } = fork;
         let store = &self.world().runs;
         let row = store.get_run(workspace, source).await?.ok_or(Error::RunNotFound(source))?;
+        if row.seq == 0 {
+            return Err(Error::NotBegun(source).into());
+        }
         let mut past = self.read_past(source).await?;
         past.workflow = self.library().of_run(&row).await.ok();
         let now = self.world().clock.now();
@@ -91,7 +102,8 @@ impl Engine {
             return self.found(run, &past).await;
         }
         let at = past.find(at)?;
-        match self.write_fork(row, at, run, now, side).await {
+        let first_payload = by.and_then(|by| past.first_payload(by));
+        match self.write_fork(row, NewFork { run, at, now, first_payload, side }).await {
             Ok(Some(at)) => Ok(past.forked(run, true, at)),
             Ok(None) => Err(Error::RunNotFound(source).into()),
 
@@ -105,26 +117,20 @@ impl Engine {
     }
 
     /// Writes the new run, in a separate task: if the caller stops waiting, the run is still counted and claimed.
-    async fn write_fork(
-        &self,
-        source: RunRow,
-        at: u64,
-        run: RunId,
-        now: Timestamp,
-        side: SideWrites,
-    ) -> Result<Option<u64>, Error> {
+    async fn write_fork(&self, source: RunRow, fork: NewFork) -> Result<Option<u64>, Error> {
         let (reply, answer) = oneshot::channel();
+        let (run, now) = (fork.run, fork.now);
         let engine = self.clone();
         self.world().spawn.spawn(Box::pin(async move {
-            let copied = engine.world().runs.fork_run(source.workspace, source.id, at, run, now, side).await;
-            if matches!(copied, Ok(Some(_))) && !source.is_test {
+            let copied = engine.world().runs.fork_run(source.workspace, source.id, fork).await;
+            if let (Ok(Some(seq)), false) = (&copied, source.is_test) {
                 let (workflow, status) = (source.workflow.clone(), Status::Running);
                 engine.tally().change(
                     source.workspace,
                     &workflow,
-                    Change { before: None, after: status, started_at: now, at: now },
+                    Change { before: None, after: status, begins_at: Some(now), started_at: now, at: now },
                 );
-                let update = || StatusUpdate { run, workflow, status, created_at: now, ended_at: None };
+                let update = || StatusUpdate { run, workflow, status, created_at: now, ended_at: None, seq: *seq };
                 engine.tally().feed.add(source.workspace, update);
             }
             // The run is due and has no owner. It may have been written even if the database did not reply.
@@ -148,7 +154,10 @@ impl Engine {
             let is_last = batch.len() < READ_BATCH_ENTRIES;
             for journal in batch {
                 match journal.entry {
-                    Ok(entry) => past.apply(journal.seq, journal.commit, &entry.event),
+                    Ok(entry) => {
+                        past.apply(journal.seq, journal.commit, &entry.event);
+                        past.first.get_or_insert(entry);
+                    }
                     Err(_) => return Err(ForkError::Unreadable { seq: journal.seq }),
                 }
             }
@@ -173,6 +182,8 @@ fn keyed_id(source: RunId, key: &str) -> RunId {
 /// The facts about the journal of its original that a fork needs.
 #[derive(Default)]
 struct Past {
+    /// The first entry, which contains the cause of the run.
+    first: Option<Entry>,
     last: u64,
     has_ended: bool,
     /// The seqs at which items end, and whether the run had ended then.
@@ -232,6 +243,19 @@ impl Past {
             | Event::RunPaused { .. }
             | Event::RunResumed => {}
         }
+    }
+
+    /// The payload of the first entry of a fork by an actor; none if it is that of the original.
+    fn first_payload(&self, by: Actor) -> Option<Vec<u8>> {
+        let first = self.first.as_ref()?;
+        let Event::RunStarted { input, cause, definition } = &first.event else { return None };
+        let forked = cause.clone().unwrap_or_default().forked(by);
+        if cause.as_ref() == Some(&forked) {
+            return None;
+        }
+        let (input, cause, definition) = (input.clone(), Some(forked), definition.clone());
+        let event = Event::RunStarted { input, cause, definition };
+        Some(codec::encode(&Entry { event, ..first.clone() }).payload)
     }
 
     fn close(&mut self) {

@@ -7,9 +7,9 @@ use everstep_core::journal::Kind;
 use everstep_core::machine::{History, HistoryRow, Progress};
 use everstep_core::run::{SNAPSHOT_FORMAT, State};
 use everstep_core::workflow::Workflow;
-use everstep_store::RunRow;
 
-use super::runs::Runs;
+use super::journal::JournalEntry;
+use super::runs::{JournaledRun, LoadedRun, Runs};
 use crate::error::Error;
 
 /// The number of entries that are read together.
@@ -49,42 +49,63 @@ impl Runs {
 
     /// Whether a run was in a state that fits, with one of these versions, before one of its transitions.
     ///
-    /// Requests are for the newest versions, so the journal is read from the snapshot of the run, or from its beginning
-    /// if these versions are older, and up to the last of these versions.
+    /// Requests are for the newest versions: the entries that were loaded with the run contain them, unless the run has
+    /// a later snapshot. Then the journal is read from its beginning, up to the last of these versions.
     pub async fn was_in_state(
         &self,
-        row: &RunRow,
+        run: &JournaledRun,
         versions: RangeInclusive<u32>,
         mut fits: impl FnMut(&Workflow, &State) -> bool,
     ) -> Result<bool, Error> {
-        let workflow = self.engine.library().of_run(row).await?;
-        let snapshot = self.snapshot_state(row.id, &workflow).await?;
-        let mut state = snapshot
-            .filter(|state| version_no(state) <= *versions.start())
-            .unwrap_or_else(|| State::new(row.id, &workflow));
+        let JournaledRun { loaded: LoadedRun { row, workflow, .. }, snapshot, entries } = run;
+        let Some(workflow) = workflow else { return Ok(false) };
+        let first = match snapshot {
+            None => Some(State::new(row.id, workflow)),
+            Some(snapshot) if snapshot.format == SNAPSHOT_FORMAT => {
+                let state = State::from_snapshot(workflow, &snapshot.state).ok();
+                state.filter(|state| version_no(state) <= *versions.start())
+            }
+            Some(_) => None,
+        };
+        if let Some(mut state) = first {
+            let entries = entries.iter().cloned().map(JournalEntry::decode);
+            return find_left(workflow, &mut state, entries, &versions, &mut fits);
+        }
+        let mut state = State::new(row.id, workflow);
         while version_no(&state) <= *versions.end() {
             let batch = self.read_batch(row.id, state.seq, READ_BATCH_ENTRIES).await?;
             if batch.is_empty() {
                 return Ok(false);
             }
-            for journal in batch {
-                let is_left = journal.kind == Kind::TransitionApplied && state.seq > 0;
-                if is_left && versions.contains(&version_no(&state)) && fits(&workflow, &state) {
-                    return Ok(true);
-                }
-                let entry = journal.entry.map_err(|error| Error::Busy(error.to_string()))?;
-                state.apply(&workflow, &entry).map_err(|error| Error::Busy(error.to_string()))?;
+            if find_left(workflow, &mut state, batch, &versions, &mut fits)? {
+                return Ok(true);
             }
         }
         Ok(false)
     }
+}
 
-    /// The state in the snapshot of a run, if this build can read it.
-    async fn snapshot_state(&self, run: RunId, workflow: &Workflow) -> Result<Option<State>, Error> {
-        let stored = self.engine.world().runs.load_run(run).await?;
-        let snapshot = stored.and_then(|stored| stored.snapshot).filter(|found| found.format == SNAPSHOT_FORMAT);
-        Ok(snapshot.and_then(|snapshot| State::from_snapshot(workflow, &snapshot.state).ok()))
+/// Whether one of the transitions among these entries leaves a state that fits, with one of these versions. The entries
+/// are applied to the state.
+fn find_left(
+    workflow: &Workflow,
+    state: &mut State,
+    entries: impl IntoIterator<Item = JournalEntry>,
+    versions: &RangeInclusive<u32>,
+    fits: &mut impl FnMut(&Workflow, &State) -> bool,
+) -> Result<bool, Error> {
+    for journal in entries {
+        let is_left = journal.kind == Kind::TransitionApplied && state.seq > 0;
+        if is_left && versions.contains(&version_no(state)) && fits(workflow, state) {
+            return Ok(true);
+        }
+        if version_no(state) > *versions.end() {
+            return Ok(false);
+        }
+        let entry = journal.entry.map_err(|error| Error::Busy(error.to_string()))?;
+        state.apply(workflow, &entry).map_err(|error| Error::Busy(error.to_string()))?;
     }
+    Ok(false)
 }
 
 /// The number of transitions so far.

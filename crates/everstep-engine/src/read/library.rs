@@ -11,9 +11,10 @@ use everstep_core::payload::Payload;
 use everstep_core::publisher::Publisher;
 use everstep_core::schema::Schema;
 use everstep_core::style::StyleName;
+use everstep_core::topics::DeclaredTrigger;
 use everstep_core::workflow::{Style, Workflow, is_name};
 use everstep_store::{NewWorkflow, Precondition, RegistrationOutcome, RunRow, SaveOutcome, WorkflowRow};
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use super::active_version::ActiveVersions;
@@ -36,6 +37,8 @@ const VERSION_MAX: u32 = i32::MAX as u32;
 
 /// The member of the definition of a code workflow that holds the schema of its input.
 const INPUT_SCHEMA: &str = "inputSchema";
+/// The member of a definition with the events that start runs. The store reads it when a version becomes active.
+const TRIGGERS: &str = "triggers";
 
 /// The content of a registration.
 #[derive(Clone, Copy, Debug)]
@@ -54,7 +57,7 @@ type InputSchemas = BTreeMap<(WorkspaceId, String, u32), (String, Arc<Schema>)>;
 
 pub struct Library {
     world: World,
-    active: Arc<ActiveVersions>,
+    active: ActiveVersions,
     compiled: RwLock<Compiled>,
     input_schemas: RwLock<InputSchemas>,
 }
@@ -306,7 +309,13 @@ impl Library {
         {
             return Err(Error::StyleConflict { name: name.to_owned(), style: row.style });
         }
-        let served = ServedWorkflow { name: name.to_owned(), version, retention_days: None, input_schema: None };
+        let served = ServedWorkflow {
+            name: name.to_owned(),
+            version,
+            retention_days: None,
+            input_schema: None,
+            triggers: Vec::new(),
+        };
         self.register_as(workspace, &[served], Registration::Name).await
     }
 
@@ -349,11 +358,7 @@ impl Library {
             if !(1..=VERSION_MAX).contains(&served.version) {
                 return Err(Error::Invalid(format!("{}: a version is a number from 1 to {VERSION_MAX}", served.name)));
             }
-            let definition = match &served.input_schema {
-                Some(schema) => json!({INPUT_SCHEMA: schema.source()}),
-                None => json!({}),
-            };
-            let definition = Payload::from(definition);
+            let definition = Payload::from(definition_of(served));
             let digest = match registration {
                 Registration::Definition => digest(&definition),
                 Registration::Name => String::new(),
@@ -461,6 +466,20 @@ impl Library {
         let workflow = Workflow { name: row.name, version: row.version, style, is_unsaved: false, publisher };
         Ok(Version { workflow: Arc::new(workflow), retention_days: row.retention_days, input_schema })
     }
+}
+
+/// The definition of a code workflow: the parts of a registration that the server needs. Parts that are missing are left
+/// out, so that a registration of an earlier release has the same digest.
+fn definition_of(served: &ServedWorkflow) -> Value {
+    let mut definition = Map::new();
+    if let Some(schema) = &served.input_schema {
+        definition.insert(INPUT_SCHEMA.to_owned(), schema.source().clone());
+    }
+    if !served.triggers.is_empty() {
+        let triggers = served.triggers.iter().map(DeclaredTrigger::to_json).collect();
+        definition.insert(TRIGGERS.to_owned(), triggers);
+    }
+    definition.into()
 }
 
 fn digest(definition: &Payload) -> String {

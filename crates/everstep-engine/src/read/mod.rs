@@ -4,6 +4,7 @@
 //!   pages of a journal, `step` is one step with its values, `follow` and `followed` its way to read a journal as it grows.
 //! * `snapshot` is the activity of a run at one moment, from memory or from its state.
 //! * `library` compiles workflow versions; `active_version` reads which one is active.
+//! * `shared_read` is a read that concurrent callers share.
 //! * `function_end` reads the stack trace and the unawaited steps of a function that has ended.
 //! * `fork` copies a part of a journal into a new run.
 
@@ -18,20 +19,22 @@ mod journal;
 mod library;
 mod logs;
 mod runs;
+mod shared_read;
 mod snapshot;
 mod step;
 mod steps;
 
 pub use follow::Follower;
 pub(crate) use followed::FollowedRuns;
-pub use fork::{ForkError, ForkedRun};
+pub use fork::{Fork, ForkError, ForkedRun};
 pub use function_end::FunctionEnd;
 pub use heads::{HeadFold, HeadPage};
 pub use history::HistoryPage;
 pub use journal::{JournalEntry, JournalPage};
 pub use library::{DefinitionOutcome, Library, SaveOptions, Version};
 pub use logs::{LogLine, LogPage};
-pub use runs::{LoadedRun, Runs};
-pub use snapshot::{DefinedWait, MachineSnapshot, RunSnapshot, StepActivity, StepSnapshot};
+pub(crate) use runs::RunReads;
+pub use runs::{JournaledRun, LoadedRun, Runs};
+pub use snapshot::{DefinedWait, LookBackSnapshot, MachineSnapshot, RunSnapshot, StepActivity, StepSnapshot};
 pub use step::{AttemptDetail, StepDetail};
 pub use steps::StepPage;

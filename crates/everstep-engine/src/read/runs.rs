@@ -8,12 +8,14 @@ use everstep_core::run::{SNAPSHOT_FORMAT, State};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_core::workflow::Workflow;
-use everstep_store::{RunFilter, RunGlance, RunPage, RunRow, StoredRun};
+use everstep_store::{RunFilter, RunGlance, RunPage, RunRow, Snapshot, StoredEntry, StoredRun};
 
 use super::journal::JournalEntry;
+use super::shared_read::SharedReads;
 use super::snapshot::RunSnapshot;
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::ports::Spawn;
 
 /// The number of entries that are read together to fold a state.
 const FOLD_BATCH_ENTRIES: usize = 500;
@@ -34,6 +36,26 @@ pub struct LoadedRun {
     pub state: Option<State>,
 }
 
+/// A run with the part of its journal that its state was folded from.
+pub struct JournaledRun {
+    pub loaded: LoadedRun,
+    pub(super) snapshot: Option<Snapshot>,
+    /// The entries after the snapshot.
+    pub(super) entries: Vec<StoredEntry>,
+}
+
+/// Reads of runs that concurrent callers share: if fifty persons act in one run, the run is not read fifty times.
+pub(crate) struct RunReads {
+    glances: Arc<SharedReads<(WorkspaceId, RunId), Option<RunGlance>>>,
+    loads: Arc<SharedReads<RunId, Arc<JournaledRun>>>,
+}
+
+impl RunReads {
+    pub(crate) fn new(spawn: &Arc<dyn Spawn>) -> Self {
+        Self { glances: SharedReads::new(Arc::clone(spawn)), loads: SharedReads::new(Arc::clone(spawn)) }
+    }
+}
+
 impl Engine {
     /// Reads runs.
     pub fn runs(&self) -> Runs {
@@ -48,9 +70,15 @@ impl Runs {
         row.ok_or(Error::RunNotFound(run))
     }
 
-    /// The small columns of a run. A run of another workspace does not exist.
+    /// The small columns of a run. A run of another workspace does not exist. Concurrent callers share a read that
+    /// began after their calls.
     pub async fn glance(&self, workspace: WorkspaceId, run: RunId) -> Result<RunGlance, Error> {
-        let glance = self.engine.world().runs.glance(workspace, run).await?;
+        let store = Arc::clone(&self.engine.world().runs);
+        let read = move |(workspace, run)| {
+            let store = Arc::clone(&store);
+            async move { store.glance(workspace, run).await }
+        };
+        let glance = self.engine.reads().glances.find((workspace, run), read).await?;
         glance.ok_or(Error::RunNotFound(run))
     }
 
@@ -67,14 +95,30 @@ impl Runs {
 
     /// A run with its state, read at one moment.
     pub async fn load(&self, run: RunId) -> Result<LoadedRun, Error> {
-        let loaded = self.engine.world().runs.load_run(run).await?.ok_or(Error::RunNotFound(run))?;
-        let workflow = self.engine.library().of_run(&loaded.run).await.ok();
-        let mut state = workflow.as_ref().and_then(|workflow| fold(&loaded, workflow));
-        if state.is_none() && workflow.is_some() && loaded.snapshot.is_some() && loaded.unreadable.is_none() {
+        Ok(self.load_journaled(run).await?.loaded)
+    }
+
+    /// A run with its state and its last entries, read at one moment. Concurrent callers share a read that began after
+    /// their calls.
+    pub async fn load_shared(&self, run: RunId) -> Result<Arc<JournaledRun>, Error> {
+        let runs = self.clone();
+        let read = move |run| {
+            let runs = runs.clone();
+            async move { runs.load_journaled(run).await.map(Arc::new) }
+        };
+        self.engine.reads().loads.find(run, read).await
+    }
+
+    async fn load_journaled(&self, run: RunId) -> Result<JournaledRun, Error> {
+        let stored = self.engine.world().runs.load_run(run).await?.ok_or(Error::RunNotFound(run))?;
+        let workflow = self.engine.library().of_run(&stored.run).await.ok();
+        let mut state = workflow.as_ref().and_then(|workflow| fold(&stored, workflow));
+        if state.is_none() && workflow.is_some() && stored.snapshot.is_some() && stored.unreadable.is_none() {
             // This build cannot use the snapshot.
-            state = self.state_at(&loaded.run, loaded.run.seq).await.ok().map(|(_, state)| state);
+            state = self.state_at(&stored.run, stored.run.seq).await.ok().map(|(_, state)| state);
         }
-        Ok(LoadedRun { row: loaded.run, workflow, state })
+        let StoredRun { run: row, snapshot, entries, .. } = stored;
+        Ok(JournaledRun { loaded: LoadedRun { row, workflow, state }, snapshot, entries })
     }
 
     /// The state that a run had after an entry, with its workflow. The journal is read from its beginning.
@@ -100,12 +144,13 @@ impl LoadedRun {
     /// The activity of the run, by its state; none if it has ended or cannot be read.
     pub fn snapshot(&self) -> Option<RunSnapshot> {
         let (workflow, state) = self.workflow.as_ref().zip(self.state.as_ref())?;
-        self.row.ended_at.is_none().then(|| RunSnapshot::from_state(workflow, state))
+        let snapshot = || RunSnapshot { status: self.status(), ..RunSnapshot::from_state(workflow, state) };
+        self.row.ended_at.is_none().then(snapshot)
     }
 
-    /// The status by the state, or by the row if the state cannot be read.
+    /// The status by the state, or by the row if the state cannot be read or the run has not begun.
     pub fn status(&self) -> Status {
-        self.state.as_ref().map_or(self.row.status, State::status)
+        self.state.as_ref().filter(|state| state.seq > 0).map_or(self.row.status, State::status)
     }
 
     /// Why the run failed or is paused.

@@ -63,6 +63,16 @@ pub struct DefinedWait {
     pub title: Option<String>,
 }
 
+/// How far back a wait looks for events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LookBackSnapshot {
+    pub since: Timestamp,
+    /// Whether it has examined as many events as it may, without a match: see [`Engine::count_look_back`].
+    ///
+    /// [`Engine::count_look_back`]: crate::Engine::count_look_back
+    pub is_exhausted: bool,
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub enum StepActivity {
     /// A handler performs it.
@@ -75,6 +85,8 @@ pub enum StepActivity {
         pattern: Payload,
         /// What the definition says about it; none for a wait of code.
         defined: Option<DefinedWait>,
+        /// The events from an earlier time on that it also accepts.
+        look_back: Option<LookBackSnapshot>,
     },
     /// It waits for the end, or the start, of another run.
     Child { run: RunId },
@@ -124,10 +136,12 @@ impl StepSnapshot {
         let (activity, due) = match &open.activity {
             OpenActivity::Task => (StepActivity::Task, None),
             OpenActivity::Delay { due } => (StepActivity::Delay, *due),
-            OpenActivity::Wait { event, pattern, due } => {
+            OpenActivity::Wait { event, pattern, due, since, .. } => {
                 let defined = task::wait_facts(workflow, open.step)
                     .map(|facts| DefinedWait { is_approval: facts.is_approval, title: facts.title.map(str::to_owned) });
-                (StepActivity::Wait { event: (*event).to_owned(), pattern: (*pattern).clone(), defined }, *due)
+                let look_back = since.map(|since| LookBackSnapshot { since, is_exhausted: false });
+                let (event, pattern) = ((*event).to_owned(), (*pattern).clone());
+                (StepActivity::Wait { event, pattern, defined, look_back }, *due)
             }
             OpenActivity::Child(child) => (StepActivity::Child { run: child.run }, child.due),
             OpenActivity::Backoff { due } => (StepActivity::Retry, *due),

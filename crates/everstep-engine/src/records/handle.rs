@@ -1,5 +1,6 @@
 //! The handle to records and links, which handlers, the API and the sweeper share.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -29,6 +30,8 @@ const WAITING_GETS_MAX: usize = 8_192;
 const GETS: BatchBounds = BatchBounds { requests_max: 64, bytes_max: usize::MAX };
 /// How long a request waits for a place in the queue. Ops of runs wait as long as necessary.
 const REQUEST_PATIENCE: Duration = Duration::from_secs(5);
+/// How long a stopping node waits for the answer to the batch in flight.
+const STOP_PATIENCE: Duration = Duration::from_secs(3);
 
 /// Applies ops in batches and reads records, links, namespaces and changes.
 ///
@@ -44,6 +47,8 @@ pub struct Records {
     /// The other ends of the channels, until an engine takes them.
     queues: Mutex<Option<(mpsc::Receiver<OpRequest>, mpsc::Receiver<GetRequest>)>>,
     stopping: watch::Sender<bool>,
+    /// Whether the node has stopped without an answer to a batch, whose ops may have been applied.
+    is_cut_off: Arc<AtomicBool>,
     /// One for each loop that was started.
     ended: Mutex<Vec<oneshot::Receiver<()>>>,
 }
@@ -67,6 +72,7 @@ impl Records {
             gets,
             queues: Mutex::new(Some((queued_ops, queued_gets))),
             stopping: watch::Sender::new(false),
+            is_cut_off: Arc::default(),
             ended: Mutex::default(),
         })
     }
@@ -90,31 +96,46 @@ impl Records {
             kept: self.kept,
             may_send: Box::new(may_send),
         };
-        self.spawn(spawn, Batcher::new("ops", writer, Arc::clone(&self.clock), ops, OPS).run());
+        let writer = Batcher::new("ops", writer, Arc::clone(&self.clock), ops, OPS);
+        self.spawn(spawn, writer.run(self.stopping.subscribe()));
         let reader = RecordReader { store: Arc::clone(&self.store) };
-        self.spawn(spawn, Batcher::new("gets", reader, Arc::clone(&self.clock), gets, GETS).run());
+        let reader = Batcher::new("gets", reader, Arc::clone(&self.clock), gets, GETS);
+        self.spawn(spawn, reader.run(self.stopping.subscribe()));
     }
 
     fn spawn(&self, spawn: &dyn Spawn, work: impl Future<Output = ()> + Send + 'static) {
         let (done, ended) = oneshot::channel();
         let mut stopping = self.stopping.subscribe();
         self.ended.lock().expect("no holder of the lock panics").push(ended);
+        let (clock, is_cut_off) = (Arc::clone(&self.clock), Arc::clone(&self.is_cut_off));
         spawn.spawn(Box::pin(async move {
-            let stopped = async move {
+            let patience = async move {
                 let _ = stopping.wait_for(|is_stopping| *is_stopping).await;
+                clock.sleep(STOP_PATIENCE).await;
             };
+            match future::select(Box::pin(work), Box::pin(patience)).await {
+                Either::Left(_) => {}
+                Either::Right((_, unfinished)) => {
+                    is_cut_off.store(true, Ordering::SeqCst);
+                    drop(unfinished);
+                }
+            }
             // The database is released before the end is reported.
-            drop(future::select(Box::pin(work), Box::pin(stopped)).await);
             let _ = done.send(());
         }));
     }
 
-    /// Ends the loops, which then no longer use the database. Requests that are not answered yet fail; an op of a run is
-    /// repeated by the next owner of the run, under its key.
+    /// Ends the loops, which then no longer use the database. A batch in flight is answered, if the database replies
+    /// within a few seconds. Other requests fail; an op of a run is repeated by the next owner of the run, under its key.
     pub(crate) async fn stop(&self) {
         self.stopping.send_replace(true);
         let ended = std::mem::take(&mut *self.ended.lock().expect("no holder of the lock panics"));
         future::join_all(ended).await;
+    }
+
+    /// The error for an op without an answer.
+    fn unanswered(&self) -> Error {
+        if self.is_cut_off.load(Ordering::SeqCst) { Error::Unanswered } else { Error::Stopping }
     }
 
     /// Applies an op. An op of a run waits as long as necessary; any other op fails if the record writer is busy or the
@@ -132,7 +153,7 @@ impl Records {
         let (reply, answer) = oneshot::channel();
         let request = OpRequest { verb: op.action.verb(), op: Some(op), since: self.clock.monotonic(), reply };
         self.enqueue(&self.ops, request, is_patient).await?;
-        answer.await.map_err(|_| Error::Stopping)?
+        answer.await.map_err(|_| self.unanswered())?
     }
 
     /// The record with a key, unless it has expired. Fails if the reader is busy.

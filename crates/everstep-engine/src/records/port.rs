@@ -79,7 +79,7 @@ impl Records {
 
 /// The failure of a step whose op or read was not carried out.
 async fn fail(error: Error) -> Failure {
-    if error == Error::Stopping {
+    if matches!(error, Error::Stopping | Error::Unanswered) {
         // The step has neither failed nor completed: the next owner of the run performs it.
         std::future::pending::<()>().await;
     }

@@ -25,7 +25,10 @@ impl BatchPort for RecordReader {
     type Request = GetRequest;
     type Answer = Option<Record>;
 
-    fn send<'a>(&'a self, batch: &'a mut [GetRequest]) -> BoxFuture<'a, everstep_store::Result<Vec<Option<Record>>>> {
+    fn send<'a>(
+        &'a self,
+        batch: &'a mut [GetRequest],
+    ) -> BoxFuture<'a, everstep_store::Result<Vec<Option<Option<Record>>>>> {
         Box::pin(async move {
             let keys: Vec<RecordKey> =
                 batch.iter_mut().map(|request| request.key.take().expect("not yet sent")).collect();
@@ -33,7 +36,7 @@ impl BatchPort for RecordReader {
             for (request, key) in batch.iter_mut().zip(keys) {
                 request.key = Some(key);
             }
-            records
+            Ok(records?.into_iter().map(Some).collect())
         })
     }
 

@@ -38,17 +38,17 @@ impl BatchPort for RecordWriter {
     type Request = OpRequest;
     type Answer = OpOutcome;
 
-    fn send<'a>(&'a self, batch: &'a mut [OpRequest]) -> BoxFuture<'a, everstep_store::Result<Vec<OpOutcome>>> {
+    fn send<'a>(&'a self, batch: &'a mut [OpRequest]) -> BoxFuture<'a, everstep_store::Result<Vec<Option<OpOutcome>>>> {
         Box::pin(async move {
             let ops: Vec<Op> = batch.iter_mut().map(|request| request.op.take().expect("not yet sent")).collect();
             let now = self.clock.now();
-            let applied = self.store.apply(&ops, now, now.plus(self.kept)).await;
+            let tried = self.store.try_apply(&ops, now, now.plus(self.kept)).await;
             for (request, op) in batch.iter_mut().zip(ops) {
                 request.op = Some(op);
             }
-            let applied = applied?;
-            self.observe.ops_applied(batch.len(), applied.redone);
-            Ok(applied.outcomes)
+            let tried = tried?;
+            self.observe.ops_applied(tried.outcomes.iter().flatten().count(), tried.redone);
+            Ok(tried.outcomes)
         })
     }
 

@@ -8,6 +8,7 @@ use everstep_core::failure::{Failure, code};
 use everstep_core::ids::{RunId, WorkspaceId};
 use everstep_core::journal::{Entry, codec};
 use everstep_core::planted::{self, Bug};
+use everstep_core::run::keys::HoldKey;
 use everstep_core::run::{Input, SNAPSHOT_FORMAT, State};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
@@ -16,8 +17,10 @@ use everstep_store::{Snapshot, StoredEntry, StoredRun};
 
 use super::children::Children;
 use super::in_flight::{InFlight, Rest};
+use super::look_back::LookBacks;
 use super::mailbox::{Envelope, Mailbox};
 use super::ownership::{Ownership, Permits};
+use super::pending::PendingRun;
 use super::performer::Performer;
 use super::waits::WaitRows;
 use crate::node::permits::RunPermit;
@@ -66,6 +69,8 @@ pub(crate) struct ActiveRun {
     pub(super) workspace: WorkspaceId,
     pub(super) workflow: Arc<Workflow>,
     pub(super) is_test: bool,
+    /// When the run's row was created.
+    pub(super) created_at: Timestamp,
     /// The workers that the run needs; empty if the server performs it.
     pub(super) lane: Arc<str>,
     pub(super) state: State,
@@ -84,6 +89,11 @@ pub(crate) struct ActiveRun {
     pub(super) performer: Performer,
     pub(super) waits: WaitRows,
     pub(super) children: Children,
+    pub(super) look_backs: LookBacks,
+    /// The start of a run that has not begun: its row has no journal.
+    pub(super) pending: Option<Box<PendingRun>>,
+    /// The keys of pauses and resumptions before the run began.
+    pub(super) holds: Vec<HoldKey>,
     /// The seq of the last snapshot.
     pub(super) snapshot_seq: u64,
     /// The seq at which an item was rejected before the run was loaded again.
@@ -94,7 +104,13 @@ pub(crate) struct ActiveRun {
 
 impl ActiveRun {
     /// A run that starts.
-    pub(crate) fn new(workspace: WorkspaceId, workflow: Arc<Workflow>, run: RunId, is_test: bool) -> Self {
+    pub(crate) fn new(
+        workspace: WorkspaceId,
+        workflow: Arc<Workflow>,
+        run: RunId,
+        is_test: bool,
+        created_at: Timestamp,
+    ) -> Self {
         let (lane, state) = (workers::lane(workspace, &workflow), State::new(run, &workflow));
         Self {
             performer: Performer::new(&lane),
@@ -102,6 +118,7 @@ impl ActiveRun {
             workspace,
             workflow,
             is_test,
+            created_at,
             state,
             row_status: Status::Pending,
             row_format: 0,
@@ -113,6 +130,9 @@ impl ActiveRun {
             in_flight: None,
             waits: WaitRows::default(),
             children: Children::default(),
+            look_backs: LookBacks::default(),
+            pending: None,
+            holds: Vec::new(),
             snapshot_seq: 0,
             conflict: None,
             scheduled: Scheduled::default(),
@@ -127,7 +147,7 @@ impl ActiveRun {
     ) -> Result<Self, Failure> {
         let unreadable = |message: String| Failure::fatal(code::JOURNAL_UNREADABLE, message);
         let row = &loaded.run;
-        let mut run = Self::new(row.workspace, Arc::clone(workflow), row.id, row.is_test);
+        let mut run = Self::new(row.workspace, Arc::clone(workflow), row.id, row.is_test, row.created_at);
         if let Some(snapshot) = &loaded.snapshot {
             run.state = State::from_snapshot(workflow, &snapshot.state).map_err(unreadable)?;
             run.snapshot_seq = snapshot.seq;
@@ -136,6 +156,8 @@ impl ActiveRun {
             let entry = read_entry(entry).map_err(|error| unreadable(error.to_string()))?;
             run.state.apply(workflow, &entry).map_err(|error| unreadable(error.to_string()))?;
         }
+        run.pending = (!loaded.has_begun()).then(|| Box::new(PendingRun::from_row(row)));
+        run.holds = row.start.as_ref().map(|start| start.holds.clone()).unwrap_or_default();
         run.ownership = ownership;
         run.row_status = row.status;
         run.row_format = row.format;
@@ -145,6 +167,7 @@ impl ActiveRun {
             run.state.forget_requests();
         }
         run.waits = WaitRows::from_state(&run.state, row.origin.is_some());
+        run.look_backs = LookBacks::from_state(&run.state);
         Ok(run)
     }
 
@@ -160,12 +183,13 @@ impl ActiveRun {
         self.adopt_performer(loading.performer, wake_at);
         self.conflict = loading.conflict;
         self.mailbox.set_urgent(loading.urgent);
-        if is_owner {
+        if is_owner && !self.is_pending() {
             self.mailbox.push(Envelope::new(Input::Settle));
-        } else if wake_at == Timestamp::NEVER && !self.state.is_paused() && !self.state.has_ended() {
-            // It was parked, so its children exist. (A released run is due; a paused or failed run may have children
+        } else if !is_owner && wake_at == Timestamp::NEVER && !self.state.is_paused() && !self.state.has_ended() {
+            // It was parked, so its children exist, and its waits have looked back. (A released run is due; a paused or failed run may have children
             // that were not started.)
             self.children.all_exist(&self.state);
+            self.look_backs.all_done(&self.state);
         }
         let rows: BTreeSet<_> = loaded.inbox.iter().map(|arrival| arrival.id).collect();
         self.mailbox.extend(loaded.inbox.iter().filter_map(Envelope::from_row));
@@ -186,6 +210,7 @@ impl ActiveRun {
         services.schedule.set(self);
         if is_owner {
             self.start_children(services);
+            self.start_look_backs(services);
         }
         self.advance(services)
     }
@@ -196,6 +221,10 @@ impl ActiveRun {
 
     pub(crate) fn workspace(&self) -> WorkspaceId {
         self.workspace
+    }
+
+    pub(crate) fn workflow(&self) -> &Arc<Workflow> {
+        &self.workflow
     }
 
     pub(crate) fn state(&self) -> &State {
@@ -294,7 +323,12 @@ impl ActiveRun {
         if self.state.has_ended() {
             return Rest::Ended;
         }
-        if self.has_tasks() || !self.mailbox.is_empty() || self.children.are_missing(&self.state) {
+        // Its row keeps its wake time.
+        if self.is_pending() {
+            return Rest::Parked(Timestamp::NEVER);
+        }
+        let is_missing = self.children.are_missing(&self.state) || self.look_backs.are_missing(&self.state);
+        if self.has_tasks() || !self.mailbox.is_empty() || is_missing {
             return Rest::Active;
         }
         if let Some(rest) = self.performer_rest(now) {
@@ -313,6 +347,7 @@ impl ActiveRun {
             && !self.performer.wants_turn()
             && !self.state.has_open_tasks()
             && !self.children.are_missing(&self.state)
+            && !self.look_backs.are_missing(&self.state)
     }
 }
 

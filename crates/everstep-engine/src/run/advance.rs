@@ -56,7 +56,8 @@ impl ActiveRun {
         let renews_waits = self.waits.must_renew() && is_owner;
         // The row of a fork has no place of a machine before its first item.
         let renews_row = is_owner && self.is_row_behind(self.format_of(&decided.entries));
-        if decided.entries.is_empty() && !has_rows && !leaves && !renews_waits && !renews_row {
+        if decided.entries.is_empty() && decided.kept.is_empty() && !has_rows && !leaves && !renews_waits && !renews_row
+        {
             self.answer_unwritten(decided, services);
             self.send_turn(Rest::Active, false, &[], services);
             return self.rest(services);
@@ -70,8 +71,14 @@ impl ActiveRun {
         if planted::is_planted(Bug::TurnBeforeCommit) {
             self.send_turn(Rest::Active, false, &[], services);
         }
+        if planted::is_planted(Bug::WaitMissedWhileOpening) {
+            self.start_look_backs(services);
+        }
         let writer = services.writer(now);
         let (item, bytes, in_flight) = propose::propose(self, decided, None, rest, &writer);
+        if planted::is_planted(Bug::EventPublishedBeforeCommit) {
+            services.publish_early(&in_flight.published);
+        }
         self.in_flight = Some(in_flight);
         services.submit(item, bytes);
         Next::Keep

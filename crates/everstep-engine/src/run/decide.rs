@@ -6,9 +6,11 @@ use everstep_core::limits;
 use everstep_core::run::decide::{self, Decision};
 use everstep_core::run::{Cx, Input, Reply, keys};
 use everstep_core::time::Timestamp;
+use everstep_store::InboxInput;
 
 use super::active::ActiveRun;
 use super::mailbox::{Envelope, ReplyTo};
+use super::pending::Begun;
 use crate::error::Error;
 
 /// The result of the inputs of a run: the content of its next item.
@@ -18,6 +20,8 @@ pub(crate) struct Decided {
     /// For each entry that settles a step: when the step was dispatched.
     pub(crate) since: Vec<Option<Timestamp>>,
     pub(crate) answered: Vec<(Envelope, Reply)>,
+    /// Inputs of a run that has not begun, for its inbox.
+    pub(crate) kept: Vec<InboxInput>,
 }
 
 impl Decided {
@@ -37,9 +41,11 @@ impl ActiveRun {
     /// Passes due timers and all waiting inputs through the core, each on the state after the previous one.
     pub(crate) fn decide_all(&mut self, cx: Cx<'_>) -> Decided {
         let mut decided = Decided::default();
+        let begun = self.begin_pending(&mut decided, cx);
         if let Some(input) = self.mailbox.take_urgent() {
-            decided.entries = self.record(input, cx);
-            if !decided.entries.is_empty() {
+            let entries = self.record(input, cx);
+            if !entries.is_empty() {
+                decided.entries.extend(entries);
                 return decided;
             }
         }
@@ -49,10 +55,18 @@ impl ActiveRun {
                 envelope.answer(Err(Error::RunNotFound(self.state.run)));
                 continue;
             }
+            if self.is_pending() {
+                self.decide_pending(envelope, cx, &mut decided);
+                continue;
+            }
             if self.note_input(&envelope, &decided) == Noted::Settled {
                 continue;
             }
             self.decide_one(envelope, cx, &mut decided);
+        }
+        // The request to end the run was refused.
+        if begun == Begun::Recorded && !self.state.has_ended() {
+            self.decide_one(Envelope::new(Input::Settle), cx, &mut decided);
         }
         decided
     }
@@ -85,6 +99,7 @@ impl ActiveRun {
             | Input::ChildEnded { .. }
             | Input::Signal { .. }
             | Input::BufferedSignal { .. }
+            | Input::Event { .. }
             | Input::BeginTurn { .. }
             | Input::SetContext { .. }
             | Input::Pause { .. }
@@ -99,7 +114,12 @@ impl ActiveRun {
         Noted::Undecided
     }
 
-    fn decide_one(&mut self, mut envelope: Envelope, cx: Cx<'_>, decided: &mut Decided) {
+    pub(super) fn decide_one(&mut self, mut envelope: Envelope, cx: Cx<'_>, decided: &mut Decided) {
+        let key = envelope.key.as_deref().filter(|_| !self.holds.is_empty());
+        if let Some(reply) = key.and_then(|key| keys::answer_held(&self.holds, &envelope.input, key)) {
+            decided.answered.push((envelope, reply));
+            return;
+        }
         // An input that was accepted before has changed the version itself.
         let known = envelope.key.as_deref().and_then(|key| keys::answer(&self.state, &envelope.input, key, cx.now));
         if known.is_none() && envelope.expected.is_some_and(|expected| expected != self.state.seq) {
@@ -113,6 +133,7 @@ impl ActiveRun {
         self.mailbox.set_more(has_more);
         envelope.seq = entries.first().map(|entry| entry.seq).or_else(|| self.reported_seq(&envelope.input));
         self.children.forget_settled(&self.state, &envelope.input);
+        self.look_backs.note(&entries);
         if let Input::LoseTurn { turn } = &envelope.input {
             self.give_back(*turn);
         }

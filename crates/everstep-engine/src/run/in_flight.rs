@@ -1,6 +1,7 @@
 //! An item on its way to the store.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use everstep_core::code::Report;
 use everstep_core::ids::StepKey;
@@ -8,6 +9,7 @@ use everstep_core::journal::Entry;
 use everstep_core::run::{Input, Reply};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
+use everstep_core::topics::TopicEvent;
 use everstep_store::{InboxId, RunRow};
 use tokio::sync::oneshot;
 
@@ -28,6 +30,8 @@ pub(crate) struct InFlight {
     pub(crate) entries: Vec<Entry>,
     /// For each entry that settles a step: when the step was dispatched.
     pub(crate) since: Vec<Option<Timestamp>>,
+    /// The events that the item publishes.
+    pub(crate) published: Vec<Arc<TopicEvent>>,
     /// Whether the item sends inputs to other runs.
     pub(crate) has_inbox_inputs: bool,
     /// The seq of the item's first entry, if it has entries.

@@ -7,6 +7,7 @@ use everstep_core::ids::{RunId, StepKey, WorkspaceId};
 use everstep_core::run::{Input, Reply, State};
 use everstep_core::time::Timestamp;
 use everstep_store::{AuditRow, InboxId, InboxRow};
+use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
 use crate::error::Error;
@@ -50,12 +51,23 @@ impl Envelope {
 
     /// Decodes an inbox row. A row that cannot be decoded stays for a build that can decode it.
     pub(crate) fn from_row(arrival: &InboxRow) -> Option<Self> {
-        match serde_json::from_slice(&arrival.input) {
-            Ok(input) => Some(Self { inbox: Some(arrival.id), ..Self::new(input) }),
+        match from_inbox(&arrival.input) {
+            Ok((input, key)) => Some(Self { inbox: Some(arrival.id), key, ..Self::new(input) }),
             Err(error) => {
                 tracing::error!(run = %arrival.run, %error, "an inbox row cannot be decoded; a build that knows its format can");
                 None
             }
+        }
+    }
+
+    /// The same input once more, for another sending. It has no receiver of a reply yet.
+    pub(crate) fn repeat(&self) -> Self {
+        Self {
+            expected: self.expected,
+            key: self.key.clone(),
+            workspace: self.workspace,
+            audit: self.audit.clone(),
+            ..Self::new(self.input.clone())
         }
     }
 
@@ -113,6 +125,12 @@ impl Mailbox {
 
     pub(crate) fn take_urgent(&mut self) -> Option<Input> {
         self.urgent.take()
+    }
+
+    /// Whether the next item is to end the run, or to pause it for a reason outside its workflow.
+    pub(crate) fn is_ending(&self) -> bool {
+        let ends = |envelope: &Envelope| matches!(envelope.input, Input::Cancel { .. });
+        self.urgent.is_some() || self.waiting.iter().any(ends)
     }
 
     pub(crate) fn set_more(&mut self, has_more: bool) {
@@ -180,6 +198,36 @@ impl Mailbox {
     }
 }
 
+/// An input in the inbox, with the idempotency key that its sender has given it. A build that does not know this form
+/// leaves the row for one that does.
+#[derive(Serialize, Deserialize)]
+struct KeyedRow {
+    keyed: KeyedInput,
+}
+
+#[derive(Serialize, Deserialize)]
+struct KeyedInput {
+    key: String,
+    input: Input,
+}
+
+/// The form of an input in the inbox.
+pub(super) fn to_inbox(input: &Input, key: Option<&str>) -> Vec<u8> {
+    let bytes = match key {
+        None => serde_json::to_vec(input),
+        Some(key) => serde_json::to_vec(&KeyedRow { keyed: KeyedInput { key: key.to_owned(), input: input.clone() } }),
+    };
+    bytes.expect("inputs are plain data")
+}
+
+/// Reads a row of the inbox: an input, and its key.
+fn from_inbox(bytes: &[u8]) -> serde_json::Result<(Input, Option<String>)> {
+    serde_json::from_slice(bytes).map(|input| (input, None)).or_else(|error| {
+        let row: KeyedRow = serde_json::from_slice(bytes).map_err(|_| error)?;
+        Ok((row.keyed.input, Some(row.keyed.key)))
+    })
+}
+
 /// Whether an input follows from the run's state, so that a reload finds it again.
 pub(crate) fn is_derived(input: &Input) -> bool {
     match input {
@@ -189,6 +237,7 @@ pub(crate) fn is_derived(input: &Input) -> bool {
         | Input::ChildStarted { .. }
         | Input::Signal { .. }
         | Input::BufferedSignal { .. }
+        | Input::Event { .. }
         | Input::BeginTurn { .. }
         | Input::LoseTurn { .. }
         | Input::Report { .. }
@@ -208,6 +257,7 @@ pub(crate) fn is_own_result(input: &Input) -> bool {
     match input {
         Input::Result { .. } | Input::ChildStarted { .. } | Input::ChildEnded { .. } | Input::LoseTurn { .. } => true,
         Input::Start { .. }
+        | Input::Event { .. }
         | Input::TaskLost { .. }
         | Input::Timer { .. }
         | Input::Signal { .. }

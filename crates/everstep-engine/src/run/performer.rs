@@ -125,6 +125,9 @@ impl ActiveRun {
 
     /// Records the decision, and finds a worker if the run needs one. The turn's entry is added to the decision.
     pub(super) fn seek_worker(&mut self, decided: &mut Decided, now: Timestamp, services: &Services) {
+        if self.is_pending() {
+            return;
+        }
         let Performer::Worker(turn) = &mut self.performer else { return };
         turn.note(&self.state, &decided.entries);
         if self.state.has_ended() || self.state.is_paused() {

@@ -39,6 +39,9 @@ impl ActiveRun {
                 if in_flight.has_inbox_inputs {
                     services.read_inbox();
                 }
+                if planted::is_planted(Bug::StatsCountAResentItem) {
+                    self.observe(&in_flight, services);
+                }
                 self.applied(in_flight, services)
             }
             Verdict::Stored(CommitOutcome::Exists(winner)) => {
@@ -67,6 +70,7 @@ impl ActiveRun {
     /// The item is durable: reply, dispatch, and continue.
     fn applied(&mut self, mut in_flight: InFlight, services: &mut Services) -> Next {
         self.observe(&in_flight, services);
+        services.announce_published(&in_flight.published);
         let was_owner = self.ownership == Ownership::Owner;
         let is_owner = in_flight.rest == Rest::Active;
         self.set_ownership(if is_owner { Ownership::Owner } else { Ownership::Guest });
@@ -94,9 +98,13 @@ impl ActiveRun {
         self.send_turn(in_flight.rest, has_ended_itself, &in_flight.entries, services);
         if is_owner {
             self.start_children(services);
+            self.start_look_backs(services);
         }
         services.notify_watchers(&self.state);
         if let Rest::Parked(due) = in_flight.rest {
+            if was_owner {
+                services.follow_released(self.state.run);
+            }
             self.parked(due, services);
         }
         self.go_on(services)
@@ -122,6 +130,7 @@ impl ActiveRun {
             is_test: self.is_test,
             parent: self.state.parent(),
             started_at: self.state.started_at,
+            created_at: self.created_at,
             before: in_flight.before,
             after: in_flight.status,
             entries: &in_flight.entries,
@@ -174,7 +183,7 @@ impl ActiveRun {
     /// Discards the run's state and reads it again. Its inputs and its performer are kept.
     fn reload(&mut self, in_flight: InFlight, conflict: Option<u64>, urgent: Option<Input>) -> Next {
         if let Some(reply) = in_flight.start {
-            let _ = reply.send(Err(Error::Busy("the run's id exists; start the run again".to_owned())));
+            let _ = reply.send(Err(Error::Busy("a run with this id exists; send the start again".to_owned())));
         }
         let undecided = in_flight.answered.into_iter().map(|(envelope, _)| envelope);
         let waiting = self.mailbox.take_waiting();
@@ -219,8 +228,9 @@ impl ActiveRun {
 /// The number of entries after a snapshot that a load may read, before the run gets a new snapshot.
 ///
 /// A run of a machine is loaded for each request, so this number is part of the cost of a request. The state of a graph
-/// or of a function grows with the journal, so a constant number would write its values again for every few entries;
-/// with a part of the journal, all snapshots of a run together are as large as some sixteen of its last state.
+/// or of a function grows with the journal: with a constant number, a long run would write its values again for every
+/// few entries. With a fraction of the journal, all snapshots of a run together are as large as about sixteen of its
+/// last state.
 fn snapshot_after(snapshot_seq: u64) -> u64 {
     (snapshot_seq / SNAPSHOT_AFTER_PART).clamp(SNAPSHOT_AFTER_ENTRIES_MIN, SNAPSHOT_AFTER_ENTRIES_MAX)
 }

@@ -38,7 +38,7 @@ impl WaitRows {
         let mut changes = Vec::new();
         let mut open = BTreeSet::new();
         for step in state.open().filter(|_| !state.has_ended()) {
-            let OpenActivity::Wait { event, pattern, due } = step.activity else { continue };
+            let OpenActivity::Wait { event, pattern, due, by_topic, .. } = step.activity else { continue };
             open.insert(step.step.clone());
             let is_known = self.steps.contains(step.step);
             if is_known && renews {
@@ -50,6 +50,7 @@ impl WaitRows {
                     event: event.to_owned(),
                     pattern: pattern.clone(),
                     deadline: due,
+                    by_topic,
                     kind: kind_of(workflow, step.step),
                 }));
             }

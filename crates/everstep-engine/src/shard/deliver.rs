@@ -3,13 +3,14 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use everstep_core::ids::RunId;
+use everstep_core::ids::{RunId, WorkspaceId};
 use everstep_core::run::{Input, State};
 
 use super::Shard;
+use super::message::Presence;
 use crate::error::Error;
 use crate::read::RunSnapshot;
-use crate::run::{Envelope, Loading, Ownership, ReplyTo, RunSlot, is_own_result};
+use crate::run::{Envelope, Loading, LookedBack, Ownership, ReplyTo, RunSlot, is_own_result};
 use crate::workers::{Session, WorkerReport};
 
 impl Shard {
@@ -69,6 +70,14 @@ impl Shard {
         }
     }
 
+    /// A wait of a run has looked back. A run that has left memory does so again when it is loaded.
+    pub(super) fn looked_back(&mut self, id: RunId, looked: LookedBack) {
+        if let Some(RunSlot::Active(run)) = self.runs.get_mut(&id) {
+            let next = run.looked_back(looked, &mut self.services);
+            self.apply(id, next);
+        }
+    }
+
     /// Records that a leaving worker gives a turn back.
     pub(super) fn give_turn_back(&mut self, id: RunId, turn: u32) {
         match self.runs.get_mut(&id) {
@@ -79,6 +88,17 @@ impl Shard {
             }
             Some(RunSlot::Loading(loading)) => loading.performer.give_back(turn),
             None => {}
+        }
+    }
+
+    /// Whether a run is in memory, for a caller of a workspace.
+    pub(super) fn find(&self, id: RunId, workspace: WorkspaceId) -> Presence {
+        match self.runs.get(&id) {
+            None => Presence::Absent,
+            Some(RunSlot::Loading(_)) => Presence::Present(None),
+            Some(RunSlot::Active(run)) => {
+                Presence::Present((run.workspace() == workspace).then(|| Arc::clone(run.workflow())))
+            }
         }
     }
 

@@ -7,10 +7,11 @@ use std::time::Duration;
 use everstep_core::failure::{Failure, code};
 use everstep_core::ids::{NodeId, RunId};
 use everstep_core::journal::FORMAT;
+use everstep_core::planted::{self, Bug};
 use everstep_store::StoredRun;
 
 use super::Shard;
-use super::message::{LoadResult, ToShard};
+use super::message::{BeginningRun, LoadResult, ToShard};
 use crate::error::Error;
 use crate::message::ToClaimer;
 use crate::node::peers::RunInput;
@@ -67,6 +68,23 @@ impl Shard {
                     run.set_claim(self.services.permit());
                 }
             }
+        }
+    }
+
+    /// Begins a run that this node has created without a journal. Its row is known, so that it is not read.
+    pub(super) fn begin(&mut self, run: BeginningRun) {
+        let BeginningRun { loaded, workflow, permit } = run;
+        let id = loaded.run.id;
+        // An input may have reached the run before this message.
+        if self.runs.contains_key(&id) && !planted::is_planted(Bug::PendingStartLoadedTwice) {
+            return self.claimed(id, permit);
+        }
+        match ActiveRun::from_journal(&loaded, &workflow, Ownership::Owner) {
+            Ok(active) => {
+                self.take_over(id, active, Loading { permit: Some(permit), ..Loading::default() }, &loaded);
+                self.services.workers.arrived(id);
+            }
+            Err(_) => self.claimed(id, permit),
         }
     }
 
@@ -138,6 +156,7 @@ impl Shard {
         }
         match workflow.and_then(|workflow| ActiveRun::from_journal(&loaded, &workflow, ownership)) {
             Ok(run) => self.take_over(id, run, loading, &loaded),
+            Err(failure) if !loaded.has_begun() => self.fail_unstartable(&loaded, loading, &failure),
             Err(failure) => self.pause_unreadable(loaded, loading, failure),
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use everstep_core::failure::Failure;
-use everstep_core::ids::{NodeId, RunId};
+use everstep_core::ids::{NodeId, RunId, WorkspaceId};
 use everstep_core::run::State;
 use everstep_core::workflow::Workflow;
 use everstep_store::StoredRun;
@@ -13,7 +13,7 @@ use crate::commit::Verdict;
 use crate::error::Error;
 use crate::node::permits::{Reservation, RunPermit};
 use crate::read::RunSnapshot;
-use crate::run::Envelope;
+use crate::run::{Envelope, LookedBack};
 use crate::start::StartRequest;
 use crate::watch::{Notification, Watcher};
 use crate::workers::{Session, WorkerReport};
@@ -22,6 +22,20 @@ pub(crate) type ShardSender = mpsc::UnboundedSender<ToShard>;
 
 /// A loaded run, with its workflow, or why this build cannot run it.
 pub(crate) type LoadResult = Result<(StoredRun, Result<Arc<Workflow>, Failure>), Error>;
+
+/// Whether a run is in the memory of its shard.
+pub(crate) enum Presence {
+    Absent,
+    /// It is here. The workflow is unknown while the journal is read, and for a caller of another workspace.
+    Present(Option<Arc<Workflow>>),
+}
+
+/// A run without a journal, as its node has created it.
+pub(crate) struct BeginningRun {
+    pub(crate) loaded: Box<StoredRun>,
+    pub(crate) workflow: Arc<Workflow>,
+    pub(crate) permit: RunPermit,
+}
 
 #[expect(clippy::large_enum_variant, reason = "most messages are inputs")]
 pub(crate) enum ToShard {
@@ -36,6 +50,8 @@ pub(crate) enum ToShard {
     Loaded(RunId, Box<LoadResult>),
     /// Runs that this node claimed.
     Claimed(Vec<(RunId, RunPermit)>),
+    /// Runs without a journal that this node has created, and owns.
+    Begin(Vec<BeginningRun>),
     /// Runs that this node owns in the database; those that are not in memory are loaded. The permits of the claims
     /// that may have claimed them stay reserved until every shard has counted its own.
     Owned(Vec<RunId>, Arc<Reservation>),
@@ -43,13 +59,15 @@ pub(crate) enum ToShard {
     Inspect(RunId, oneshot::Sender<Option<State>>),
     /// The activity of a run that this node owns, unless an item of it is in flight.
     Snapshot(RunId, oneshot::Sender<Option<RunSnapshot>>),
-    /// Whether a run is in memory.
-    Has(RunId, oneshot::Sender<bool>),
+    /// Whether a run is in memory, for a caller of a workspace.
+    Find(RunId, WorkspaceId, oneshot::Sender<Presence>),
     Watch(RunId, Watcher),
     /// Another node follows a run.
     Follow(RunId, NodeId),
     /// A run that another node owns has continued, or has ended.
     Notify(RunId, Notification),
+    /// A wait of a run has looked back.
+    LookedBack(RunId, Box<LookedBack>),
     /// A tick has passed.
     Ticked,
     /// The node clock was stepped forward: timers may be due, and the alarm must be set again.

@@ -32,7 +32,7 @@ use everstep_core::time::Timestamp;
 use futures_util::future::{self, Either};
 use tokio::sync::{mpsc, oneshot};
 
-pub(crate) use self::message::{ShardSender, ToShard};
+pub(crate) use self::message::{BeginningRun, Presence, ShardSender, ToShard};
 pub(crate) use self::services::Services;
 pub(crate) use self::timers::{Schedule, Scheduled};
 use self::unreadable::UnreadableRuns;
@@ -118,6 +118,11 @@ impl Shard {
                     self.claimed(run, permit);
                 }
             }
+            ToShard::Begin(runs) => {
+                for run in runs {
+                    self.begin(run);
+                }
+            }
             ToShard::Owned(runs, _reserved) => {
                 for run in runs {
                     self.owned(run);
@@ -125,10 +130,11 @@ impl Shard {
             }
             ToShard::Inspect(run, reply) => _ = reply.send(self.inspect(run)),
             ToShard::Snapshot(run, reply) => _ = reply.send(self.snapshot(run)),
-            ToShard::Has(run, reply) => _ = reply.send(self.runs.contains_key(&run)),
+            ToShard::Find(run, workspace, reply) => _ = reply.send(self.find(run, workspace)),
             ToShard::Watch(run, watcher) => self.services.watchers.add(run, watcher),
             ToShard::Follow(run, by) => self.follow(run, by),
             ToShard::Notify(run, notification) => self.services.watchers.notify(run, notification),
+            ToShard::LookedBack(run, looked) => self.looked_back(run, *looked),
             ToShard::Ticked => self.ticked(),
             ToShard::Drain(done) => self.drained = Some(done),
             // After every message the loop fires due timers and sets its alarm.

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use everstep_core::evaluate::Evaluate;
-use everstep_core::ids::{CommitId, NodeId};
+use everstep_core::ids::{CommitId, NodeId, RunId};
 use everstep_core::run::{Cx, State};
 use everstep_core::time::Timestamp;
-use everstep_store::{Item, SentInput};
+use everstep_core::topics::TopicEvent;
+use everstep_store::{EventRow, Item, SentInput};
 use tokio::sync::mpsc;
 
 use super::message::ShardSender;
@@ -99,7 +100,7 @@ impl Services {
 
     /// Counts an applied item, and passes it to the observer.
     pub(crate) fn observe(&self, item: &CommittedItem<'_>) {
-        self.tally.count_item(item);
+        self.tally.count_item(item, self.now());
         self.world.observe.committed(item);
     }
 
@@ -120,6 +121,29 @@ impl Services {
                 }
             }
         }
+    }
+
+    /// Begins the fan-out of the events that an item has published.
+    pub(crate) fn announce_published(&self, published: &[Arc<TopicEvent>]) {
+        if !published.is_empty() {
+            self.world.observe.events_published(published.len());
+            self.shared.events.add(published.iter().map(|event| EventRow::open(TopicEvent::clone(event))));
+        }
+    }
+
+    /// The planted bug: publishes the events of an item before the item is written.
+    #[cold]
+    pub(crate) fn publish_early(&self, published: &[Arc<TopicEvent>]) {
+        let events: Vec<_> = published.iter().map(|event| TopicEvent::clone(event)).collect();
+        if events.is_empty() {
+            return;
+        }
+        let (store, queue) = (Arc::clone(&self.world.topics), Arc::clone(&self.shared.events));
+        self.world.spawn.spawn(Box::pin(async move {
+            if store.publish(&events).await.is_ok() {
+                queue.add(events.into_iter().map(EventRow::open));
+            }
+        }));
     }
 
     /// Announces a parked run: to the claimer, and to the other nodes if it is due.
@@ -152,6 +176,16 @@ impl Services {
         for peer in self.watchers.followers(run, now, has_ended).filter_map(|node| self.shared.peer(node)) {
             let hint = if has_ended { Hint::Ended { run, seq } } else { Hint::Written { run, seq } };
             self.world.peers.hint(&peer, hint);
+        }
+    }
+
+    /// This node gives up the ownership of a run. If the run is followed here, asks the other nodes to notify this one
+    /// when they continue it; without this they are asked in the next tick.
+    pub(crate) fn follow_released(&self, run: RunId) {
+        if self.watchers.has(run) {
+            for peer in self.shared.peers() {
+                self.world.peers.hint(&peer, Hint::Watch { run, by: self.node });
+            }
         }
     }
 }

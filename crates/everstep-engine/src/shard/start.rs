@@ -7,6 +7,8 @@
 //! 2. If the node has room (a permit, and a free seat if the run needs a worker), the run's first steps are decided in
 //!    the same item as its start, so that a short run is one commit. Otherwise the item contains only the start, the
 //!    row is `pending` and due at once, and a claim takes the run when there is room.
+//!    A start for a later time writes only the row, without a journal: the node that claims the run when it is due
+//!    decides its start then.
 //! 3. The run enters memory with its item in flight. The reply waits for the verdict: if another run has the same
 //!    idempotency key, that run is the reply and nothing is written.
 
@@ -22,8 +24,20 @@ use crate::start::{self, StartRequest};
 
 impl Shard {
     pub(super) fn start(&mut self, request: StartRequest) {
-        let StartRequest { run: id, workspace, workflow, new, input, audit, cause, arrivals, wants_row, permit, reply } =
-            request;
+        let StartRequest {
+            run: id,
+            workspace,
+            workflow,
+            new,
+            input,
+            begin_at,
+            audit,
+            cause,
+            arrivals,
+            wants_row,
+            permit,
+            reply,
+        } = request;
         let services = &self.services;
         if services.shared.is_stopping() {
             let _ = reply.send(Err(Error::Stopping));
@@ -34,12 +48,13 @@ impl Shard {
             return;
         }
         let now = services.now();
-        let mut run = ActiveRun::new(workspace, workflow, id, new.is_test);
+        let mut run = ActiveRun::new(workspace, workflow, id, new.is_test, new.created_at);
         let input = Input::Start { input, cause };
-        let seat = if permit.is_some() { run.first_seat(services) } else { Err(NoSeat) };
+        let seat = if permit.is_some() && begin_at.is_none() { run.first_seat(services) } else { Err(NoSeat) };
         let has_room = seat.is_ok();
-        let (decided, rest) = match seat {
-            Ok(seat) => {
+        let (decided, rest) = match (begin_at, seat) {
+            (Some(begin_at), _) => (Decided::default(), Rest::Parked(begin_at)),
+            (None, Ok(seat)) => {
                 run.push(Envelope::new(input));
                 run.extend(arrivals.iter().filter_map(Envelope::from_row));
                 let mut decided = run.decide_all(services.cx(now));
@@ -49,7 +64,7 @@ impl Shard {
                 let rest = run.rest_after(now, services.options.park_after);
                 (decided, rest)
             }
-            Err(NoSeat) => {
+            (None, Err(NoSeat)) => {
                 let entries = run.record(input, services.cx(now));
                 (Decided { entries, ..Decided::default() }, Rest::Parked(now))
             }
@@ -57,13 +72,17 @@ impl Shard {
         let writer = services.writer(now);
         let (mut item, mut bytes, mut in_flight) = propose::propose(&mut run, decided, Some(new), rest, &writer);
         if let Some(row) = audit {
-            let side = SideWrites::with_audit(row);
-            bytes += side.size();
-            item.side = Some(Box::new(side));
+            let audit = SideWrites::with_audit(row);
+            bytes += audit.size();
+            item.side.get_or_insert_default().audit.extend(audit.audit);
         }
         if !has_room && let Some(projection) = &mut item.projection {
             projection.status = Status::Pending;
             in_flight.status = Status::Pending;
+        }
+        if begin_at.is_some() {
+            item.format = item.format.max(start::PENDING_FORMAT);
+            in_flight.format = item.format;
         }
         in_flight.start = Some(reply);
         in_flight.row = if wants_row { start::row_from_item(&item) } else { None };

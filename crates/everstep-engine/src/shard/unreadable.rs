@@ -1,11 +1,13 @@
-//! Runs that this build cannot read. They are paused, never failed: another build may read them.
+//! Runs that this build cannot read. They are paused, never failed: another build may read them. A run that has not
+//! begun and whose workflow cannot be read has nothing to lose: it fails.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use everstep_core::failure::Failure;
+use everstep_core::failure::{Failure, code};
 use everstep_core::ids::RunId;
 use everstep_core::journal::{Entry, Event, codec};
+use everstep_core::run::Input;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_store::{CommitOutcome, Gate, Item, NewEntry, Projection, RunRow, StoredRun};
@@ -15,6 +17,8 @@ use crate::commit::Verdict;
 use crate::error::Error;
 use crate::observe::CommittedItem;
 use crate::run::Loading;
+use crate::start;
+use crate::watch::Notification;
 
 /// The time for which the inbox rows of a run that cannot be loaded are ignored.
 const SHUN_DURATION: Duration = Duration::from_secs(60);
@@ -23,16 +27,17 @@ const PAUSE_ITEM_BYTES: usize = 512;
 
 #[derive(Default)]
 pub(super) struct UnreadableRuns {
-    /// Runs whose pause is in flight.
+    /// Runs whose pause, or failure, is in flight.
     pausing: BTreeMap<RunId, Pausing>,
     /// Runs whose inbox rows are ignored, and until when.
     shunned: BTreeMap<RunId, Duration>,
 }
 
-/// A run that is being paused, and the entries that record the pause.
+/// A run that is being paused or failed, the entries that record this, and its status afterwards.
 struct Pausing {
     row: RunRow,
     entries: Vec<Entry>,
+    after: Status,
 }
 
 impl UnreadableRuns {
@@ -89,10 +94,52 @@ impl Shard {
                 side: None,
             };
             let entries = if was_paused { Vec::new() } else { vec![entry] };
-            self.unreadable.pausing.insert(loaded.run.id, Pausing { row: loaded.run.clone(), entries });
+            let pausing = Pausing { row: loaded.run.clone(), entries, after: Status::Paused };
+            self.unreadable.pausing.insert(loaded.run.id, pausing);
             self.services.submit(item, PAUSE_ITEM_BYTES);
         }
         self.give_up(loaded.run.id, loading, &error);
+    }
+
+    /// Starts and fails a run that has not begun, because its version cannot be read.
+    pub(super) fn fail_unstartable(&mut self, loaded: &StoredRun, loading: Loading, failure: &Failure) {
+        let (row, now) = (&loaded.run, self.services.now());
+        let message = format!("version {} of workflow {:?} cannot be started: {failure}", row.version, row.workflow);
+        let failure = Failure::fatal(code::WORKFLOW_NOT_FOUND, message);
+        tracing::error!(run = %row.id, %failure, "failed");
+        let error = Error::Unavailable(failure.to_string());
+        if row.owner == Some(self.services.node) {
+            let Input::Start { input, cause } = start::input_from_row(row) else { return };
+            let events =
+                [Event::RunStarted { input, cause, definition: None }, Event::run_failed(failure.clone(), None)];
+            let entries: Vec<_> = (1..).zip(events).map(|(seq, event)| Entry::new(seq, now, event)).collect();
+            let rows = entries.iter().map(|entry| NewEntry { seq: entry.seq, at: now, row: codec::encode(entry) });
+            let item = Item {
+                commit: self.services.writer(now).commit,
+                run: row.id,
+                workspace: row.workspace,
+                gate: Gate::Owned,
+                format: row.format,
+                entries: rows.collect(),
+                projection: Some(Projection {
+                    status: Status::Failed,
+                    owner: None,
+                    wake_at: Timestamp::NEVER,
+                    output: None,
+                    error: Some(failure),
+                    ended_at: Some(now),
+                    machine: None,
+                }),
+                waits: Vec::new(),
+                taken: Vec::new(),
+                inbox_inputs: Vec::new(),
+                side: None,
+            };
+            let bytes = PAUSE_ITEM_BYTES + row.input.size();
+            self.unreadable.pausing.insert(row.id, Pausing { row: row.clone(), entries, after: Status::Failed });
+            self.services.submit(item, bytes);
+        }
+        self.give_up(row.id, loading, &error);
     }
 
     /// Acts on the verdict of a pause. False if the run is not being paused.
@@ -100,13 +147,16 @@ impl Shard {
         if self.unreadable.pausing.is_empty() {
             return false;
         }
-        let Some(Pausing { row, entries }) = self.unreadable.pausing.remove(&run) else { return false };
+        let Some(Pausing { row, entries, after }) = self.unreadable.pausing.remove(&run) else { return false };
         match verdict {
             // A pause that was not written is tried again: this node may still own the run.
             Verdict::Stored(CommitOutcome::Conflict | CommitOutcome::Lost) | Verdict::Refused(_) | Verdict::Full(_) => {
                 self.load(run, Loading::default());
             }
             Verdict::Stored(CommitOutcome::Applied(_) | CommitOutcome::Duplicate | CommitOutcome::Exists(_)) => {
+                if let Some(last) = entries.last().filter(|_| after.has_ended()) {
+                    self.services.watchers.notify(run, Notification::Ended(last.seq));
+                }
                 self.services.observe(&CommittedItem {
                     run,
                     workspace: row.workspace,
@@ -115,9 +165,10 @@ impl Shard {
                     folded: None,
                     is_test: row.is_test,
                     parent: None,
-                    started_at: row.created_at,
+                    started_at: entries.first().filter(|first| first.seq == 1).map_or(row.created_at, |first| first.at),
+                    created_at: row.created_at,
                     before: Some(row.status),
-                    after: Status::Paused,
+                    after,
                     entries: &entries,
                     since: &[],
                     answered: &[],

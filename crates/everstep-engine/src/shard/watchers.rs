@@ -46,6 +46,11 @@ impl Watchers {
         }
     }
 
+    /// Whether a run has watchers on this node.
+    pub(super) fn has(&self, run: RunId) -> bool {
+        self.here.get(&run).is_some_and(|watchers| watchers.iter().any(|watcher| !watcher.is_closed()))
+    }
+
     /// Notifies the watchers of a run on this node.
     pub(super) fn notify(&mut self, run: RunId, notification: Notification) {
         let Some(watchers) = self.here.get_mut(&run) else { return };

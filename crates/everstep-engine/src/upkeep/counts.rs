@@ -46,11 +46,14 @@ struct Difference {
 
 impl Tally {
     /// Counts the change of status in an item.
-    pub(crate) fn count_item(&self, item: &CommittedItem<'_>) {
-        self.feed.gather(item);
-        if !item.is_test && item.before != Some(item.after) {
+    pub(crate) fn count_item(&self, item: &CommittedItem<'_>, now: Timestamp) {
+        self.feed.gather(item, now);
+        // The end of a run is an entry. An item without one finds a run that another node has ended, and has counted.
+        let is_known_end = item.after.has_ended() && item.entries.is_empty();
+        if !item.is_test && !is_known_end && item.before != Some(item.after) {
             let at = item.entries.last().map_or(item.started_at, |entry| entry.at);
-            let change = Change { before: item.before, after: item.after, started_at: item.started_at, at };
+            let begins_at = item.begins().then_some(item.started_at);
+            let change = Change { before: item.before, after: item.after, begins_at, started_at: item.started_at, at };
             self.change(item.workspace, item.workflow, change);
         }
     }
@@ -106,6 +109,8 @@ pub(crate) struct Change {
     /// None for a new run.
     pub(crate) before: Option<Status>,
     pub(crate) after: Status,
+    /// When the run began, if it began with this change.
+    pub(crate) begins_at: Option<Timestamp>,
     pub(crate) started_at: Timestamp,
     pub(crate) at: Timestamp,
 }
@@ -121,8 +126,8 @@ impl Difference {
             }
             counts[change.after as usize] += 1;
         }
-        if change.before.is_none() {
-            self.minute(change.started_at, workflow).started += 1;
+        if let Some(begins_at) = change.begins_at {
+            self.minute(begins_at, workflow).started += 1;
         }
         if change.after.has_ended() {
             let stats = self.minute(change.at, workflow);
@@ -132,7 +137,7 @@ impl Difference {
                 Status::Cancelled => stats.cancelled += 1,
                 Status::Pending | Status::Running | Status::Waiting | Status::Paused => {}
             }
-            // How long a run was open before it was cancelled is no figure of the workflow.
+            // The duration of a cancelled run is not counted: it says nothing about the workflow.
             if change.after != Status::Cancelled {
                 stats.count_duration(change.at.since(change.started_at));
             }
@@ -203,10 +208,13 @@ pub(crate) fn recount(world: &World) {
 
 #[cfg(test)]
 mod tests {
+    use everstep_core::ids::RunId;
+
     use super::*;
 
     fn change(before: Option<Status>, after: Status, at: i64) -> Change {
-        Change { before, after, started_at: Timestamp::EPOCH, at: Timestamp::from_millis(at) }
+        let begins_at = before.is_none().then_some(Timestamp::EPOCH);
+        Change { before, after, begins_at, started_at: Timestamp::EPOCH, at: Timestamp::from_millis(at) }
     }
 
     #[test]
@@ -218,6 +226,30 @@ mod tests {
         let changes = tally.changes.lock().unwrap();
         let count = Counts { workflow: "a".to_owned(), status: Status::Running, n: 1 };
         assert_eq!(changes[&WorkspaceId::DEFAULT].deltas(), [count]);
+    }
+
+    #[test]
+    fn a_run_that_another_node_has_ended_is_not_counted_again() {
+        let tally = Tally::default();
+        // The item only takes a row from the inbox of the run.
+        let item = CommittedItem {
+            run: RunId::new(Timestamp::EPOCH, 1),
+            workspace: WorkspaceId::DEFAULT,
+            workflow: "a",
+            version: 1,
+            folded: None,
+            is_test: false,
+            parent: None,
+            started_at: Timestamp::EPOCH,
+            created_at: Timestamp::EPOCH,
+            before: Some(Status::Waiting),
+            after: Status::Cancelled,
+            entries: &[],
+            since: &[],
+            answered: &[],
+        };
+        tally.count_item(&item, Timestamp::EPOCH);
+        assert!(tally.changes.lock().unwrap().is_empty());
     }
 
     #[test]

@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use crate::options::Options;
 use crate::ports::World;
 use crate::records;
+use crate::topics;
 
 struct Job {
     /// For log lines.
@@ -25,7 +26,7 @@ struct Job {
     run_batch: RunBatch,
 }
 
-type RunBatch = for<'a> fn(&'a World, usize) -> BoxFuture<'a, Result<usize>>;
+type RunBatch = for<'a> fn(&'a World, &'a Options, usize) -> BoxFuture<'a, Result<usize>>;
 
 fn jobs(options: &Options) -> Vec<Job> {
     vec![
@@ -33,25 +34,33 @@ fn jobs(options: &Options) -> Vec<Job> {
             name: "delete ended runs",
             period: options.sweep_every,
             batch_rows_max: 1_000,
-            run_batch: |world, batch| Box::pin(delete_ended_runs(world, batch)),
+            run_batch: |world, _, batch| Box::pin(delete_ended_runs(world, batch)),
         },
         Job {
             name: "maintain the database",
             period: options.sweep_every,
             batch_rows_max: 0,
-            run_batch: |world, _| Box::pin(maintain_database(world)),
+            run_batch: |world, _, _| Box::pin(maintain_database(world)),
         },
         Job {
             name: "delete expired records",
             period: options.record_sweep_every,
             batch_rows_max: 1_000,
-            run_batch: |world, batch| Box::pin(records::sweep::delete_expired_records(world, batch)),
+            run_batch: |world, _, batch| Box::pin(records::sweep::delete_expired_records(world, batch)),
         },
         Job {
             name: "delete old changes of records",
             period: options.record_sweep_every,
             batch_rows_max: 1_000,
-            run_batch: |world, batch| Box::pin(records::sweep::delete_old_changes(world, batch)),
+            run_batch: |world, _, batch| Box::pin(records::sweep::delete_old_changes(world, batch)),
+        },
+        Job {
+            name: "delete old events",
+            period: options.sweep_every,
+            batch_rows_max: 1_000,
+            run_batch: |world, options, batch| {
+                Box::pin(topics::sweep::delete_old_events(world, options.event_retention_days, batch))
+            },
         },
     ]
 }
@@ -82,7 +91,7 @@ pub(crate) async fn run(world: World, options: Options, stop: Arc<Notify>) {
         }
         for (due, job) in &mut jobs {
             if *due <= world.clock.monotonic() {
-                job.run_once(&world).await;
+                job.run_once(&world, &options).await;
                 *due = world.clock.monotonic() + job.period;
             }
         }
@@ -91,9 +100,9 @@ pub(crate) async fn run(world: World, options: Options, stop: Arc<Notify>) {
 
 impl Job {
     /// Runs the job until nothing is left to do, or it fails.
-    async fn run_once(&self, world: &World) {
+    async fn run_once(&self, world: &World, options: &Options) {
         loop {
-            match (self.run_batch)(world, self.batch_rows_max).await {
+            match (self.run_batch)(world, options, self.batch_rows_max).await {
                 Ok(0) => return,
                 Ok(_) => {}
                 Err(error) => {

@@ -144,6 +144,16 @@ impl Workers {
         self.inner().lanes.room(lane)
     }
 
+    /// The number of new runs of a lane that may begin at once: none while other runs wait in the lane, because they would
+    /// overtake them.
+    pub(crate) fn room_for_new(&self, lane: &Arc<str>) -> usize {
+        if !self.has_sessions() {
+            return 0;
+        }
+        let mut inner = self.inner();
+        if inner.lanes.has_queue.contains(lane) { 0 } else { inner.lanes.room(lane) }
+    }
+
     /// All lanes with room, for a tick that queries them together. Lanes with a backlog share the room.
     pub(crate) fn rooms(&self) -> Vec<(Arc<str>, usize)> {
         let list = self.lanes();

@@ -7,6 +7,7 @@ use everstep_core::failure::Failure;
 use everstep_core::ids::{RunId, StepKey};
 use everstep_core::payload::Payload;
 use everstep_core::time::Timestamp;
+use everstep_core::topics::{EventRef, Trigger};
 
 use super::turn_end::TurnEnd;
 
@@ -59,6 +60,8 @@ pub struct Turn {
     pub version: u32,
     pub input: Payload,
     pub started_at: Timestamp,
+    /// Why the run exists, if no caller and no other run started it.
+    pub trigger: Option<Trigger>,
     /// The last seq of the run's journal.
     pub seq: u64,
     /// The journal's records of the run's steps, in the order of their entries.
@@ -79,7 +82,9 @@ impl StepRecord {
     fn size(&self) -> usize {
         match &self.outcome {
             StepOutcome::Completed { output } => output.size(),
-            StepOutcome::Resolved { payload } => payload.size(),
+            StepOutcome::Resolved { payload, event } => {
+                payload.size() + event.as_ref().map_or(0, |event| event.topic.len() + event.source.len())
+            }
             StepOutcome::Failed { failure, .. } => failure.message.len(),
             StepOutcome::Slept | StepOutcome::TimedOut | StepOutcome::Retry { .. } | StepOutcome::Open => 0,
         }
@@ -94,12 +99,12 @@ pub enum StepOutcome {
     Failed { failure: Failure, attempts: u32 },
     /// The sleep has ended.
     Slept,
-    /// The signal arrived.
-    Resolved { payload: Payload },
-    /// The signal did not arrive in time.
+    /// The signal arrived, or an event was published.
+    Resolved { payload: Payload, event: Option<Box<EventRef>> },
+    /// Neither arrived in time.
     TimedOut,
     /// It may be retried now, as this attempt.
     Retry { attempt: u32 },
-    /// It sleeps, waits for a signal or a child run, or waits for its next attempt.
+    /// It sleeps, waits for a signal, an event or a child run, or waits for its next attempt.
     Open,
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use everstep_core::ids::{RunId, WorkspaceId};
 use everstep_core::schema::Schema;
 use everstep_core::time::Timestamp;
+use everstep_core::topics::DeclaredTrigger;
 use tokio::sync::Notify;
 
 use super::lanes::lane_of;
@@ -16,13 +17,15 @@ use super::outbox::{Backlog, Outbox, WorkerBatch};
 use super::session_id::SessionId;
 
 /// A workflow that a worker serves.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ServedWorkflow {
     pub name: String,
     pub version: u32,
     pub retention_days: Option<u32>,
     /// The schema of the input of its runs. A session that is open does not hold it.
     pub input_schema: Option<Arc<Schema>>,
+    /// The events that start its runs while the version is active. A session that is open does not hold them.
+    pub triggers: Vec<DeclaredTrigger>,
 }
 
 /// The data that a worker sends when it connects.

@@ -27,8 +27,9 @@ impl Engine {
         self.member().workers.check_room(hello.workspace)?;
         self.library().register(hello.workspace, &hello.workflows).await?;
         for served in &mut hello.workflows {
-            // The library has it now.
+            // The library has them now.
             served.input_schema = None;
+            served.triggers = Vec::new();
         }
         self.member().workers.open(hello)
     }

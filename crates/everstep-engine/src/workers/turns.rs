@@ -231,7 +231,8 @@ impl WorkerTurn {
             | Report::Failed { .. }
             | Report::Slept { .. }
             | Report::Waited { .. }
-            | Report::Called { .. } => live.set_blocked(false),
+            | Report::Called { .. }
+            | Report::Published { .. } => live.set_blocked(false),
             Report::Returned { .. } | Report::Threw { .. } | Report::Diverged { .. } => {}
         }
     }

@@ -63,6 +63,7 @@ pub(super) fn describe(workflow: &Workflow, state: &State, turn: u32) -> Turn {
         version: workflow.version,
         input: state.input.clone(),
         started_at: state.started_at,
+        trigger: state.trigger().cloned(),
         seq: state.seq,
         steps,
     }
@@ -74,7 +75,8 @@ fn record(state: &State, key: &StepKey, step: &Step) -> Option<StepRecord> {
         Some(End::Output(output)) => StepOutcome::Completed { output: output.clone() },
         Some(End::Failure(failure)) => StepOutcome::Failed { failure: failure.clone(), attempts: step.attempt },
         Some(End::Slept) => StepOutcome::Slept,
-        Some(End::Signal(payload)) => StepOutcome::Resolved { payload: payload.clone() },
+        Some(End::Signal(payload)) => StepOutcome::Resolved { payload: payload.clone(), event: None },
+        Some(End::Event { data, event }) => StepOutcome::Resolved { payload: data.clone(), event: Some(event.clone()) },
         Some(End::Timeout) => StepOutcome::TimedOut,
         None if state.is_open(key) => StepOutcome::Open,
         None if step.kind == StepKind::Run => StepOutcome::Retry { attempt: step.attempt + 1 },

@@ -9,13 +9,17 @@ use std::time::Duration;
 use everstep_core::ids::RunId;
 use everstep_core::records::{Author, LinkQuery, OpAction, OpKey, RecordQuery, Verb};
 use everstep_core::time::Timestamp;
-use everstep_engine::{AnsweredOp, CommittedItem, Engine, Error, NewOp, Observe, Options, World};
+use everstep_engine::{AnsweredOp, CommittedItem, Engine, Error, NewOp, NodeClock, Observe, Options, Records, World};
 use everstep_handlers::Registry;
 use everstep_store::sqlite::SqliteStore;
-use everstep_store::{ChangeQuery, NamespaceQuery, OpOutcome, Stores};
+use everstep_store::{ChangeQuery, NamespaceQuery, OpOutcome, RecordKey, Stores};
+use everstep_testkit::held::{HeldClock, StoreGate};
 use serde_json::{Value, json};
 
 use crate::support::{WORKSPACE, engine, open, options, world};
+
+/// How long a stopping engine waits for the answer to a batch.
+const STOP_PATIENCE: Duration = Duration::from_secs(3);
 
 fn new_op(verb: Verb, input: &Value) -> NewOp {
     let input = OpAction::read(verb, &input.to_string()).unwrap();
@@ -223,4 +227,67 @@ async fn an_op_whose_caller_has_gone_is_not_lost_from_the_queue_of_others() {
         assert_eq!(output.value()["value"], json!(expected));
     }
     assert_eq!(engine.records().waiting(), 0);
+}
+
+/// An engine whose record writer waits for a gate, and whose patience with it ends when the test ends it.
+async fn held_engine(folder: &std::path::Path) -> (Engine, Arc<StoreGate>, Arc<HeldClock>) {
+    let (gate, held) = (Arc::<StoreGate>::default(), HeldClock::new(STOP_PATIENCE));
+    let stores = open(folder).await;
+    let store = gate.hold(Arc::clone(&stores.records));
+    let clock = Arc::new(NodeClock::new(Arc::clone(&held) as _));
+    let world = world(stores, Registry::with([]));
+    let records = Records::new(store, Arc::clone(&clock), Arc::clone(&world.random), &options());
+    (Engine::start(World { records, clock, ..world }, options()).await.unwrap(), gate, held)
+}
+
+fn spawn(engine: &Engine, op: NewOp) -> tokio::task::JoinHandle<Result<OpOutcome, Error>> {
+    let engine = engine.clone();
+    tokio::spawn(async move { engine.records().apply(op).await })
+}
+
+async fn until(what: &str, holds: impl Fn() -> bool) {
+    let wait = async {
+        while !holds() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), wait).await.unwrap_or_else(|_| panic!("waited for {what}"));
+}
+
+/// Stops an engine while one op is in flight and another one waits. Returns their answers, and the record's value.
+async fn stop_in_flight(end: impl Fn(&StoreGate, &HeldClock)) -> ([Result<OpOutcome, Error>; 2], Option<Value>) {
+    let folder = tempfile::tempdir().unwrap();
+    let (engine, gate, held) = held_engine(folder.path()).await;
+    let first = spawn(&engine, increment("k"));
+    until("a batch", || gate.batches() == 1).await;
+    let second = spawn(&engine, increment("k"));
+    until("an op that waits", || engine.records().waiting() == 1).await;
+    let stopping = {
+        let engine = engine.clone();
+        tokio::spawn(async move { engine.stop(Duration::from_secs(1)).await })
+    };
+    // Only the record writer has something to wait for.
+    until("the record writer to stop", || held.sleepers() == 1).await;
+    end(&gate, &held);
+    stopping.await.unwrap().unwrap();
+    let answers = [first.await.unwrap(), second.await.unwrap()];
+    drop(engine);
+    let key = RecordKey { workspace: WORKSPACE, namespace: "n".to_owned(), key: "k".to_owned() };
+    let found = open(folder.path()).await.records.get(&[key]).await.unwrap().remove(0);
+    (answers, found.map(|record| record.value.unwrap().value().clone()))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stopping_engine_answers_the_ops_in_flight_and_refuses_the_others() {
+    let ([first, second], stored) = stop_in_flight(|gate, _| gate.open()).await;
+    assert_eq!(first.unwrap().unwrap().value()["value"], 1);
+    assert_eq!(second, Err(Error::Stopping));
+    assert_eq!(stored, Some(json!(1)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_op_in_flight_has_an_unknown_outcome_if_the_database_does_not_reply() {
+    let ([first, _], stored) = stop_in_flight(|_, held| held.wake()).await;
+    assert_eq!(first, Err(Error::Unanswered));
+    assert_eq!(stored, None);
 }

@@ -15,13 +15,19 @@ use crate::support;
 
 pub(crate) const LEASE: Duration = Duration::from_secs(1);
 
-/// Nodes that reach each other by a function call.
+/// Nodes that reach each other by a function call, and the hints that they have sent, each with its receiver.
 #[derive(Clone, Default)]
-pub(crate) struct Street(pub(crate) Arc<Mutex<BTreeMap<String, Engine>>>);
+pub(crate) struct Street(pub(crate) Arc<Mutex<BTreeMap<String, Engine>>>, Arc<Mutex<Vec<(String, Hint)>>>);
 
 impl Street {
     pub(crate) fn find(&self, address: &str) -> Option<Engine> {
         self.0.lock().unwrap().get(address).cloned()
+    }
+
+    /// The number of times that a node has received a hint.
+    pub(crate) fn count(&self, address: &str, hint: Hint) -> usize {
+        let hints = self.1.lock().unwrap();
+        hints.iter().filter(|(receiver, sent)| receiver == address && *sent == hint).count()
     }
 }
 
@@ -37,6 +43,7 @@ impl Peers for Street {
     fn hint(&self, peer: &Peer, hint: Hint) {
         if let Some(engine) = self.find(&peer.address) {
             engine.hinted(hint);
+            self.1.lock().unwrap().push((peer.address.clone(), hint));
         }
     }
 }

@@ -16,7 +16,7 @@ use everstep_engine::{
 use everstep_expressions::Expressions;
 use everstep_handlers::{Ports, Registry};
 use everstep_sandbox::Sandbox;
-use everstep_store::{RunRow, Stores, postgres, sqlite};
+use everstep_store::{Error, RunRow, Stores, postgres, sqlite};
 use everstep_testkit::postgres::{Cluster, TestDatabase};
 use serde_json::{Value, json};
 
@@ -27,12 +27,18 @@ pub(crate) fn open_sqlite(folder: &Path) -> Stores {
     sqlite::open(folder, &Default::default()).unwrap()
 }
 
-/// Opens the database of a folder.
+/// Opens the database of a folder. An engine that was dropped may hold it for a moment.
 pub(crate) async fn open(folder: &Path) -> Stores {
-    if !is_on_postgres() {
-        return open_sqlite(folder);
+    if is_on_postgres() {
+        return postgres::open(&url(folder), &Default::default()).await.unwrap();
     }
-    postgres::open(&url(folder), &Default::default()).await.unwrap()
+    for _ in 0..3_000 {
+        match sqlite::open(folder, &Default::default()) {
+            Err(Error::Locked(_)) => tokio::time::sleep(Duration::from_millis(10)).await,
+            opened => return opened.unwrap(),
+        }
+    }
+    open_sqlite(folder)
 }
 
 /// The PostgreSQL database of a folder.
@@ -61,6 +67,7 @@ pub(crate) fn world(stores: Stores, handlers: Registry) -> World {
     World {
         runs: stores.runs,
         workflows: stores.workflows,
+        topics: stores.topics,
         records,
         clock,
         spawn: Arc::new(TokioSpawner::current()),

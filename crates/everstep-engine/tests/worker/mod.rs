@@ -45,8 +45,13 @@ impl Worker {
         capacity: usize,
         holds: Vec<(RunId, u32)>,
     ) -> Self {
-        let workflows =
-            vec![ServedWorkflow { name: workflow.to_owned(), version, retention_days: None, input_schema: None }];
+        let workflows = vec![ServedWorkflow {
+            name: workflow.to_owned(),
+            version,
+            retention_days: None,
+            input_schema: None,
+            triggers: Vec::new(),
+        }];
         let worker = name.to_owned();
         let hello = Hello { workspace: WORKSPACE, worker, sdk: None, workflows, capacity, holds };
         let session = engine.open_session(hello).await.unwrap();

@@ -1,12 +1,13 @@
 //! The kinds that the core performs itself. The core defines the meaning of their configs; a test compares both.
 
+use everstep_core::topics::TOPIC_BYTES_MAX;
 use serde_json::{Value, json};
 
 use super::entry::{CatalogueEntry, Handle, TIMEOUT_SECONDS_MAX, Timeout, defaults};
 use crate::handler::Example;
 
 pub(super) fn entries() -> Vec<CatalogueEntry> {
-    vec![start(), end(), condition(), transform(), delay(), wait(), workflow(), repeat(), scope()]
+    vec![start(), end(), condition(), transform(), delay(), wait(), publish(), workflow(), repeat(), scope()]
 }
 
 /// The common fields of all of them.
@@ -314,30 +315,48 @@ fn wait() -> CatalogueEntry {
         json!({
             "event": {
                 "type": "string", "minLength": 1,
-                "description": "The name of the signal that the node waits for.",
+                "not": {"pattern": RESERVED, "description": RESERVED_MESSAGE},
+                "description": "The name of the signal, or the topic of the published event, that the node waits for.",
             },
             "approval": {
                 "type": "string", "minLength": 1,
+                "not": {"pattern": RESERVED, "description": RESERVED_MESSAGE},
                 "description": "In place of `event`: the name of a signal whose payload contains `approved`, true or false.",
             },
             "match": {
                 "type": "object", "default": {},
-                "description": "The fields that the signal must contain; it may contain more.",
+                "description": "The fields that the signal or the data of the event must contain; it may contain more.",
+            },
+            "sinceSeconds": {
+                "type": "integer", "minimum": 1, "maximum": 7_776_000,
+                "description": "The node also accepts an event that was published at most this many seconds before.",
+            },
+            "sinceStart": {
+                "type": "boolean", "default": false,
+                "description": "The node also accepts an event that was published since the run started.",
             },
             "timeoutSeconds": timeout("How long the node waits, in seconds; without it there is no limit."),
         }),
         &[],
     );
     schema["oneOf"] = json!([{"required": ["event"]}, {"required": ["approval"]}]);
+    let since_start = json!({"sinceStart": {"const": true}});
+    let one_look_back = "a wait has either `sinceStart` or `sinceSeconds`";
+    let no_look_back = "an approval accepts no events: it has no look-back";
+    schema["allOf"] = json!([
+        {"not": {"required": ["sinceSeconds", "sinceStart"], "properties": since_start, "description": one_look_back}},
+        {"not": {"required": ["approval", "sinceSeconds"], "description": no_look_back}},
+        {"not": {"required": ["approval", "sinceStart"], "properties": since_start, "description": no_look_back}},
+    ]);
     CatalogueEntry {
         handles: vec![
-            Handle::new("success", "The signal arrived; for an approval: it is approved."),
+            Handle::new("success", "The signal or the event arrived; for an approval: it is approved."),
             Handle::new("rejected", "For an approval: it is not approved."),
             Handle::new("timeout", "No signal arrived in time."),
             failed(),
         ],
         default_handle: Some("success".to_owned()),
-        output: "The payload of the signal, or `{timeout: true}`.".to_owned(),
+        output: "The payload of the signal, the data of the event, or `{timeout: true}`.".to_owned(),
         output_variable: Some("waitResult".to_owned()),
         timeout: Some(Timeout { default_seconds: None, longest_seconds: TIMEOUT_SECONDS_MAX }),
         examples: vec![
@@ -346,11 +365,74 @@ fn wait() -> CatalogueEntry {
                 json!({"event": "order.paid", "match": {"orderId": "{{ctx.input.orderId}}"}, "timeoutSeconds": 86400}),
             ),
             Example::new(
+                "Accept an event that was published since the run started",
+                json!({"event": "user.verified", "match": {"userId": "{{ctx.input.userId}}"}, "sinceStart": true}),
+            ),
+            Example::new(
                 "Request an approval",
                 json!({"approval": "order.approval", "match": {"orderId": "{{ctx.input.orderId}}"}}),
             ),
         ],
-        ..entry("wait", "Wait", "hourglass", "Waits for a signal from outside, or for an approval by a person.", schema)
+        ..entry(
+            "wait",
+            "Wait",
+            "hourglass",
+            "Waits for a signal, for a published event, or for an approval by a person.",
+            schema,
+        )
+    }
+}
+
+/// Names that are reserved for the server.
+const RESERVED: &str = r"^(@|everstep(\.|$))";
+const RESERVED_MESSAGE: &str = "names that begin with `@` or `everstep.` are reserved";
+
+fn publish() -> CatalogueEntry {
+    let segment = "[A-Za-z0-9_:/-]{1,64}";
+    let text = |description: &str| json!({"type": "string", "minLength": 1, "description": description});
+    let schema = object(
+        json!({
+            "topic": {
+                "type": "string",
+                "anyOf": [
+                    {"pattern": r"\{\{"},
+                    {
+                        "maxLength": TOPIC_BYTES_MAX,
+                        "pattern": format!(r"^{segment}(\.{segment}){{0,15}}$"),
+                        "not": {"pattern": RESERVED, "description": RESERVED_MESSAGE},
+                    },
+                ],
+                "description": "The topic: 1 to 16 segments with dots between them, such as `order.paid`.",
+            },
+            "data": {"description": "The data of the event: any JSON with expressions in it."},
+            "id": text("The id of the event, which the run publishes once; without it, the key of the step."),
+            "subject": text("What the event is about, for its readers."),
+        }),
+        &["topic"],
+    );
+    CatalogueEntry {
+        group: "Events".to_owned(),
+        handles: vec![Handle::new("success", "The event is published."), failed()],
+        default_handle: Some("success".to_owned()),
+        output: "`{id, topic}` of the event.".to_owned(),
+        output_variable: Some("publishResult".to_owned()),
+        examples: vec![
+            Example::new(
+                "Publish a fact with its data",
+                json!({"topic": "order.paid", "data": {"orderId": "{{ctx.input.orderId}}"}}),
+            ),
+            Example::new(
+                "A topic that the input determines, with an id",
+                json!({"topic": "order.{{ctx.input.kind}}", "id": "{{ctx.input.orderId}}", "subject": "orders"}),
+            ),
+        ],
+        ..entry(
+            "publish",
+            "Publish",
+            "radio",
+            "Publishes an event, which starts the subscribed workflows and continues the runs that wait for it.",
+            schema,
+        )
     }
 }
 
@@ -380,7 +462,7 @@ fn workflow() -> CatalogueEntry {
         &["workflow"],
     );
     schema["if"] = json!({"properties": {"wait": {"const": false}}, "required": ["wait"]});
-    let not = json!({"required": ["timeoutSeconds"], "description": "timeoutSeconds has no effect without waiting"});
+    let not = json!({"required": ["timeoutSeconds"], "description": "timeoutSeconds has no effect if `wait` is false"});
     schema["then"] = json!({"not": not});
     let summary = "Runs another workflow as a child run, and waits for its end or continues.";
     CatalogueEntry {

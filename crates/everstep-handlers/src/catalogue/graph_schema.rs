@@ -6,6 +6,7 @@
 
 use everstep_core::limits;
 use everstep_core::schema::{CheckMode, Schema};
+use everstep_core::topics::{TRIGGERS_MAX, trigger_schema};
 use serde_json::{Map, Value, json};
 
 use super::catalogue;
@@ -22,6 +23,7 @@ pub fn graph_schema(registry: &Registry) -> Value {
     definitions.insert("retry".to_owned(), retry());
     definitions.insert("expression".to_owned(), expression());
     definitions.insert("secret".to_owned(), secret());
+    definitions.insert("trigger".to_owned(), trigger_schema());
     for entry in &entries {
         let handler = registry.descriptions().find(|description| description.info.name == entry.name);
         add_config(entry, handler, &mut definitions);
@@ -39,6 +41,11 @@ pub fn graph_schema(registry: &Registry) -> Value {
             "inputSchema": {
                 "type": "object",
                 "description": "The JSON Schema (2020-12) that the input of every new run fits, at most 64 KiB.",
+            },
+            "trigger": {"$ref": "#/$defs/trigger", "description": "The only trigger of the workflow."},
+            "triggers": {
+                "type": "array", "maxItems": TRIGGERS_MAX, "items": {"$ref": "#/$defs/trigger"},
+                "description": "The triggers of the workflow.",
             },
             "nodes": {
                 "type": "array",
@@ -68,6 +75,7 @@ pub fn graph_schema(registry: &Registry) -> Value {
             },
         },
         "required": ["nodes"],
+        "not": {"required": ["trigger", "triggers"], "description": "a definition has either `trigger` or `triggers`"},
         "additionalProperties": false,
         "$defs": definitions,
     })
@@ -171,11 +179,11 @@ fn retry() -> Value {
             },
             "jitter": {
                 "type": "number", "minimum": 0, "maximum": 1, "default": 0,
-                "description": "The part of a delay by which it varies.",
+                "description": "The fraction of a delay by which it varies at random.",
             },
             "nonRetryable": {
                 "type": "array", "items": {"type": "string"},
-                "description": "Codes of failures that are final.",
+                "description": "Codes of failures that are not retried.",
             },
         },
         "additionalProperties": false,

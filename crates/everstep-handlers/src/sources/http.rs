@@ -242,7 +242,9 @@ fn rows(body: &[u8], pointer: Option<&str>) -> Result<Vec<Value>, Failure> {
         None => answer,
         Some(pointer) => {
             let found = answer.pointer_mut(pointer).map(Value::take);
-            found.ok_or_else(|| fatal(format!("the response has no value at {pointer:?}, the place of its rows")))?
+            found.ok_or_else(|| {
+                fatal(format!("the response has no value at {pointer:?}, where the query expects its rows"))
+            })?
         }
     };
     Ok(match found {

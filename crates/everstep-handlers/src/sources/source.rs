@@ -52,7 +52,8 @@ pub struct PostgresSource {
     /// The protection of the connection; the default is `prefer`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ssl_mode: Option<SslMode>,
-    /// The certificates to trust, in PEM. `verify-ca` needs them; without them `verify-full` trusts those of the web.
+    /// The certificates to trust, in PEM. `verify-ca` needs them; without them `verify-full` trusts the public
+    /// certificate authorities.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root_certificate: Option<String>,
     /// The maximum number of connections of one node.
@@ -150,7 +151,8 @@ impl Source {
             Some("sqlite") => fields::check::<SqliteSource>(&rest),
             Some("http") => fields::check::<HttpSource>(&rest),
             _ => {
-                let message = if kind.is_some() { "this type does not exist" } else { "`type` is missing" };
+                let message = kind
+                    .map_or_else(|| "`type` is missing".to_owned(), |kind| format!("the type {kind} does not exist"));
                 let hint = "use one of \"postgres\", \"sqlite\", \"http\"";
                 return Err(vec![Problem::at("/type", message).hint(hint)]);
             }
@@ -187,22 +189,30 @@ impl Source {
 
     /// The secrets that it names.
     pub fn secrets(&self) -> Vec<&str> {
-        let named: Vec<&SecretRef> = match self {
-            Self::Postgres(source) => source.url.iter().chain(&source.password).collect(),
+        self.secrets_by_path().into_iter().map(|(_, name)| name).collect()
+    }
+
+    /// The secrets that it names, each with the JSON pointer of its field.
+    fn secrets_by_path(&self) -> Vec<(String, &str)> {
+        let named: Vec<(String, &SecretRef)> = match self {
+            Self::Postgres(source) => {
+                let fields = [("/url", &source.url), ("/password", &source.password)];
+                fields.into_iter().filter_map(|(path, secret)| Some((path.to_owned(), secret.as_ref()?))).collect()
+            }
             Self::Sqlite(_) => Vec::new(),
             Self::Http(source) => {
                 let auth = source.auth.iter().map(|auth| match auth {
-                    HttpAuth::Bearer { token } => token,
-                    HttpAuth::Basic { password, .. } => password,
+                    HttpAuth::Bearer { token } => ("/auth/token".to_owned(), token),
+                    HttpAuth::Basic { password, .. } => ("/auth/password".to_owned(), password),
                 });
-                let headers = source.headers.values().filter_map(|value| match value {
-                    SecretOrText::Secret(secret) => Some(secret),
+                let headers = source.headers.iter().filter_map(|(header, value)| match value {
+                    SecretOrText::Secret(secret) => Some((format!("/headers/{header}"), secret)),
                     SecretOrText::Text(_) => None,
                 });
                 auth.chain(headers).collect()
             }
         };
-        named.into_iter().map(|secret| secret.name.as_str()).collect()
+        named.into_iter().map(|(path, secret)| (path, secret.name.as_str())).collect()
     }
 
     fn problems(&self) -> Vec<Problem> {
@@ -211,8 +221,9 @@ impl Source {
             Self::Sqlite(source) => source.problems(),
             Self::Http(source) => source.problems(),
         };
-        for secret in self.secrets().into_iter().filter(|name| !fields::is_name(name)) {
-            problems.push(Problem::at("", format!("{secret:?} is not a valid name of a secret")));
+        for (path, secret) in self.secrets_by_path().into_iter().filter(|(_, name)| !fields::is_name(name)) {
+            let problem = Problem::at(path, format!("{secret:?} is not a valid name of a secret"));
+            problems.push(problem.hint("1 to 128 letters, digits, `_`, `-` or `.`"));
         }
         problems
     }

@@ -79,7 +79,7 @@ pub(crate) fn cursor() -> (&'static str, Value) {
 
 /// One side of a link.
 pub(crate) fn identifier(description: &str) -> Value {
-    let kind = name("What it is, such as `task`.");
+    let kind = name("The type of the identified thing, such as `task`.");
     object(description, &["type", "id"], &[("type", kind), ("id", name("Its id, as text."))])
 }
 

@@ -12,7 +12,7 @@ pub(super) fn kind() -> RecordKind {
     let all = [
         fields::namespace(),
         ("prefix", json!({"type": "string", "description": "The beginning of the keys."})),
-        ("match", fields::any("What the values contain: objects with these fields, lists with these items.")),
+        ("match", fields::any("The content that the values must have: an object these fields, a list these items.")),
         fields::limit(),
         fields::cursor(),
         ("values", values),

@@ -52,7 +52,7 @@ fn compile(definition: &Value) -> Result<(), Vec<Problem>> {
 #[test]
 fn every_kind_is_in_the_catalogue() {
     let names: Vec<_> = entries().into_iter().map(|entry| entry.name).collect();
-    let core = ["start", "end", "condition", "transform", "delay", "wait", "workflow", "loop", "scope"];
+    let core = ["start", "end", "condition", "transform", "delay", "wait", "publish", "workflow", "loop", "scope"];
     let acting = registry().names();
     assert_eq!(names, core.into_iter().map(str::to_owned).chain(acting).collect::<Vec<_>>());
     for needed in ["javascript", "dataQuery", "http"] {

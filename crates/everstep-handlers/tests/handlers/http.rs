@@ -450,7 +450,7 @@ fn configs_are_checked_when_saved() {
             json!({"url": "https://a", "auth": {"type": "bearer", "token": "x", "tokn": 1}}),
             "/auth/tokn: the field `tokn`",
         ),
-        (json!({"url": "https://a", "acceptStatuses": ["6xx"]}), "/acceptStatuses/0: it does not fit"),
+        (json!({"url": "https://a", "acceptStatuses": ["6xx"]}), "/acceptStatuses/0: it does not match the pattern"),
         (json!({"url": "https://a", "acceptStatuses": []}), "/acceptStatuses: it must not be empty"),
         (json!({"url": "https://a", "retryOn": [99]}), "/retryOn/0: 99 is out of range"),
         (json!({"url": "https://a", "maxResponseBytes": 1_048_577}), "/maxResponseBytes: 1048577 is out of range"),

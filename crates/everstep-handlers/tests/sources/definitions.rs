@@ -66,7 +66,7 @@ fn literal_credentials_are_refused_and_never_repeated() {
 
 #[test]
 fn errors_in_a_source_are_reported_with_their_position() {
-    assert_eq!(faults(&json!({"type": "oracle"})), ["/type: this type does not exist"]);
+    assert_eq!(faults(&json!({"type": "oracle"})), ["/type: the type \"oracle\" does not exist"]);
     assert_eq!(faults(&json!({})), ["/type: `type` is missing"]);
     assert_eq!(
         faults(&json!({"type": "postgres", "hots": "x"}))[0],

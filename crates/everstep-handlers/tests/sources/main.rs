@@ -7,6 +7,7 @@ mod http;
 mod injection;
 mod kind;
 mod limits;
+mod messages;
 mod postgres;
 mod sqlite;
 mod support;

@@ -39,9 +39,9 @@ pub(crate) struct Args {
     pub(super) server: Option<String>,
 
     /// Measure only these cases: throughput, latency, starts, growth, sleeping, idle, http, shapes, one shape,
-    /// two-nodes (PostgreSQL). Three further cases must be named: code (a worker of the TypeScript SDK), machine
-    /// (approvals of state machines, and guards, their conditions) and store (records); a part such as code-load can be
-    /// measured alone.
+    /// two-nodes (PostgreSQL). Five further cases must be named: code (a worker of the TypeScript SDK), machine
+    /// (approvals of state machines, and guards, their conditions), store (records), events (published events) and
+    /// follow (a follower of the workspace); a part such as code-load can be measured alone.
     #[arg(value_name = "CASE", value_delimiter = ',')]
     pub(super) cases: Vec<String>,
 
@@ -49,7 +49,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=4_000))]
     pub(super) in_flight: Vec<u16>,
 
-    /// The number of records in the database for store-size and store-idle [default: 1000000, with --quick 20000].
+    /// The number of records in the database for store-size, and for store-idle up to a million [default: 1000000, with
+    /// --quick 20000].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(RECORDS_MIN as i64..=100_000_000))]
     pub(super) records: Option<u32>,
 
@@ -130,7 +131,7 @@ pub(super) struct Plan {
     /// A server that was started for this measurement, and ends with it.
     pub(super) own_server: Option<Arc<Cluster>>,
     pub(super) length: Duration,
-    /// The number of samples whose median is a figure of case store.
+    /// The number of samples whose median is a figure of the cases store and events.
     pub(super) samples: usize,
     /// Records in the database, for parts of case store.
     pub(super) records: usize,

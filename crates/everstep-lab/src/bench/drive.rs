@@ -13,6 +13,8 @@ use super::{process, shapes};
 
 /// The time for which a run may be silent before its row is read: it may have ended before it was watched.
 const SILENCE_MAX: Duration = Duration::from_secs(1);
+/// The maximum time by which a sample is extended until a run ends in it.
+const EXTENSION_MAX: Duration = Duration::from_secs(30);
 /// The maximum time for work in progress to end after a sample.
 pub(super) const END_TIMEOUT: Duration = Duration::from_secs(5);
 const READ_BATCH_ENTRIES: usize = 1_000;
@@ -86,7 +88,12 @@ pub(super) async fn drive(engine: &Engine, load: &Load) -> anyhow::Result<Driven
     }
     tokio::time::sleep(load.length / 4).await;
     tally.ended.lock().expect("no holder of the lock panics").clear();
-    let entries = pace_of(&tally.entries, load.length).await?;
+    let mut entries = pace_of(&tally.entries, load.length).await?;
+    // A short sample on a busy machine may be over before a run has ended: the next one counts.
+    let until = Instant::now() + EXTENSION_MAX;
+    while tally.ended.lock().expect("no holder of the lock panics").is_empty() && Instant::now() < until {
+        entries = pace_of(&tally.entries, load.length).await?;
+    }
     let ended = std::mem::take(&mut *tally.ended.lock().expect("no holder of the lock panics"));
     if let Some(failed) = drivers.try_join_next() {
         failed??;

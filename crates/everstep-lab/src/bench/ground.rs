@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 use everstep_core::ids::WorkspaceId;
-use everstep_engine::{Engine, NoObserver, NoPeers, NodeClock, Options, Records, SystemRng, TokioSpawner, World};
+use everstep_engine::{
+    Engine, NoObserver, NoPeers, NodeClock, Observe, Options, Records, SystemRng, TokioSpawner, World,
+};
 use everstep_expressions::Expressions;
 use everstep_handlers::{Ports, Registry};
 use everstep_sandbox::Sandbox;
@@ -102,6 +104,20 @@ pub(super) async fn open(site: &Site) -> anyhow::Result<Stores> {
 
 /// An engine as in a server, with one workflow. The engine's default settings are measured.
 pub(super) async fn start_engine(stores: Stores, name: &str, graph: &Value) -> anyhow::Result<Engine> {
+    let engine = start_observed_engine(stores, Arc::new(NoObserver)).await?;
+    publish(&engine, name, graph).await?;
+    Ok(engine)
+}
+
+/// Saves a workflow.
+pub(super) async fn publish(engine: &Engine, name: &str, graph: &Value) -> anyhow::Result<()> {
+    let published = engine.library().publish(WorkspaceId::DEFAULT, name, graph).await?;
+    published.map_err(|problems| anyhow::anyhow!("{name} is not a workflow: {problems:?}"))?;
+    Ok(())
+}
+
+/// An engine as in a server, without workflows, whose items are observed.
+pub(super) async fn start_observed_engine(stores: Stores, observe: Arc<dyn Observe>) -> anyhow::Result<Engine> {
     let (clock, random) = (Arc::new(NodeClock::system()), Arc::new(SystemRng::default()));
     let options = Options::default();
     let records = Records::new(stores.records, Arc::clone(&clock), Arc::<SystemRng>::clone(&random), &options);
@@ -110,6 +126,7 @@ pub(super) async fn start_engine(stores: Stores, name: &str, graph: &Value) -> a
     let world = World {
         runs: stores.runs,
         workflows: stores.workflows,
+        topics: stores.topics,
         records,
         clock,
         spawn: Arc::new(TokioSpawner::current()),
@@ -117,10 +134,7 @@ pub(super) async fn start_engine(stores: Stores, name: &str, graph: &Value) -> a
         evaluate: Arc::new(Expressions::default()),
         handlers: Arc::new(Registry::standard(ports)),
         peers: Arc::new(NoPeers),
-        observe: Arc::new(NoObserver),
+        observe,
     };
-    let engine = Engine::start(world, options).await.context("starting an engine")?;
-    let published = engine.library().publish(WorkspaceId::DEFAULT, name, graph).await?;
-    published.map_err(|problems| anyhow::anyhow!("shape {name} is not a workflow: {problems:?}"))?;
-    Ok(engine)
+    Engine::start(world, options).await.context("starting an engine")
 }

@@ -73,6 +73,30 @@ fn the_benchmark_measures_the_data_store() {
     assert_eq!(value("store-size", "records"), 20_000.0);
 }
 
+#[test]
+fn the_benchmark_measures_events() {
+    let figures = quick("events");
+    let value = |case: &str, metric: &str| {
+        let is_it = |figure: &&serde_json::Value| figure["case"] == case && figure["metric"] == metric;
+        let figure = figures.as_array().unwrap().iter().find(is_it);
+        figure.unwrap_or_else(|| panic!("no {metric} of {case}: {figures}"))["value"].as_f64().unwrap()
+    };
+    let budgeted = [
+        ("events-wait", "answeredOfCommit"),
+        ("events-size", "manyOfFew"),
+        ("events-shapes", "eightOfOne"),
+        ("events-shapes", "sixtyFourOfOne"),
+        ("events-publish", "publishesOfStore"),
+        ("events-subscriptions", "triggeredOfCalled"),
+        ("events-waits", "resolvedPerSecond"),
+        ("events-start", "startedOfCommit"),
+        ("events-http", "publishesPerSecond"),
+    ];
+    for (case, metric) in budgeted {
+        assert!(value(case, metric) > 0.0, "{metric} of {case}");
+    }
+}
+
 /// The figures of some cases, measured as briefly as possible.
 fn quick(cases: &str) -> serde_json::Value {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

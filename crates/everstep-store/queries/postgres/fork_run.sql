@@ -1,5 +1,6 @@
 -- Creates a copy of a run, as it was before its first step, with the entries up to the end of the item that contains
 -- entry :at: unowned, running and due. An item's first entry names its proposal. No row if no such entry exists.
+-- The first entry may get another payload.
 -- Its side rows exist with it or not at all.
 -- Served by the primary keys of runs and audit, and journal_by_seq (run_id, seq).
 with
@@ -44,7 +45,10 @@ forked as (
 ),
 copied as (
     insert into journal (run_id, seq, writer, commit_id, at, kind, step, attempt, codec, payload)
-    select :run, seq, writer, commit_id, at, kind, step, attempt, codec, payload
+    select
+        :run, seq, writer, commit_id, at, kind, step, attempt,
+        case seq when 1 then coalesce(:first_codec::smallint, codec) else codec end,
+        case seq when 1 then coalesce(:first_payload::bytea, payload) else payload end
     from journal
     where run_id = :source
         and seq <= (select seq from last)

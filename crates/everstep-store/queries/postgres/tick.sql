@@ -1,6 +1,7 @@
 -- The periodic work of a node, once a second: renews its lease, releases runs of fenced owners,
--- claims due runs of each lane up to its room, and reads the inbox. Does nothing if the node is fenced or unknown.
--- Served by the primary keys of nodes, runs and inbox, runs_owned (owner) and runs_claimable (lane, wake_at, id).
+-- claims due runs of each lane up to its room, reads the inbox, and whether the fan-out of an event is stalled. Does nothing if the node is fenced or unknown.
+-- Served by the primary keys of nodes, runs and inbox, runs_owned (owner), runs_claimable (lane, wake_at, id)
+-- events_open (id) where fanned_at is null and journal_by_seq (run_id, seq). The inbox rows of an unowned run without a journal are left out: its start takes them.
 -- All parts see the snapshot at the beginning of the statement: the next tick claims the runs that this one releases.
 with
 clock as materialized (
@@ -63,7 +64,12 @@ arrival as materialized (
     select id, run_id, input
     from inbox
     where (
-            select ended_at is null and (owner is null or owner = :node)
+            select ended_at is null
+                and case
+                    when owner is not null then owner = :node
+                    when status in ('pending', 'paused') then exists (select from journal where journal.run_id = runs.id)
+                    else true
+                end
             from runs
             where runs.id = inbox.run_id
         )
@@ -92,5 +98,9 @@ select
     (select array_agg(id order by place, wake_at, id) from claimed),
     (select array_agg(id order by id) from arrival),
     (select array_agg(run_id order by id) from arrival),
-    (select array_agg(input order by id) from arrival)
+    (select array_agg(input order by id) from arrival),
+    coalesce(
+        (select id < :stalled from events where fanned_at is null order by id limit 1),
+        false
+    )
 from clock

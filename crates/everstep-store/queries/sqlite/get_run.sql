@@ -3,7 +3,7 @@
 select
     id, owner, wake_at, ended_at, status, format, workspace, workflow, version, lane,
     idempotency_scope, idempotency_key, parent, retention_days, is_test, created_at,
-    origin, tags, error, input, output, state, version_no,
+    origin, tags, error, input, output, state, version_no, trigger, start,
     (select coalesce(max(seq), 0) from journal where run_id = runs.id)
 from runs
 where id = :run

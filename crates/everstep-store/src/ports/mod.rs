@@ -18,6 +18,7 @@ mod record;
 mod resource;
 mod run;
 mod stores;
+mod topic;
 mod workflow;
 
 pub use access::AccessStore;
@@ -25,4 +26,5 @@ pub use record::RecordStore;
 pub use resource::ResourceStore;
 pub use run::RunStore;
 pub use stores::Stores;
+pub use topic::TopicStore;
 pub use workflow::WorkflowStore;

@@ -6,7 +6,9 @@ use everstep_core::records::{LinkPage, LinkQuery, Op, Record, RecordPage, Record
 use everstep_core::time::Timestamp;
 
 use crate::error::Result;
-use crate::records::{AppliedBatch, ChangePage, ChangeQuery, ExpiredRecord, NamespacePage, NamespaceQuery, RecordKey};
+use crate::records::{
+    AppliedBatch, ChangePage, ChangeQuery, ExpiredRecord, NamespacePage, NamespaceQuery, RecordKey, TriedBatch,
+};
 
 /// The rules of ops and pages are in [`everstep_core::records`]; a database reads what an op touches and writes its
 /// changes. Every promise here is proved by `everstep_testkit::contract::records`.
@@ -22,6 +24,13 @@ pub trait RecordStore: Send + Sync {
     /// * After an error, some ops may have been applied. The same ops may be sent again: those that were applied return
     ///   their output. After `Refused` and `Full`, nothing was written for the op that caused it.
     async fn apply(&self, ops: &[Op], now: Timestamp, kept_until: Timestamp) -> Result<AppliedBatch>;
+
+    /// Applies ops as [`Self::apply`] does, and does not fold them again: an op is left without an answer if another node
+    /// has written to its namespace since it was read. It was not applied. The record writer sends it again together
+    /// with the ops that have arrived since.
+    async fn try_apply(&self, ops: &[Op], now: Timestamp, kept_until: Timestamp) -> Result<TriedBatch> {
+        Ok(self.apply(ops, now, kept_until).await?.into())
+    }
 
     /// The records with these keys, in their order, each with its value; also expired ones that are not yet deleted.
     async fn get(&self, keys: &[RecordKey]) -> Result<Vec<Option<Record>>>;

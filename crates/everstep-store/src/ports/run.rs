@@ -8,7 +8,7 @@ use everstep_core::time::Timestamp;
 
 use crate::error::Result;
 use crate::filter::RunFilter;
-use crate::item::{CommitOutcome, InboxId, Item, SideWrites, WaitKind};
+use crate::item::{CommitOutcome, HeldStart, InboxId, Item, NewFork, SideWrites, WaitKind};
 use crate::rows::{
     Counts, InboxRow, NodeRow, RunGlance, RunPage, RunRow, Snapshot, StoredEntry, StoredRun, Tick, TickRequest, WaitRow,
 };
@@ -29,6 +29,7 @@ pub trait RunStore: Send + Sync {
     /// 3. Claims due runs of each lane, as [`RunStore::claim_runs`] does. Runs that were released in this tick are
     ///    claimed in the next one.
     /// 4. Reads the oldest rows of the inbox, as [`RunStore::inbox`] does.
+    /// 5. Reads whether the fan-out of an event that was published more than two seconds before `now` is not done.
     async fn tick(&self, node: NodeId, lease: Duration, now: Timestamp, request: &TickRequest) -> Result<Tick>;
 
     /// All nodes that have joined and were not deleted by a sweep.
@@ -51,9 +52,11 @@ pub trait RunStore: Send + Sync {
     /// * An inbox input for a run that has ended is dropped. One for a run that does not exist (yet) is kept, and
     ///   deleted by a sweep after an hour.
     /// * A run whose projection has an end time loses its waits.
-    /// * Side writes ([`SideWrites`]) exist with their item or not at all. A row that exists does not change, so items
+    /// * Side writes ([`crate::SideWrites`]) exist with their item or not at all. A row that exists does not change, so items
     ///   may share one: it exists if one of them was written.
     /// * A start without a projection is pending, unowned and due at its creation.
+    /// * A start without entries writes the row of a run that begins later. It is recognised by the id of its run: if it
+    ///   is resent, it is a `Duplicate`.
     /// * A start, and an item with a projection, raise the format of the run's row to the item's format, and never lower
     ///   it.
     /// * After an error either nothing was written or the outcome is unknown; the same items may be sent again
@@ -75,8 +78,9 @@ pub trait RunStore: Send + Sync {
     /// them wait without a timeout.
     async fn next_wake(&self, lane: &str) -> Result<Option<Timestamp>>;
 
-    /// The oldest inbox rows after `after`, of runs that have not ended and that `node` owns or no node owns. Reading
-    /// deletes nothing: the item that answers a row deletes it. Rows of runs that do not exist are left out. On a
+    /// The oldest inbox rows after `after`, of runs that have not ended and that `node` owns or no node owns. Rows of an
+    /// unowned run without a journal are left out: the node that claims the run loads them with it. Reading deletes
+    /// nothing: the item that answers a row deletes it. Rows of runs that do not exist are left out. On a
     /// shared database a row may become visible after a row with a greater id, so a reader that continues after its
     /// last row must start from the beginning from time to time.
     async fn inbox(&self, node: NodeId, after: Option<InboxId>, limit: usize) -> Result<Vec<InboxRow>>;
@@ -124,15 +128,11 @@ pub trait RunStore: Send + Sync {
     /// has no parent and no idempotency key, and opens no waits. The source does not change.
     /// Its side writes exist with it or not at all.
     /// Returns the seq of the last copied entry; `None` if there is no such run or entry.
-    async fn fork_run(
-        &self,
-        workspace: WorkspaceId,
-        source: RunId,
-        at: u64,
-        run: RunId,
-        now: Timestamp,
-        side: SideWrites,
-    ) -> Result<Option<u64>>;
+    async fn fork_run(&self, workspace: WorkspaceId, source: RunId, fork: NewFork) -> Result<Option<u64>>;
+
+    /// Pauses or resumes a run without a journal, if no node owns the run, it has the status before the change and it
+    /// still has no journal. The side writes exist with the change or not at all. Returns whether the row was changed.
+    async fn hold_start(&self, run: RunId, hold: HeldStart, side: SideWrites) -> Result<bool>;
 
     /// Deletes a test run that has ended, with all its rows. `false`: no such run exists.
     async fn delete_test_run(&self, workspace: WorkspaceId, run: RunId) -> Result<bool>;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{AccessStore, RecordStore, ResourceStore, RunStore, WorkflowStore};
+use super::{AccessStore, RecordStore, ResourceStore, RunStore, TopicStore, WorkflowStore};
 
 /// An open database: one handle per port. Cloning it is cheap; the database is closed with the last handle.
 #[derive(Clone)]
@@ -17,19 +17,23 @@ pub struct Stores {
     pub resources: Arc<dyn ResourceStore>,
     /// For the record writer, and the reads of records and links.
     pub records: Arc<dyn RecordStore>,
+    /// For the event publisher, the fan-out, and the routes of events and subscriptions.
+    pub topics: Arc<dyn TopicStore>,
 }
 
 impl Stores {
     /// The ports of a database that implements all of them.
-    pub fn new<S: RunStore + WorkflowStore + AccessStore + ResourceStore + RecordStore + 'static>(
-        store: Arc<S>,
-    ) -> Self {
+    pub fn new<S>(store: Arc<S>) -> Self
+    where
+        S: RunStore + WorkflowStore + AccessStore + ResourceStore + RecordStore + TopicStore + 'static,
+    {
         Self {
             runs: Arc::<S>::clone(&store),
             workflows: Arc::<S>::clone(&store),
             access: Arc::<S>::clone(&store),
             resources: Arc::<S>::clone(&store),
-            records: store,
+            records: Arc::<S>::clone(&store),
+            topics: store,
         }
     }
 }

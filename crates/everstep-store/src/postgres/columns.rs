@@ -4,6 +4,7 @@ use everstep_core::failure::Failure;
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
+use serde::de::DeserializeOwned;
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
 
@@ -22,7 +23,11 @@ pub(super) fn list<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> Result<Ve
 }
 
 pub(super) fn seq(row: &Row, column: usize) -> Result<u64> {
-    u64::try_from(get::<i64>(row, column)?).map_err(unreadable)
+    checked_seq(get(row, column)?)
+}
+
+pub(super) fn checked_seq(seq: i64) -> Result<u64> {
+    u64::try_from(seq).map_err(unreadable)
 }
 
 pub(super) fn time(row: &Row, column: usize) -> Result<Timestamp> {
@@ -59,6 +64,11 @@ pub(super) fn machine(row: &Row, column: usize) -> Result<Option<MachinePlace>> 
     Ok(Some(MachinePlace { state, version_no: u32::try_from(version_no).map_err(unreadable)? }))
 }
 
+/// A value that is stored as JSON text; none if a later release has written it in a form that this build cannot read.
+pub(super) fn json<T: DeserializeOwned>(row: &Row, column: usize) -> Result<Option<T>> {
+    Ok(get::<Option<&str>>(row, column)?.and_then(|text| serde_json::from_str(text).ok()))
+}
+
 pub(super) fn payload(text: String) -> Result<Payload> {
     Payload::from_json(text).map_err(unreadable)
 }
@@ -69,8 +79,11 @@ pub(super) fn bytes_payload(bytes: &[u8]) -> Result<Payload> {
 
 /// The unpacked bytes of the column after the column of their codec.
 pub(super) fn unpack(row: &Row, codec: usize) -> Result<Vec<u8>> {
-    let number: i16 = get(row, codec)?;
-    pack::unpack(u8::try_from(number).map_err(unreadable)?, get(row, codec + 1)?)
+    unpack_bytes(get(row, codec)?, get(row, codec + 1)?)
+}
+
+pub(super) fn unpack_bytes(codec: i16, bytes: &[u8]) -> Result<Vec<u8>> {
+    pack::unpack(u8::try_from(codec).map_err(unreadable)?, bytes)
 }
 
 pub(super) fn unreadable(error: impl std::fmt::Display) -> Error {

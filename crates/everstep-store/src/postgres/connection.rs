@@ -138,7 +138,7 @@ impl<'a> Connection<'a> {
         let (token, tls, limit) = (self.client().cancel_token(), self.home.tls.clone(), self.home.call_timeout);
         tokio::spawn(async move {
             if let Ok(Err(error)) = tokio::time::timeout(limit, token.cancel_query(tls)).await {
-                tracing::debug!(%error, "a late statement could not be cancelled");
+                tracing::debug!(%error, "a statement that has timed out could not be cancelled");
             }
         });
     }

@@ -6,24 +6,24 @@ use uuid::Uuid;
 /// A statement of a query file, by its path without the extension.
 macro_rules! query {
     ($name:literal) => { $crate::postgres::queries::query!(@parse $crate::postgres::queries::query!(@text $name)) };
-    // A statement with the part of another file before its final `select`.
-    ($name:literal with $part:literal) => {
-        $crate::postgres::queries::query!(@parse &$crate::postgres::queries::add_part(
+    // A statement with the parts of other files before its final `select`.
+    ($name:literal with $($part:literal),+) => {
+        $crate::postgres::queries::query!(@parse &$crate::postgres::queries::add_parts(
             $crate::postgres::queries::query!(@text $name),
-            $crate::postgres::queries::query!(@text $part),
+            &[$($crate::postgres::queries::query!(@text $part)),+],
         ))
     };
-    // A statement with its lines for machines.
-    ($name:literal for machines) => {
-        $crate::postgres::queries::query!(@parse &$crate::postgres::queries::add_machines(
+    // A statement with its lines for rare columns.
+    ($name:literal for rare) => {
+        $crate::postgres::queries::query!(@parse &$crate::postgres::queries::add_rare(
             $crate::postgres::queries::query!(@text $name),
         ))
     };
-    ($name:literal for machines with $part:literal) => {
-        $crate::postgres::queries::query!(@parse &$crate::postgres::queries::add_machines(
-            &$crate::postgres::queries::add_part(
+    ($name:literal for rare with $($part:literal),+) => {
+        $crate::postgres::queries::query!(@parse &$crate::postgres::queries::add_rare(
+            &$crate::postgres::queries::add_parts(
                 $crate::postgres::queries::query!(@text $name),
-                $crate::postgres::queries::query!(@text $part),
+                &[$($crate::postgres::queries::query!(@text $part)),+],
             ),
         ))
     };
@@ -55,18 +55,19 @@ pub(super) struct Query {
     names: Vec<String>,
 }
 
-/// A statement with one more part (a subquery of `with`) before its final `select`.
-pub(super) fn add_part(statement: &str, part: &str) -> String {
+/// A statement with more parts (subqueries of `with`) before its final `select`.
+pub(super) fn add_parts(statement: &str, added: &[&str]) -> String {
     let (parts, select) = statement.rsplit_once("\n)\nselect\n").expect("a select follows the parts");
-    format!("{parts}\n),\n{}\nselect\n{select}", part.trim_end())
+    let added: Vec<_> = added.iter().map(|part| part.trim_end()).collect();
+    format!("{parts}\n),\n{}\nselect\n{select}", added.join(",\n"))
 }
 
-/// The mark of the lines that only the items of machines need.
-const MACHINES: &str = "-- machines: ";
+/// The mark of the lines for columns that few runs have: the place of a machine, the trigger, and a later start.
+const RARE: &str = "-- rare: ";
 
-/// A statement with its lines for machines.
-pub(super) fn add_machines(statement: &str) -> String {
-    statement.replace(MACHINES, "")
+/// A statement with its lines for rare columns.
+pub(super) fn add_rare(statement: &str) -> String {
+    statement.replace(RARE, "")
 }
 
 /// A parameter's name, value and type.
@@ -77,9 +78,10 @@ pub(super) fn param<'a, T: Bind>(name: &'static str, value: &'a T) -> Param<'a> 
 }
 
 impl Query {
-    /// Whether it has a parameter with that name.
-    pub(super) fn takes(&self, name: &str) -> bool {
-        self.names.iter().any(|taken| taken == name)
+    /// Removes the parameters that the statement does not take. The others are in the order of their numbers.
+    pub(super) fn select(&self, params: &mut Vec<Param<'_>>) {
+        let mut names = self.names.iter().peekable();
+        params.retain(|(name, ..)| names.next_if(|next| next == name).is_some());
     }
 
     /// Parses a statement: removes its comments and numbers its parameters.
@@ -223,7 +225,8 @@ mod tests {
             assert!(sql.starts_with("-- "), "{} does not state its promise", name.display());
             assert_eq!(sql, sql.replace('\t', "    "), "{} has tabs", name.display());
             assert!(!Query::parse(&sql).sql.contains(';'), "{} is more than a statement", name.display());
-            let mentions = [format!("query!(\"{}\")", name.display()), format!("with \"{}\")", name.display())];
+            // A statement, the first part that is added to one, or a further part.
+            let mentions = ["query!(", "with ", ", "].map(|before| format!("{before}\"{}\"", name.display()));
             let is_used = mentions.iter().any(|mention| source.contains(mention));
             assert!(is_used, "no code runs {}", name.display());
         }

@@ -7,6 +7,7 @@ use super::columns;
 use super::connection::Connection;
 use super::queries::{params, query};
 use super::store::PostgresStore;
+use super::topics::replace_triggers;
 use crate::error::Result;
 use crate::preconditions::{RegistrationOutcome, VersionState};
 use crate::workflows::NewWorkflow;
@@ -112,6 +113,8 @@ async fn register(connection: &Connection<'_>, one: &(NewWorkflow, u32)) -> Resu
             },
         )
         .await?;
+    // The last registration of the active version determines its triggers.
+    replace_triggers(connection, workflow.workspace, &workflow.name).await??;
     Ok(RegistrationOutcome::Registered)
 }
 

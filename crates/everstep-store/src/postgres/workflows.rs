@@ -10,6 +10,7 @@ use super::connection::Connection;
 use super::errors::StatementError;
 use super::queries::{params, query};
 use super::store::PostgresStore;
+use super::topics::replace_triggers;
 use crate::error::Result;
 use crate::ports::WorkflowStore;
 use crate::preconditions::{ActivationOutcome, Head, Precondition, RegistrationOutcome, SaveOutcome};
@@ -55,18 +56,19 @@ impl WorkflowStore for PostgresStore {
             connection.commit().await?;
             return Ok(ActivationOutcome::Unexpected { active: head.map_or(0, |head| head.active) });
         }
-        let workspace = workspace.uuid();
+        let id = workspace.uuid();
         let is_found = match version {
             Some(version) => {
-                let params = params! { "workspace": workspace, "name": name, "version": version };
+                let params = params! { "workspace": id, "name": name, "version": version };
                 connection.execute(query!("activate_workflow"), params).await? == 1
             }
             None => {
-                let params = params! { "workspace": workspace, "name": name };
+                let params = params! { "workspace": id, "name": name };
                 connection.execute(query!("deactivate_workflow"), params).await?;
                 head.is_some()
             }
         };
+        replace_triggers(&connection, workspace, name).await??;
         connection.commit().await?;
         Ok(if is_found { ActivationOutcome::Chosen } else { ActivationOutcome::NotFound })
     }
@@ -90,6 +92,7 @@ impl WorkflowStore for PostgresStore {
             return Ok(Deletion::InUse(open));
         }
         bury(&connection, workspace, name, newest).await?;
+        replace_triggers(&connection, workspace, name).await??;
         connection.commit().await?;
         Ok(Deletion::Deleted)
     }
@@ -190,6 +193,11 @@ impl PostgresStore {
                 },
             )
             .await?;
+        if (activate || replaced.is_some())
+            && let Err(unreadable) = replace_triggers(&connection, workflow.workspace, &workflow.name).await?
+        {
+            return Ok(Err(unreadable));
+        }
         connection.commit().await?;
         let row = rows.into_iter().next().expect("the statement always returns a row");
         let saved = || {

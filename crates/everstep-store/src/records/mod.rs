@@ -10,7 +10,7 @@ pub(crate) use change_columns::{ChangeColumns, StoredChange, digest, pack_value,
 pub(crate) use pending::PendingOps;
 pub use rows::{
     AppliedBatch, ChangePage, ChangeQuery, ChangeRow, ChangeValue, ExpiredRecord, NamespaceFilter, NamespacePage,
-    NamespaceQuery, NamespaceRow, OpOutcome, RecordKey,
+    NamespaceQuery, NamespaceRow, OpOutcome, RecordKey, TriedBatch,
 };
 pub(crate) use rows::{ChangeScan, NamespaceScan};
 pub(crate) use texts::check_texts;

@@ -3,7 +3,7 @@
 use everstep_core::ids::WorkspaceId;
 use everstep_core::records::{FoldedOp, Op};
 
-use super::rows::{AppliedBatch, OpOutcome};
+use super::rows::{AppliedBatch, OpOutcome, TriedBatch};
 
 /// A batch is folded and written in passes. Most batches need one; an op is folded again in the next pass if another
 /// node has written to its namespace between the read and the write, or if it had to wait for a write of this pass.
@@ -49,5 +49,10 @@ impl<'a> PendingOps<'a> {
     pub(crate) fn finish(self) -> AppliedBatch {
         let outcomes = self.outcomes.into_iter().map(|outcome| outcome.expect("every op was answered")).collect();
         AppliedBatch { outcomes, redone: self.redone }
+    }
+
+    /// The answers so far.
+    pub(crate) fn into_tried(self) -> TriedBatch {
+        TriedBatch { outcomes: self.outcomes, redone: self.redone }
     }
 }

@@ -18,6 +18,21 @@ pub struct AppliedBatch {
     pub redone: usize,
 }
 
+/// The answers to the ops of a batch that was tried once.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TriedBatch {
+    /// In the order of the ops. An op without an answer was not applied.
+    pub outcomes: Vec<Option<OpOutcome>>,
+    /// The number of ops without an answer because another node had written to their namespace.
+    pub redone: usize,
+}
+
+impl From<AppliedBatch> for TriedBatch {
+    fn from(applied: AppliedBatch) -> Self {
+        Self { outcomes: applied.outcomes.into_iter().map(Some).collect(), redone: applied.redone }
+    }
+}
+
 /// What identifies a record.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RecordKey {

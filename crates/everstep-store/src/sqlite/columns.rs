@@ -6,6 +6,7 @@ use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use rusqlite::Row;
 use rusqlite::types::Type;
+use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
 use crate::item::MachinePlace;
@@ -44,6 +45,12 @@ pub(super) fn failure(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<F
 pub(super) fn machine(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<MachinePlace>> {
     let (state, version_no) = (row.get::<_, Option<String>>(column)?, row.get::<_, Option<u32>>(column + 1)?);
     Ok(state.zip(version_no).map(|(state, version_no)| MachinePlace { state, version_no }))
+}
+
+/// A value that is stored as JSON text; none if a later release has written it in a form that this build cannot read.
+pub(super) fn json<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<T>> {
+    let text: Option<&str> = row.get_ref(column)?.as_str_or_null()?;
+    Ok(text.and_then(|text| serde_json::from_str(text).ok()))
 }
 
 pub(super) fn text<'a>(row: &'a Row<'_>, column: usize) -> rusqlite::Result<&'a str> {

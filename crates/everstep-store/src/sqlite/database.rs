@@ -1,9 +1,11 @@
 //! One connection: opening, pragmas and the clock.
 
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use everstep_core::time::Timestamp;
+use rusqlite::backup::Backup;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
 use super::schema;
@@ -28,10 +30,10 @@ const READER_PRAGMAS: &str = "
 /// The time for which a call waits for a lock. The folder's lock excludes other servers; only a tool such as `sqlite3`
 /// may lock.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-const CACHED_STATEMENTS_MAX: usize = 128;
+const CACHED_STATEMENTS_MAX: usize = 256;
 
-/// One connection to one database, with the verbs of [`crate::RunStore`], [`crate::WorkflowStore`] and
-/// [`crate::RecordStore`] as methods.
+/// One connection to one database, with the verbs of [`crate::RunStore`], [`crate::WorkflowStore`],
+/// [`crate::RecordStore`] and [`crate::TopicStore`] as methods.
 ///
 /// It starts no threads, and its only clock is the one by which leases are measured.
 pub struct Database {
@@ -45,9 +47,20 @@ impl Database {
         Self::migrated(Connection::open(path)?)
     }
 
-    /// Creates a database that exists as long as this value.
+    /// Creates a database that exists as long as this value. The schema is copied from the first one of this process,
+    /// because the simulator creates thousands.
     pub fn in_memory() -> Result<Self> {
-        Self::migrated(Connection::open_in_memory()?)
+        static FIRST: Mutex<Option<Connection>> = Mutex::new(None);
+        let mut first = FIRST.lock().unwrap_or_else(PoisonError::into_inner);
+        let template = match first.take() {
+            Some(template) => template,
+            None => Self::migrated(Connection::open_in_memory()?)?.connection,
+        };
+        let mut connection = Connection::open_in_memory()?;
+        connection.execute_batch(PRAGMAS)?;
+        Backup::new(&template, &mut connection)?.step(-1)?;
+        *first = Some(template);
+        Self::configured(connection)
     }
 
     /// Opens a file that a writer has opened before, for reading.

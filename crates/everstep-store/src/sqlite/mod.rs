@@ -4,7 +4,7 @@
 //! [`Database`] is one connection; it has the verbs of runs and workflows as synchronous methods, which the simulator
 //! calls on its own thread. The statements are in `queries/sqlite`, the schema in `migrations/sqlite`.
 //!
-//! * `runs`, `workflows` (with `register`), `access`, `resources`, `records`: one file or folder per port.
+//! * `runs`, `workflows` (with `register`), `access`, `resources`, `records`, `topics`: one file or folder per port.
 //! * `store`, `threads`, `folder`, `database`, `schema`: opening, threads, the lock of the data folder, connections,
 //!   migrations.
 //! * `queries`, `columns`, `errors`: statements, columns of rows, error codes.
@@ -22,6 +22,7 @@ mod runs;
 mod schema;
 mod store;
 mod threads;
+mod topics;
 #[cfg(test)]
 mod upgrade;
 mod workflows;

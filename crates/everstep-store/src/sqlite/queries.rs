@@ -76,6 +76,8 @@ mod tests {
 
     const RECORD: &str = "sqlite_autoindex_records_1 (workspace=? AND namespace=? AND key=?)";
 
+    const EVENT: &str = "sqlite_autoindex_events_1 (workspace=? AND id=?)";
+
     #[test]
     fn hot_queries_use_their_index() {
         let database = Database::in_memory().unwrap();
@@ -203,10 +205,56 @@ mod tests {
             (query!("records/sweep_changes/1_due"), "sqlite_autoindex_runs_1 (id=?)"),
             (query!("records/sweep_changes/2_delete"), "PRIMARY KEY (workspace=? AND namespace=? AND change=?)"),
             (query!("records/sweep_changes/3_postpone"), "PRIMARY KEY (workspace=? AND namespace=? AND change=?)"),
+            (query!("topics/publish/2_known"), "events_by_source (workspace=? AND source=? AND event_id=?)"),
+            (query!("topics/event"), EVENT),
+            (query!("topics/list_events/1_all"), "sqlite_autoindex_events_1 (workspace=? AND id>? AND id<?)"),
+            (query!("topics/list_events/2_of_topic"), "events_by_topic (workspace=? AND topic=? AND id>? AND id<?)"),
+            (query!("topics/events_since"), "events_by_topic (workspace=? AND topic=? AND id>?)"),
+            (query!("topics/open_events"), "events_open (id>? AND id<?)"),
+            (query!("topics/event_results"), "sqlite_autoindex_event_results_1 (event=? AND slice>?)"),
+            (query!("topics/fan_out/1_gate"), EVENT),
+            (query!("topics/subscription"), "sqlite_autoindex_subscriptions_1 (workspace=? AND id=?)"),
+            (query!("topics/change_subscription"), "sqlite_autoindex_subscriptions_1 (workspace=? AND id=?)"),
+            (query!("topics/pause_subscription"), "sqlite_autoindex_subscriptions_1 (workspace=? AND id=?)"),
+            (query!("topics/delete_subscription"), "sqlite_autoindex_subscriptions_1 (workspace=? AND id=?)"),
+            (query!("topics/list_subscriptions/1_all"), "sqlite_autoindex_subscriptions_1 (workspace=? AND id>?)"),
+            (
+                query!("topics/list_subscriptions/2_of_pattern"),
+                "subscriptions_by_head (workspace=? AND head=? AND id>?)",
+            ),
+            (query!("topics/subscriptions_of"), "subscriptions_by_head (workspace=? AND head=? AND id>?)"),
+            (query!("topics/triggers/1_active"), "PRIMARY KEY (workspace=? AND name=?)"),
+            (query!("topics/triggers/1_active"), "sqlite_autoindex_workflows_1 (workspace=? AND name=? AND version=?)"),
+            (query!("topics/triggers/3_delete"), "sqlite_autoindex_subscriptions_1 (workspace=? AND id=?)"),
+            (
+                query!("topics/matching_waits/1_unhashed"),
+                "waits_by_shape (workspace=? AND event=? AND shape_hash=? AND match_hash=? AND (run_id,step)>(?,?))",
+            ),
+            (query!("topics/matching_waits/2_shapes"), "waits_by_shape (workspace=? AND event=? AND shape_hash>?)"),
+            (query!("topics/matching_waits/2_shapes"), "waits_by_shape (workspace=? AND event=? AND shape_hash=?)"),
+            (
+                query!("topics/matching_waits/3_hashed"),
+                "waits_by_shape (workspace=? AND event=? AND shape_hash=? AND match_hash=? AND (run_id,step)>(?,?))",
+            ),
+            (query!("topics/matching_waits/4_all"), "waits_by_shape (workspace=? AND event=? AND"),
+            (query!("topics/sweep_events/1_old"), "sqlite_autoindex_events_1 (workspace=? AND id<?)"),
+            (query!("topics/sweep_events/2_results"), "sqlite_autoindex_event_results_1 (event=?)"),
+            (query!("topics/sweep_events/3_event"), EVENT),
         ] {
             let plan = plan(&database, sql);
             assert!(plan.contains(index), "{sql}\nis planned as\n{plan}\nwithout\n{index}");
-            for table in ["runs", "journal", "records", "links", "store_changes", "store_namespaces"] {
+            let tables = [
+                "runs",
+                "journal",
+                "records",
+                "links",
+                "store_changes",
+                "store_namespaces",
+                "events",
+                "subscriptions",
+                "waits",
+            ];
+            for table in tables {
                 assert!(!plan.lines().any(|line| line.ends_with(&format!("SCAN {table}"))), "{sql}\nscans\n{plan}");
             }
             assert!(!plan.contains("TEMP B-TREE"), "{sql}\nsorts\n{plan}");

@@ -1,9 +1,11 @@
 //! Registration of versions whose numbers their author has chosen.
 
+use everstep_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, named_params};
 
 use super::database::Database;
 use super::queries::query;
+use super::topics::replace_triggers;
 use crate::error::Result;
 use crate::preconditions::{RegistrationOutcome, VersionState};
 use crate::texts;
@@ -14,9 +16,12 @@ impl Database {
         for (workflow, _) in workflows {
             texts::check([workflow.name.as_str(), &workflow.style, &workflow.digest])?;
         }
+        let now = self.now();
         let tx = self.begin()?;
-        let registered: Vec<_> =
-            workflows.iter().map(|(workflow, version)| register(&tx, workflow, *version)).collect::<Result<_>>()?;
+        let registered: Vec<_> = workflows
+            .iter()
+            .map(|(workflow, version)| register(&tx, workflow, *version, now))
+            .collect::<Result<_>>()?;
         if RegistrationOutcome::are_all(&registered) {
             tx.commit()?;
         }
@@ -24,7 +29,7 @@ impl Database {
     }
 }
 
-fn register(tx: &Connection, workflow: &NewWorkflow, version: u32) -> Result<RegistrationOutcome> {
+fn register(tx: &Connection, workflow: &NewWorkflow, version: u32, now: Timestamp) -> Result<RegistrationOutcome> {
     let workspace = workflow.workspace.uuid().into_bytes();
     let known = tx.prepare_cached(query!("register_workflows/1_known"))?.query_row(
         named_params! { ":workspace": workspace, ":name": workflow.name, ":version": version },
@@ -55,6 +60,8 @@ fn register(tx: &Connection, workflow: &NewWorkflow, version: u32) -> Result<Reg
         tx.prepare_cached(query!("put_workflow/3_activate"))?
             .execute(named_params! { ":workspace": workspace, ":name": workflow.name, ":version": version })?;
     }
+    // The last registration of the active version determines its triggers.
+    replace_triggers(tx, workflow.workspace, &workflow.name, now)?;
     Ok(RegistrationOutcome::Registered)
 }
 

@@ -2,6 +2,7 @@
 
 use everstep_core::ids::{NodeId, RunId, WorkspaceId};
 use everstep_core::journal::Kind;
+use everstep_core::records::{Author, Op, OpAction, OpKey, SetRequest};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use rusqlite::Connection;
@@ -11,9 +12,9 @@ use super::schema::migrate;
 use super::{Database, Options, SqliteStore};
 use crate::access::KeyRow;
 use crate::filter::RunFilter;
-use crate::item::SideWrites;
-use crate::migrations::SQLITE;
-use crate::ports::{AccessStore, RunStore};
+use crate::item::NewFork;
+use crate::migrations::{Migration, SQLITE};
+use crate::ports::{AccessStore, RecordStore, RunStore, WorkflowStore};
 use crate::workflows::Deletion;
 
 /// Rows as the previous release wrote them.
@@ -60,12 +61,19 @@ fn key(hash: u8) -> KeyRow {
     }
 }
 
+/// The first release with an upgrade, and each one since.
 #[tokio::test]
 async fn a_database_of_the_release_before_is_found_whole() {
+    for versions in 2..SQLITE.len() {
+        check_found_whole(&SQLITE[..versions]).await;
+    }
+}
+
+async fn check_found_whole(migrations: &[Migration]) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("everstep.db");
     let mut old = Connection::open(&path).unwrap();
-    migrate(&mut old, &SQLITE[..2]).unwrap();
+    migrate(&mut old, migrations).unwrap();
     old.execute_batch(WRITTEN).unwrap();
     old.execute(KEY, (key(1).id.into_bytes(), [1_u8; 32])).unwrap();
     drop(old);
@@ -91,7 +99,7 @@ async fn a_database_of_the_release_before_is_found_whole() {
     database.join(node, std::time::Duration::from_secs(10), None).unwrap();
     assert_eq!(database.claim_runs(node, "", Timestamp::from_micros(5), 10).unwrap(), [run]);
     let fork = RunId::new(Timestamp::EPOCH, 2);
-    assert_eq!(database.fork_run(HERE, run, 1, fork, Timestamp::EPOCH, &SideWrites::default()).unwrap(), Some(1));
+    assert_eq!(database.fork_run(HERE, run, &NewFork::new(fork, 1, Timestamp::EPOCH)).unwrap(), Some(1));
     database.recount().unwrap();
     assert_eq!(database.counts(HERE).unwrap()[0].n, 2);
     drop(database);
@@ -99,6 +107,19 @@ async fn a_database_of_the_release_before_is_found_whole() {
     let store = SqliteStore::open(folder.path(), &Options::default()).unwrap();
     assert_eq!(store.find_key(&[1; 32]).await.unwrap(), Some(key(1)));
     assert_eq!(store.workspaces().await.unwrap()[0].id, HERE);
+    // The publisher of the version is unknown, and records can be written.
+    assert_eq!(store.workflow(HERE, "orders", None).await.unwrap().unwrap().publisher, None);
+    let op = Op {
+        workspace: HERE,
+        namespace: "n".to_owned(),
+        key: OpKey::of_request(1),
+        digest: None,
+        random: 1,
+        author: Author::system(),
+        action: OpAction::Set(SetRequest::new("k", serde_json::json!(1))),
+    };
+    let applied = store.apply(&[op], Timestamp::EPOCH, Timestamp::EPOCH).await.unwrap();
+    assert!(applied.outcomes[0].is_ok(), "{applied:?}");
 }
 
 #[tokio::test]

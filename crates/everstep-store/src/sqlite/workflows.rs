@@ -4,6 +4,7 @@
 
 use async_trait::async_trait;
 use everstep_core::ids::WorkspaceId;
+use everstep_core::planted::{self, Bug};
 use everstep_core::publisher::Publisher;
 use everstep_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, named_params};
@@ -12,6 +13,7 @@ use super::columns;
 use super::database::Database;
 use super::queries::query;
 use super::store::SqliteStore;
+use super::topics::replace_triggers;
 use crate::error::Result;
 use crate::ports::WorkflowStore;
 use crate::preconditions::{ActivationOutcome, Head, Precondition, RegistrationOutcome, SaveOutcome};
@@ -88,7 +90,8 @@ impl Database {
         let permissions = workflow.publisher.as_ref().map(Publisher::permission_text);
         let texts = [workflow.name.as_str(), &workflow.style, &workflow.digest];
         texts::check(texts.into_iter().chain(publisher.as_deref()).chain(permissions.as_deref()))?;
-        let look_at = self.now().plus(DELETED_VERSIONS_KEPT_MIN);
+        let now = self.now();
+        let look_at = now.plus(DELETED_VERSIONS_KEPT_MIN);
         let tx = self.begin()?;
         let workspace = workflow.workspace.uuid().into_bytes();
         let mut head = read_head(&tx, workflow.workspace, &workflow.name)?;
@@ -136,6 +139,9 @@ impl Database {
                 ":version": version,
             })?;
         }
+        if activate || replaced.is_some() {
+            replace_triggers(&tx, workflow.workspace, &workflow.name, now)?;
+        }
         tx.commit()?;
         Ok(SaveOutcome::Saved { version, is_new, is_first: head.is_none() })
     }
@@ -147,29 +153,34 @@ impl Database {
         version: Option<u32>,
         precondition: Precondition,
     ) -> Result<ActivationOutcome> {
+        let now = self.now();
         let tx = self.begin()?;
         let head = read_head(&tx, workspace, name)?;
         if !precondition.allows(head.as_ref(), None) {
             return Ok(ActivationOutcome::Unexpected { active: head.map_or(0, |head| head.active) });
         }
-        let workspace = workspace.uuid().into_bytes();
+        let id = workspace.uuid().into_bytes();
         let is_found = match version {
             Some(version) => {
-                let params = named_params! { ":workspace": workspace, ":name": name, ":version": version };
+                let params = named_params! { ":workspace": id, ":name": name, ":version": version };
                 tx.prepare_cached(query!("activate_workflow"))?.execute(params)? == 1
             }
             None => {
-                let params = named_params! { ":workspace": workspace, ":name": name };
+                let params = named_params! { ":workspace": id, ":name": name };
                 tx.prepare_cached(query!("deactivate_workflow"))?.execute(params)?;
                 head.is_some()
             }
         };
+        if !planted::is_planted(Bug::TriggersOfAnOldVersion) {
+            replace_triggers(&tx, workspace, name, now)?;
+        }
         tx.commit()?;
         Ok(if is_found { ActivationOutcome::Chosen } else { ActivationOutcome::NotFound })
     }
 
     pub fn delete_workflow(&mut self, workspace: WorkspaceId, name: &str) -> Result<Deletion> {
-        let look_at = self.now().plus(DELETED_VERSIONS_KEPT_MIN);
+        let now = self.now();
+        let look_at = now.plus(DELETED_VERSIONS_KEPT_MIN);
         let tx = self.begin()?;
         let key = named_params! { ":workspace": workspace.uuid().into_bytes(), ":name": name };
         let newest: Option<u32> =
@@ -182,6 +193,7 @@ impl Database {
             return Ok(Deletion::InUse(open));
         }
         bury(&tx, workspace, name, newest, look_at)?;
+        replace_triggers(&tx, workspace, name, now)?;
         tx.commit()?;
         Ok(Deletion::Deleted)
     }

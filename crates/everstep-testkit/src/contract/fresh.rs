@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use everstep_store::{AccessStore, RecordStore, ResourceStore, RunStore, Stores, WorkflowStore};
+use everstep_store::{AccessStore, RecordStore, ResourceStore, RunStore, Stores, TopicStore, WorkflowStore};
 
 use super::fixtures::Tables;
 
@@ -55,6 +55,18 @@ impl From<&FreshStore> for Arc<dyn ResourceStore> {
 impl From<&FreshStore> for Arc<dyn RecordStore> {
     fn from(fresh: &FreshStore) -> Self {
         Arc::clone(&fresh.stores.records)
+    }
+}
+
+impl From<&FreshStore> for Arc<dyn TopicStore> {
+    fn from(fresh: &FreshStore) -> Self {
+        Arc::clone(&fresh.stores.topics)
+    }
+}
+
+impl From<&FreshStore> for (Stores, Tables) {
+    fn from(fresh: &FreshStore) -> Self {
+        (fresh.stores.clone(), fresh.tables.clone())
     }
 }
 

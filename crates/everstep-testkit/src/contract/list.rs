@@ -39,6 +39,14 @@ macro_rules! contract_tests {
                     a_resent_start_is_a_duplicate,
                     another_start_of_the_same_run_is_a_conflict,
                     a_start_without_a_projection_is_pending_and_claimable,
+                    a_pending_start_has_no_journal_and_is_claimed_when_due,
+                    a_resent_pending_start_is_a_duplicate,
+                    a_pending_start_of_a_fenced_node_is_nobodys,
+                    an_older_release_never_claims_a_pending_start,
+                    a_pending_start_is_held_only_while_no_node_has_begun_it,
+                    a_hold_has_its_audit_row_with_it,
+                    the_inbox_of_a_pending_start_waits_for_its_owner,
+                    runs_are_found_by_their_trigger,
                 }
                 claims {
                     a_claimed_run_is_owned,
@@ -130,6 +138,7 @@ macro_rules! contract_tests {
                     only_what_is_there_is_forked,
                     a_fork_is_claimed_and_goes_on_by_itself,
                     a_run_that_goes_on_can_be_forked,
+                    a_fork_may_have_another_first_payload,
                     an_ended_test_run_is_deleted_whole,
                     only_test_runs_are_deleted,
                 }
@@ -304,6 +313,46 @@ macro_rules! contract_tests {
                     changes_are_kept_for_a_time_and_while_their_run_exists,
                 }
             }
+            topics {
+                events {
+                    an_event_id_is_published_once,
+                    parallel_publishers_of_one_id_publish_it_once,
+                    an_event_comes_back_as_it_was_published,
+                    events_are_listed_newest_first_in_pages,
+                    a_wait_looks_back_over_the_events_of_its_topic,
+                    old_events_are_deleted_when_their_fan_out_is_done,
+                    a_run_publishes_with_its_item_or_not_at_all,
+                }
+                subscriptions {
+                    a_subscription_comes_back_as_it_was_added,
+                    a_paused_subscription_is_not_found_by_topics,
+                    subscriptions_are_found_by_the_heads_of_a_topic,
+                    subscriptions_are_listed_by_id_in_pages,
+                    a_workspace_has_a_number_of_subscriptions,
+                }
+                triggers {
+                    triggers_change_with_the_active_version_in_one_transaction,
+                    triggers_have_the_quota_of_the_workspace,
+                    a_registration_of_code_declares_triggers,
+                }
+                fan_out {
+                    a_slice_is_written_once,
+                    a_stale_cursor_writes_nothing,
+                    slices_of_several_events_are_independent,
+                    a_key_starts_one_run,
+                    fan_out_rows_of_ended_runs_are_dropped,
+                    only_members_fan_out,
+                    open_events_are_found_oldest_first,
+                    results_are_read_in_pages,
+                }
+                waits {
+                    waits_are_found_by_their_shape,
+                    numbers_that_are_equal_have_one_hash,
+                    closed_waits_are_not_found_by_an_event,
+                    waits_with_very_many_shapes_are_read_by_pages,
+                    waits_of_an_earlier_release_are_candidates,
+                }
+            }
             stores {
                 texts {
                     texts_with_a_nul_are_not_stored,
@@ -340,7 +389,7 @@ mod tests {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/contract");
         let list = fs::read_to_string(folder.join("list.rs")).unwrap();
         let mut promises = 0;
-        for port in ["runs", "workflows", "access", "resources", "records", "stores"] {
+        for port in ["runs", "workflows", "access", "resources", "records", "topics", "stores"] {
             for file in fs::read_dir(folder.join(port)).unwrap() {
                 let source = fs::read_to_string(file.unwrap().path()).unwrap();
                 for line in source.lines() {

@@ -59,6 +59,7 @@ impl Asked {
             | Input::Timer { .. }
             | Input::ChildEnded { .. }
             | Input::ChildStarted { .. }
+            | Input::Event { .. }
             | Input::BeginTurn { .. }
             | Input::LoseTurn { .. }
             | Input::Report { .. }
@@ -118,7 +119,7 @@ pub(super) fn check(
         let ledger = store.ledger();
         (ledger.audited.clone(), ledger.runs())
     };
-    let mut written = BTreeMap::new();
+    let mut written: BTreeMap<Asked, usize> = BTreeMap::new();
     for row in &rows {
         let request = requests.get(row).ok_or_else(|| format!("audit row {row} belongs to no request"))?;
         if request.fate == Fate::Nothing {
@@ -136,12 +137,29 @@ pub(super) fn check(
             return Err(format!("the start of {key} has {count} audit rows"));
         }
     }
+    // The pause and the resumption of a run that has not begun have no entry.
+    for (asked, count) in store.ledger().holds.clone() {
+        let of_journal = written.remove(&asked).unwrap_or(0).checked_sub(count);
+        let of_journal = of_journal.ok_or_else(|| format!("{asked:?} was carried out without an audit row"))?;
+        if of_journal > 0 {
+            written.insert(asked, of_journal);
+        }
+    }
     for run in runs {
         let copied = store.ledger().copied(run);
+        // Signals wait in the inbox of a run that has not begun, which may be cancelled before it begins.
+        let was_pending = store.ledger().pending.contains(&run);
+        if was_pending {
+            written.retain(|asked, _| !matches!(asked, Asked::Signal(of, _) if *of == run));
+        }
         for (asked, entries) in asked_in(run, &journal(run)?, copied) {
             let count = written.remove(&asked).unwrap_or(0);
             // A parent that ends cancels its children, without a request.
-            let is_right = if asked == Asked::Cancel(run) { count <= entries } else { count == entries };
+            let is_right = match asked {
+                Asked::Cancel(_) => count <= entries,
+                Asked::Signal(..) if was_pending => true,
+                _ => count == entries,
+            };
             if !is_right {
                 return Err(format!("{asked:?} has {count} audit rows and {entries} entries"));
             }

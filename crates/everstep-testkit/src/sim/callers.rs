@@ -132,7 +132,7 @@ impl Ledger {
             },
             Some(Ok(Err(failure))) => violation = Some(format!("call {number} failed: {failure:?}")),
             // Nothing was written.
-            Some(Err(Error::Full(_) | Error::Busy(_))) => call.denied += 1,
+            Some(Err(Error::Full(_) | Error::Busy(_) | Error::Stopping)) => call.denied += 1,
             Some(Err(_)) | None => {}
         }
         if let Some(text) = violation {

@@ -50,12 +50,17 @@ impl Client {
             let definitions = Arc::clone(&definitions);
             let audit = self.audit(Asked::Start(key.clone()));
             let row = audit.id;
+            let begin_at = self.executor.chance(15).then(|| {
+                let millis = self.executor.with_random(|random| random.between(1, 5_000));
+                self.executor.now().plus(Duration::from_millis(millis))
+            });
             let start = Start {
                 audit: Some(audit),
                 key: Some((name.clone(), key.clone())),
                 version,
                 allow_unserved,
                 by: Some(Actor::person(STARTER)),
+                begin_at,
                 ..Start::new(name.clone(), people::input(n, &items))
             };
             let answer = self.server().ask(|engine| async move {

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use everstep_core::actor::Actor;
 use everstep_core::ids::{RunId, WorkspaceId};
-use everstep_engine::{Error, ForkError};
-use everstep_store::SideWrites;
+use everstep_engine::{Error, Fork, ForkError};
 
 use super::client::Client;
 use super::ledger::Ledger;
@@ -30,8 +30,9 @@ impl Client {
         };
         loop {
             let asked: Arc<str> = key.as_str().into();
+            let by = Some(Actor::person("forker"));
             let forked = self.server().ask(|engine| async move {
-                engine.fork(WorkspaceId::DEFAULT, run, at, Some(&asked), SideWrites::default()).await
+                engine.fork(WorkspaceId::DEFAULT, run, Fork { at, key: Some(&asked), by, ..Fork::default() }).await
             });
             let forked = forked.await;
             self.executor.note(|| format!("{run} is forked: {forked:?}"));

@@ -67,7 +67,7 @@ impl Function {
             StepOutcome::Completed { output } => EndOutcome::Gave(output.value().clone()),
             StepOutcome::Failed { .. } => EndOutcome::Failed,
             StepOutcome::Slept => EndOutcome::Slept,
-            StepOutcome::Resolved { payload } => EndOutcome::Signal(payload.value().clone()),
+            StepOutcome::Resolved { payload, .. } => EndOutcome::Signal(payload.value().clone()),
             StepOutcome::TimedOut => EndOutcome::TimedOut,
             StepOutcome::Retry { attempt } => {
                 // A step that is being retried was reported before.
@@ -101,7 +101,8 @@ impl Function {
             Report::Failed { step, .. }
             | Report::Slept { step, .. }
             | Report::Waited { step, .. }
-            | Report::Called { step, .. } => {
+            | Report::Called { step, .. }
+            | Report::Published { step, .. } => {
                 if matches!(self.steps.get(step), Some(Status::Reported(number, _)) if *number == n) {
                     self.steps.insert(step.clone(), Status::Open);
                 }

@@ -13,16 +13,18 @@ use serde_json::Value;
 use super::client::Client;
 use super::executor::{Executor, OUTSIDE, Step};
 use super::fleet::Fleet;
+use super::follower::{self, Followed};
 use super::graphs::{self, GraphOptions};
 use super::inbox_signals::InboxSender;
 use super::judge::{Judge, Judged, show};
 use super::ledger::Ledger;
 use super::machines::{self, Machines};
 use super::people::People;
-use super::scripts::{self, Scripts};
+use super::scripts::{self, ScriptOptions, Scripts};
 use super::server::{Directory, Server, world};
 use super::store::SimStore;
 use super::storm::Storm;
+use super::subscriptions;
 use super::watch::Watch;
 use super::{Options, SeedFailure, SeedSummary};
 
@@ -32,7 +34,11 @@ pub(super) fn play(seed: u64, options: &Options) -> Result<SeedSummary, Box<Seed
     let code = options.code.unwrap_or(seed / 2 % 2 == 1);
     let machines = options.machines.unwrap_or(seed / 4 % 2 == 1);
     let records = options.records.unwrap_or(seed / 8 % 2 == 1);
-    let mut game = Game::new(executor.clone(), nodes, Styles { code, machines, records });
+    let events = options.events.unwrap_or(seed / 16 % 2 == 1);
+    let mut game = Game::new(executor.clone(), nodes, Styles { code, machines, records, events });
+    if seed.is_multiple_of(FOLLOWED_SEEDS) {
+        game.store.ledger().feed = Some(Followed::new());
+    }
     let played = game.play(options.polls_max);
     // Tasks hold the executor that holds them, and servers the directory that lists them.
     for server in &game.servers {
@@ -58,9 +64,16 @@ pub(super) fn play(seed: u64, options: &Options) -> Result<SeedSummary, Box<Seed
         })
         .map_err(|message| {
             let trace = executor.take_trace();
-            Box::new(SeedFailure { seed, nodes, code, machines, records, message, trace })
+            Box::new(SeedFailure { seed, nodes, code, machines, records, events, message, trace })
         })
 }
+
+/// In one of this many seeds a client follows the workspace.
+const FOLLOWED_SEEDS: u64 = 3;
+/// After the last run has ended, the nodes write its figures in this time.
+const SETTLE_TIME: Duration = Duration::from_secs(3);
+/// The time in which a follower has read from all nodes; those that are gone are fenced by then.
+const FOLLOW_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// One server alone in every second seed, else two to four.
 fn mixed(seed: u64) -> usize {
@@ -73,6 +86,7 @@ struct Styles {
     code: bool,
     machines: bool,
     records: bool,
+    events: bool,
 }
 
 struct Game {
@@ -90,7 +104,7 @@ struct Game {
 
 impl Game {
     fn new(executor: Executor, nodes: usize, styles: Styles) -> Self {
-        let Styles { code, machines, records } = styles;
+        let Styles { code, machines, records, events } = styles;
         let is_shared = nodes > 1;
         let database_skew: Arc<AtomicI64> = Arc::default();
         let mut database = Database::in_memory().expect("SQLite opens in memory");
@@ -100,12 +114,19 @@ impl Game {
             if is_shared { executor.with_random(|random| (random.between(1, 2), random.below(3))) } else { (10, 2) };
         let mut ledger = Ledger::new(nodes, is_shared, Duration::from_secs(lease), fault_rate);
         ledger.has_records = records;
+        if events {
+            ledger.has_events = true;
+            for subscription in executor.with_random(subscriptions::make_subscriptions) {
+                database.add_subscription(&subscription, 100).expect("the database is in memory");
+            }
+        }
         let store = SimStore {
             executor: executor.clone(),
             database: Arc::new(Mutex::new(database)),
             ledger: Arc::new(Mutex::new(ledger)),
             machine: 0,
         };
+        store.direct(|db| store.watch_subscriptions(db));
         let directory = Directory::default();
         let servers: Vec<_> = (0..nodes)
             .map(|machine| Server::new(SimStore { machine, ..store.clone() }, Arc::clone(&directory)))
@@ -113,7 +134,7 @@ impl Game {
         let addresses = servers.iter().map(|server| (server.address(), server.clone()));
         directory.lock().expect("one thread").extend(addresses);
         let onlooker = world(&store, OUTSIDE, &Arc::default(), Arc::new(NoPeers));
-        let scripts = if code { make_scripts(&executor, is_shared) } else { Scripts::default() };
+        let scripts = if code { make_scripts(&executor, is_shared, events) } else { Scripts::default() };
         let machines = if machines { make_machines(&executor, is_shared) } else { Machines::default() };
         let judge = Arc::new(Judge::new(store.clone(), onlooker, Arc::clone(&scripts), Arc::clone(&machines)));
         let fleet = code.then(|| {
@@ -131,11 +152,11 @@ impl Game {
         }
         let client =
             Client { executor: self.executor.clone(), servers: self.servers.clone(), judge: Arc::clone(&self.judge) };
-        let (is_shared, has_records) = {
+        let (is_shared, has_records, has_events) = {
             let ledger = self.store.ledger();
-            (ledger.is_shared, ledger.has_records)
+            (ledger.is_shared, ledger.has_records, ledger.has_events)
         };
-        let options = GraphOptions { is_brief: is_shared, has_records };
+        let options = GraphOptions { is_brief: is_shared, has_records, has_events };
         let (workflows_max, runs_max) = if is_shared { (2, 4) } else { (3, 6) };
         let workflows = self.executor.with_random(|random| random.between(1, workflows_max));
         let child = self.executor.with_random(|random| graphs::make_child(random, options));
@@ -166,11 +187,20 @@ impl Game {
         if has_records {
             self.executor.spawn(OUTSIDE, client.clone().write_records());
         }
+        if self.store.ledger().feed.is_some() {
+            self.executor.spawn(OUTSIDE, client.clone().follow_workspace());
+        }
+        if has_events {
+            self.executor.spawn(OUTSIDE, client.clone().publish_events());
+            self.executor.spawn(OUTSIDE, client.clone().publish_while_opening());
+            self.executor.spawn(OUTSIDE, client.clone().change_subscriptions());
+        }
         let sender =
             InboxSender { executor: self.executor.clone(), servers: self.servers.clone(), store: self.store.clone() };
         self.executor.spawn(OUTSIDE, sender.deliver());
         self.drive(&client, polls_max)?;
-        self.judge.verdict()
+        self.settle()?;
+        self.judge.verdict(self.storm.crashes > 0)
     }
 
     /// Starts runs of machines, and the persons who act on them.
@@ -250,6 +280,37 @@ impl Game {
         }
     }
 
+    /// Waits, after all runs have ended, until the nodes have written the figures and the follower has read the feed.
+    fn settle(&mut self) -> Result<(), String> {
+        let is_calm = self.store.ledger().is_calm;
+        if !is_calm {
+            self.storm.calm();
+        }
+        let mut ended_at = self.executor.now();
+        loop {
+            if let Step::Stuck = self.executor.step() {
+                return Err("nothing is ready and nothing will be, after all runs have ended".to_owned());
+            }
+            let polls = self.executor.polls();
+            if !polls.is_multiple_of(64) {
+                continue;
+            }
+            // A request that was under way may have continued a run.
+            let now = self.executor.now();
+            if !self.is_over() {
+                ended_at = now;
+            }
+            let ledger = self.store.ledger();
+            let settled_at = ended_at.plus(SETTLE_TIME);
+            if now > settled_at && follower::has_read_since(ledger.feed.as_ref(), settled_at) {
+                return ledger.violations.first().map_or(Ok(()), |violation| Err(violation.clone()));
+            }
+            if now > ended_at.plus(FOLLOW_TIMEOUT) {
+                return Err("the follower of the workspace has not read the feed of all nodes".to_owned());
+            }
+        }
+    }
+
     fn is_over(&self) -> bool {
         let (started, followed, is_forking, runs) = {
             let ledger = self.store.ledger();
@@ -259,6 +320,7 @@ impl Game {
         started == self.planned
             && followed == 0
             && !is_forking
+            && self.store.direct(|db| db.count_open_events()).is_ok_and(|open| open == 0)
             && runs.iter().all(|run| self.judge.row(*run).is_ok_and(|row| row.ended_at.is_some()))
     }
 
@@ -296,12 +358,13 @@ fn make_machines(executor: &Executor, is_brief: bool) -> Machines {
 }
 
 /// The functions that all workers have: one or two of them, in one or two versions, and the one that others call.
-fn make_scripts(executor: &Executor, is_brief: bool) -> Scripts {
+fn make_scripts(executor: &Executor, is_brief: bool, has_events: bool) -> Scripts {
+    let options = ScriptOptions { is_brief, has_events };
     executor.with_random(|random| {
-        let mut scripts = BTreeMap::from([((scripts::CHILD.to_owned(), 1), scripts::make_child(random, is_brief))]);
+        let mut scripts = BTreeMap::from([((scripts::CHILD.to_owned(), 1), scripts::make_child(random, options))]);
         for index in 0..random.between(1, 2) {
             for version in 1..=random.between(1, 2) as u32 {
-                scripts.insert((format!("code-{index}"), version), scripts::make(random, is_brief));
+                scripts.insert((format!("code-{index}"), version), scripts::make(random, options));
             }
         }
         Arc::new(scripts)

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::events;
 use super::machines;
 use super::ops;
 use super::random::SeededRng;
@@ -17,6 +18,8 @@ struct Maker<'a> {
     is_brief: bool,
     /// Whether nodes read and write records and links.
     has_records: bool,
+    /// Whether nodes publish events and wait for them.
+    has_events: bool,
     /// The workflows that it may call; none for one that others call.
     callees: &'a [String],
 }
@@ -28,6 +31,8 @@ pub(super) struct GraphOptions {
     pub(super) is_brief: bool,
     /// Nodes read and write records and links.
     pub(super) has_records: bool,
+    /// Nodes publish events and wait for them.
+    pub(super) has_events: bool,
 }
 
 /// The name of the workflow that others call.
@@ -60,8 +65,8 @@ fn build(mut maker: Maker<'_>) -> Value {
 
 impl<'a> Maker<'a> {
     fn new(random: &'a mut SeededRng, options: GraphOptions, budget: usize, callees: &'a [String]) -> Self {
-        let GraphOptions { is_brief, has_records } = options;
-        Self { random, nodes: Vec::new(), edges: Vec::new(), budget, is_brief, has_records, callees }
+        let GraphOptions { is_brief, has_records, has_events } = options;
+        Self { random, nodes: Vec::new(), edges: Vec::new(), budget, is_brief, has_records, has_events, callees }
     }
 
     fn node(&mut self, stem: &str, kind: &str, config: Value) -> String {
@@ -90,6 +95,7 @@ impl<'a> Maker<'a> {
             0..40 if self.has_records && self.random.chance(70) => self.op(),
             0..40 => self.task(),
             100..108 if !self.callees.is_empty() => self.call(),
+            40..46 if self.has_events && self.random.chance(60) => self.publish(),
             40..46 => {
                 let id = self.node("make", "transform", json!({"value": {"at": "{{meta.workflow}}"}}));
                 (id.clone(), vec![(id, "success")])
@@ -147,6 +153,9 @@ impl<'a> Maker<'a> {
     }
 
     fn wait(&mut self, depth: usize) -> (String, Vec<Exit>) {
+        if self.has_events && self.random.chance(60) {
+            return self.event_wait();
+        }
         // A person repeats the signal; an inbox signal arrives once.
         let is_inbox_signal = depth == 0 && self.random.chance(50);
         let id = self.node("wait", "wait", json!({"event": if is_inbox_signal { "inbox" } else { "person" }}));
@@ -156,6 +165,24 @@ impl<'a> Maker<'a> {
             exits.push((id.clone(), "timeout"));
         }
         (id, exits)
+    }
+
+    /// A wait for a published event.
+    fn event_wait(&mut self) -> (String, Vec<Exit>) {
+        let config = events::wait_config(self.random);
+        let id = self.node("event", "wait", config);
+        let mut exits = vec![(id.clone(), "success")];
+        if self.random.chance(30) {
+            self.last()["timeoutSeconds"] = self.random.between(1, if self.is_brief { 6 } else { 90 }).into();
+            exits.push((id.clone(), "timeout"));
+        }
+        (id, exits)
+    }
+
+    fn publish(&mut self) -> (String, Vec<Exit>) {
+        let config = events::publish_config(self.random);
+        let id = self.node("publish", "publish", config);
+        (id.clone(), vec![(id, "success")])
     }
 
     fn call(&mut self) -> (String, Vec<Exit>) {

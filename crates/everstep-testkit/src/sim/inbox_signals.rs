@@ -83,6 +83,8 @@ impl InboxSender {
                 retention_days: 1,
                 is_test: false,
                 created_at: now,
+                trigger: None,
+                start: None,
             })),
             format: 1,
             entries: Vec::new(),

@@ -15,10 +15,13 @@ use everstep_core::run::{OpenActivity, OpenStep, State};
 use everstep_core::status::Status;
 use everstep_core::workflow::{Style, Workflow};
 use everstep_engine::World;
-use everstep_store::RunRow;
+use everstep_store::{RunRow, StoredEntry};
 
 use super::audit;
 use super::changes;
+use super::events;
+use super::figures::{self, Figures};
+use super::follower;
 use super::ledger::{Fate, Ledger};
 use super::machines::Machines;
 use super::scripts::Scripts;
@@ -96,12 +99,31 @@ impl Judge {
 
     /// A journal, with the writer of each entry.
     fn written(&self, run: RunId) -> Result<Vec<(NodeId, Entry)>, String> {
+        self.read_journal(run, |stored| stored.writer)
+    }
+
+    /// A journal, with a property of each stored entry.
+    fn read_journal<T>(&self, run: RunId, property: fn(&StoredEntry) -> T) -> Result<Vec<(T, Entry)>, String> {
         let stored = self.store.direct(|db| db.journal(run, 0, 1_000_000)).map_err(|error| error.to_string())?;
-        let read = |stored: everstep_store::StoredEntry| {
+        let read = |stored: StoredEntry| {
+            let property = property(&stored);
             let entry = codec::decode(stored.seq, stored.at, stored.row).map_err(|error| error.to_string())?;
-            Ok((stored.writer, entry))
+            Ok((property, entry))
         };
         stored.into_iter().map(read).collect()
+    }
+
+    /// The figures of runs over time, and the statuses that the follower of the workspace knows.
+    fn check_figures(&self, runs: &[RunId], has_lost_nodes: bool) -> Result<(), String> {
+        let mut journals = Figures::new();
+        for run in runs {
+            let row = self.row(*run)?;
+            let journal = self.read_journal(*run, |stored| stored.commit.is_some())?;
+            let copied = self.store.ledger().copied(*run);
+            figures::count_run(&mut journals, *run, &*self.workflow(&row)?, &journal, copied)?;
+            follower::check(self.store.ledger().feed.as_ref(), *run, row.status)?;
+        }
+        figures::check(&self.store, &journals, has_lost_nodes)
     }
 
     pub(super) fn fold(&self, row: &RunRow, journal: &[Entry]) -> Result<State, String> {
@@ -165,8 +187,8 @@ impl Judge {
         Ok(())
     }
 
-    /// Checks all runs.
-    pub(super) fn verdict(&self) -> Result<Judged, String> {
+    /// Checks all runs. `has_crashed` if a process has ended.
+    pub(super) fn verdict(&self, has_crashed: bool) -> Result<Judged, String> {
         let mut hasher = DefaultHasher::new();
         let mut entries = 0;
         let started = self.store.ledger().started.clone();
@@ -177,7 +199,7 @@ impl Judge {
             }
         }
         let runs = self.store.ledger().runs();
-        for run in runs {
+        for run in runs.iter().copied() {
             let written = self.written(run)?;
             let journal: Vec<Entry> = written.iter().map(|(_, entry)| entry.clone()).collect();
             self.judge_run(run, &journal)?;
@@ -195,8 +217,13 @@ impl Judge {
             entries += journal.len();
             format!("{journal:?}").hash(&mut hasher);
         }
+        let has_lost_nodes = has_crashed || !self.store.ledger().fenced.is_empty();
+        self.check_figures(&runs, has_lost_nodes)?;
         audit::check(&self.store, &started, |run| self.journal(run))?;
         changes::check(&self.store, |run| self.journal(run), &mut hasher)?;
+        if self.store.ledger().has_events {
+            events::check(&self.store, self)?;
+        }
         let stored = self.store.count_entries();
         if stored != entries as u64 {
             return Err(format!("{stored} entries are stored, {entries} belong to runs that were started"));
@@ -291,7 +318,8 @@ fn check_signals(ledger: &Ledger, run: RunId, journal: &[Entry]) -> Result<(), S
     for (number, signal) in ledger.signals.iter().filter(|(_, signal)| signal.run == run) {
         let times = seen.remove(number).unwrap_or(0);
         let is_right = match signal.fate {
-            Fate::Accepted => times == 1,
+            // A run that was cancelled before it began has taken nothing.
+            Fate::Accepted => times == 1 || has_not_begun(journal),
             Fate::Nothing => times == 0,
             Fate::Unknown => times <= 1,
         };
@@ -300,6 +328,12 @@ fn check_signals(ledger: &Ledger, run: RunId, journal: &[Entry]) -> Result<(), S
         }
     }
     if seen.is_empty() { Ok(()) } else { Err(format!("{run}: signals that no client sent: {seen:?}")) }
+}
+
+/// Whether a run was cancelled before it began.
+fn has_not_begun(journal: &[Entry]) -> bool {
+    matches!(journal, [first, last]
+        if matches!(first.event, Event::RunStarted { .. }) && matches!(last.event, Event::RunCancelled { .. }))
 }
 
 /// The numbers of the signals in a journal, and how often each is there. The first entries may be copied from another

@@ -4,15 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use everstep_core::ids::{NodeId, RunId, StepKey};
+use everstep_core::ids::{EventId, NodeId, RunId, StepKey};
 use everstep_core::run::Input;
 use everstep_core::time::Timestamp;
+use serde_json::Value;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-use super::audit::AuditedRequest;
+use super::audit::{Asked, AuditedRequest};
 use super::callers::StoreCall;
+use super::event_order::EventOrder;
 use super::executor::{BEGIN, Process};
+use super::figures::AddedFigures;
+use super::follower::Followed;
 use super::forks::Forked;
 use super::people::PersonRequest;
 
@@ -21,6 +25,21 @@ pub(super) struct Ledger {
     pub(super) is_shared: bool,
     /// Whether graphs read and write records and links.
     pub(super) has_records: bool,
+    /// Whether clients publish events.
+    pub(super) has_events: bool,
+    /// Events that were answered as published, by their numbers.
+    pub(super) published: BTreeMap<u64, EventId>,
+    /// Runs that events have started.
+    pub(super) triggered: BTreeSet<RunId>,
+    /// Runs that were created without a journal.
+    pub(super) pending: BTreeSet<RunId>,
+    /// Pauses and resumptions of runs that had not begun, and how often.
+    pub(super) holds: BTreeMap<Asked, usize>,
+    /// The order of waits, events and subscriptions.
+    pub(super) order: EventOrder,
+    /// Waits for an event that are about to be opened, with their topic and their `n`: an event is published at once.
+    pub(super) opening_waits: Vec<(&'static str, Value)>,
+    pub(super) wait_opening: Arc<Notify>,
     pub(super) lease: Duration,
     /// The lease of a worker.
     pub(super) worker_lease: Duration,
@@ -78,6 +97,10 @@ pub(super) struct Ledger {
     pub(super) jumped_at: Timestamp,
     /// Until when a lease may last longer than it should, because the database's clock was set back.
     pub(super) set_back_until: Timestamp,
+    /// The figures of runs over time.
+    pub(super) figures: AddedFigures,
+    /// The statuses that the follower of the workspace knows, if there is one.
+    pub(super) feed: Option<Followed>,
     pub(super) violations: Vec<String>,
     pub(super) faults: u32,
     /// From then on there are no faults, and every run must end.
@@ -135,6 +158,14 @@ impl Ledger {
             worker_lease: lease * 2,
             tokens: BTreeSet::new(),
             fault_rate,
+            has_events: false,
+            published: BTreeMap::new(),
+            triggered: BTreeSet::new(),
+            pending: BTreeSet::new(),
+            holds: BTreeMap::new(),
+            order: EventOrder::default(),
+            opening_waits: Vec::new(),
+            wait_opening: Arc::default(),
             started: BTreeMap::new(),
             children: BTreeSet::new(),
             followed: BTreeSet::new(),
@@ -162,6 +193,8 @@ impl Ledger {
             mended: Arc::default(),
             jumped_at: BEGIN,
             set_back_until: BEGIN,
+            figures: AddedFigures::default(),
+            feed: None,
             violations: Vec::new(),
             faults: 0,
             is_calm: false,
@@ -171,7 +204,7 @@ impl Ledger {
     /// All runs that are known to exist.
     pub(super) fn runs(&self) -> Vec<RunId> {
         let forks = self.forks.values().flatten().map(|(run, _)| run);
-        self.started.values().chain(&self.children).chain(forks).copied().collect()
+        self.started.values().chain(&self.children).chain(&self.triggered).chain(forks).copied().collect()
     }
 
     pub(super) fn violation(&mut self, text: String) {

@@ -7,7 +7,7 @@
 //!
 //! * `game` plays a seed on the `executor`; `client`, `forks` and `inbox_signals` are the world outside, `storm`
 //!   causes the faults.
-//! * `server` runs the engine; `store` and `records` are its database, behind a `wire`; `peers` carries the
+//! * `server` runs the engine; `store`, `records` and `topics` are its database, behind a `wire`; `peers` carries the
 //!   messages between servers.
 //! * `fleet` has the workers that run code workflows: `worker` is one of them, `carrier` and `socket` are its
 //!   connections to a server, `scripts` are the functions that workers run, and `turns` has the conditions on their
@@ -15,6 +15,9 @@
 //! * `machines` are state machines, `people` act on them, and `transitions` says what must hold of their journals.
 //! * `ops` are nodes that write records and links, `watched` observes their handlers, `callers` write from outside, and
 //!   `changes` says what must hold of the data and its changes.
+//! * `events` publishes events, and says what must hold of their runs and waits; `subscriptions` changes subscriptions
+//!   and triggers; `event_order` has the order of all of these.
+//! * `figures` compares the figures of runs over time with the journals; `follower` follows the workspace live.
 //! * `audit` has the requests with a row of the audit, and compares the rows with the journals.
 //! * `watch` and `judge` have the conditions on all runs, during a simulation and at its end; they compare them with
 //!   the `ledger`.
@@ -24,8 +27,12 @@ mod callers;
 mod carrier;
 mod changes;
 mod client;
+mod event_order;
+mod events;
 mod executor;
+mod figures;
 mod fleet;
+mod follower;
 mod forks;
 mod function;
 mod game;
@@ -45,7 +52,9 @@ mod server;
 mod socket;
 mod store;
 mod storm;
+mod subscriptions;
 mod tables;
+mod topics;
 mod transitions;
 mod turns;
 mod watch;
@@ -70,6 +79,8 @@ pub struct Options {
     pub machines: Option<bool>,
     /// Whether graphs and clients write records and links; by default the seed decides.
     pub records: Option<bool>,
+    /// Whether clients publish events, and graphs wait for them; by default the seed decides.
+    pub events: Option<bool>,
     /// The number of polls after which a simulation that does not end is stuck.
     pub polls_max: u64,
     /// Whether every poll and fault is recorded for the report.
@@ -80,7 +91,16 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { nodes: None, code: None, machines: None, records: None, polls_max: 100_000, has_trace: false, bug: None }
+        Self {
+            nodes: None,
+            code: None,
+            machines: None,
+            records: None,
+            events: None,
+            polls_max: 100_000,
+            has_trace: false,
+            bug: None,
+        }
     }
 }
 
@@ -108,6 +128,7 @@ pub struct SeedFailure {
     pub code: bool,
     pub machines: bool,
     pub records: bool,
+    pub events: bool,
     pub message: String,
     pub trace: Vec<String>,
 }
@@ -118,11 +139,11 @@ impl fmt::Display for SeedFailure {
         for line in &self.trace {
             writeln!(f, "  {line}")?;
         }
-        let Self { nodes, code, machines, records, seed, .. } = self;
+        let Self { nodes, code, machines, records, events, seed, .. } = self;
         write!(
             f,
             "replay it with: everstep-lab sim --nodes {nodes} --code {code} --machines {machines} --records {records} \
-             --seed {seed}"
+             --events {events} --seed {seed}"
         )
     }
 }

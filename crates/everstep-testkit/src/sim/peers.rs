@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use everstep_core::run::Reply;
-use everstep_engine::{Error, Hint, Peer, Peers, RunInput};
+use everstep_engine::{Error, FEED_PATH, Hint, Peer, Peers, Question, RunInput};
 use futures_util::future::{self, Either};
 use tokio::sync::oneshot;
 
@@ -80,6 +80,25 @@ impl Peers for SimPeers {
                 self.executor.note(|| format!("an input to {} has no reply", peer.address));
                 Err(Error::OutcomeUnknown(peer.id))
             }
+        }
+    }
+
+    async fn ask(&self, peer: &Peer, question: Question) -> Result<(u16, Vec<u8>), Error> {
+        let server = self.find(peer).filter(|_| question.path == FEED_PATH).ok_or(Error::Unreachable(peer.id))?;
+        let is_lost = !server.is_calm() && self.executor.chance(8);
+        let (on_the_way, on_the_way_back) = (self.delay(20, 300), self.delay(20, 300));
+        let Question { workspace, body, patience, .. } = question;
+        let executor = self.executor.clone();
+        let answer = std::pin::pin!(async {
+            executor.sleep(on_the_way).await;
+            let answer = server.ask(|engine| async move { engine.answer_feed(workspace, &body) }).await;
+            executor.sleep(on_the_way_back).await;
+            answer.filter(|_| !is_lost)
+        });
+        match future::select(answer, std::pin::pin!(self.executor.sleep(patience))).await {
+            Either::Left((Some(Ok(answer)), _)) => Ok((200, answer)),
+            Either::Left((Some(Err(_)), _)) => Ok((400, Vec::new())),
+            Either::Left((None, _)) | Either::Right(_) => Err(Error::Unreachable(peer.id)),
         }
     }
 

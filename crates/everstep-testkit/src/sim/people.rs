@@ -282,7 +282,7 @@ impl Ledger {
                 let is_named = details.as_ref().is_some_and(|details| details.version_no.is_some());
                 if was_accepted {
                     violation = Some(format!("{run}: request {number} was accepted, and is refused now: {code}"));
-                } else if !is_named && code != "IDEMPOTENCY_KEY_REUSED" {
+                } else if !is_named && !["IDEMPOTENCY_KEY_REUSED", "RUN_PENDING"].contains(&code.as_ref()) {
                     violation = Some(format!("{run}: the refusal of {number} does not name the version: {code}"));
                 }
                 true

@@ -6,9 +6,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use everstep_core::code::Since;
 use everstep_core::ids::StepKey;
 use serde_json::{Value, json};
 
+use super::events::{N_MAX, TOPICS};
 use super::graphs;
 use super::random::SeededRng;
 
@@ -54,6 +56,17 @@ pub(super) enum Demand {
     Call {
         workflow: &'static str,
         timeout: Option<u64>,
+    },
+    /// A wait for a published event whose data has this `n`.
+    Event {
+        topic: &'static str,
+        n: u64,
+        since: Option<Since>,
+        timeout: Option<u64>,
+    },
+    Publish {
+        topic: &'static str,
+        n: u64,
     },
 }
 
@@ -158,22 +171,31 @@ impl Player<'_> {
     }
 }
 
+/// What is in the functions of a simulation.
+#[derive(Clone, Copy)]
+pub(super) struct ScriptOptions {
+    /// Nothing lasts longer than a few seconds.
+    pub(super) is_brief: bool,
+    /// Steps publish events and wait for them.
+    pub(super) has_events: bool,
+}
+
 /// A function with up to about a dozen steps.
-pub(super) fn make(random: &mut SeededRng, is_brief: bool) -> Script {
-    let budget = random.between(2, if is_brief { 7 } else { 12 }) as usize;
-    Maker { random, budget, made: 0, is_brief, is_child: false }.function()
+pub(super) fn make(random: &mut SeededRng, options: ScriptOptions) -> Script {
+    let budget = random.between(2, if options.is_brief { 7 } else { 12 }) as usize;
+    Maker { random, budget, made: 0, options, is_child: false }.function()
 }
 
 /// A small function that others call. It calls no others.
-pub(super) fn make_child(random: &mut SeededRng, is_brief: bool) -> Script {
-    Maker { random, budget: 2, made: 0, is_brief, is_child: true }.function()
+pub(super) fn make_child(random: &mut SeededRng, options: ScriptOptions) -> Script {
+    Maker { random, budget: 2, made: 0, options, is_child: true }.function()
 }
 
 struct Maker<'a> {
     random: &'a mut SeededRng,
     budget: usize,
     made: usize,
-    is_brief: bool,
+    options: ScriptOptions,
     is_child: bool,
 }
 
@@ -211,7 +233,12 @@ impl Maker<'_> {
     }
 
     fn step(&mut self, depth: usize) -> Op {
+        let has_events = self.options.has_events;
         let (stem, demand) = match self.random.below(100) {
+            0..12 if has_events => {
+                let (topic, n) = (*self.random.pick(&TOPICS), self.random.between(0, N_MAX));
+                ("publish", Demand::Publish { topic, n })
+            }
             0..55 => {
                 let attempts = self.random.between(1, 3) as u32;
                 let fails = if self.random.chance(30) { self.random.between(1, 4) as u32 } else { 0 };
@@ -222,13 +249,14 @@ impl Maker<'_> {
                 let millis = match self.random.below(3) {
                     0 => self.random.between(0, 900),
                     1 => self.random.between(1_000, 6_000),
-                    _ if self.is_brief => self.random.between(1_000, 6_000),
+                    _ if self.options.is_brief => self.random.between(1_000, 6_000),
                     _ => self.random.between(20_000, 120_000),
                 };
                 ("sleep", Demand::Sleep { millis, is_until: self.random.chance(20) })
             }
+            72..88 if has_events && self.random.chance(60) => ("event", self.event_wait()),
             72..88 => {
-                let most = if self.is_brief { 6_000 } else { 90_000 };
+                let most = if self.options.is_brief { 6_000 } else { 90_000 };
                 let timeout = self.random.chance(50).then(|| self.random.between(500, most));
                 // A person repeats the signal; an inbox signal arrives once, so one wait at a time expects it.
                 let is_inbox_signal = depth == 0 && self.random.chance(50);
@@ -242,6 +270,17 @@ impl Maker<'_> {
             }
         };
         Op::Step { name: self.name(stem), demand, is_caught: self.random.chance(60) }
+    }
+
+    fn event_wait(&mut self) -> Demand {
+        let most = if self.options.is_brief { 6_000 } else { 90_000 };
+        let timeout = self.random.chance(30).then(|| self.random.between(500, most));
+        let since = match self.random.below(4) {
+            0 => Some(Since::Start),
+            1 => Some(Since::Ago(self.random.between(1_000, 20_000))),
+            _ => None,
+        };
+        Demand::Event { topic: self.random.pick::<&str>(&TOPICS), n: self.random.between(0, N_MAX), since, timeout }
     }
 }
 
@@ -318,7 +357,8 @@ mod tests {
     #[test]
     fn made_functions_name_each_step_once() {
         for seed in 0..200 {
-            let script = make(&mut SeededRng::new(seed), seed % 2 == 0);
+            let script =
+                make(&mut SeededRng::new(seed), ScriptOptions { is_brief: seed % 2 == 0, has_events: seed % 3 == 0 });
             assert!(!names(&script).is_empty());
             let demands = play(&script, &Ends::new()).demands;
             assert!(demands.keys().all(|step| names(&script).contains(step.as_str())));

@@ -45,6 +45,7 @@ pub(super) fn world(store: &SimStore, process: Process, skew: &Arc<AtomicI64>, p
     World {
         runs: Arc::new(store.clone()),
         workflows: Arc::new(store.clone()),
+        topics: Arc::new(store.clone()),
         handlers: Arc::new(Registry::with(handlers(store, &records))),
         records,
         clock,
@@ -140,9 +141,9 @@ impl Server {
     }
 
     fn options(&self) -> Options {
-        let (is_shared, lease, has_records) = {
+        let (is_shared, lease, has_records, has_events) = {
             let ledger = self.ledger();
-            (ledger.is_shared, ledger.lease, ledger.has_records)
+            (ledger.is_shared, ledger.lease, ledger.has_records, ledger.has_events)
         };
         let record_sweep_millis =
             if has_records { self.executor.with_random(|random| random.between(500, 5_000)) } else { 3_600_000 };
@@ -150,8 +151,16 @@ impl Server {
         let (max_active_runs, shards, max_state_bytes) = self.executor.with_random(|random| {
             (random.between(2, most) as usize, random.between(1, 2) as usize, *random.pick(&[4_000, 1 << 28]))
         });
+        let defaults = Options::default();
+        // The fan-out of most events has several slices.
+        let event_slice_rows_max = if has_events {
+            self.executor.with_random(|random| random.between(1, 3)) as usize
+        } else {
+            defaults.event_slice_rows_max
+        };
         let options = Options {
             shards,
+            event_slice_rows_max,
             max_active_runs,
             max_state_bytes,
             node_lease: lease,
@@ -159,7 +168,7 @@ impl Server {
             sweep_every: Duration::from_secs(3_600),
             record_sweep_every: Duration::from_millis(record_sweep_millis),
             address: is_shared.then(|| self.address()),
-            ..Options::default()
+            ..defaults
         };
         if !is_shared {
             return options;

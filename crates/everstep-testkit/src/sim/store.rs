@@ -5,15 +5,17 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use everstep_core::ids::{NodeId, RunId, StepKey, WorkspaceId};
+use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_store::sqlite::Database;
 use everstep_store::{
-    ActivationOutcome, CommitOutcome, Counts, Deletion, Error, InboxId, InboxRow, Item, MinuteStats, NewWorkflow,
-    NodeRow, Precondition, RegistrationOutcome, Result, RunFilter, RunGlance, RunPage, RunRow, RunStats, RunStore,
-    SaveOutcome, SideWrites, Snapshot, StatsQuery, StoredEntry, StoredRun, Tick, TickRequest, VersionRow, WaitChange,
-    WaitKind, WaitRow, WorkflowRow, WorkflowStore, WorkflowSummary,
+    ActivationOutcome, CommitOutcome, Counts, Deletion, Error, HeldStart, InboxId, InboxRow, Item, MinuteStats,
+    NewFork, NewWorkflow, NodeRow, Precondition, RegistrationOutcome, Result, RunFilter, RunGlance, RunPage, RunRow,
+    RunStats, RunStore, SaveOutcome, SideWrites, Snapshot, StatsQuery, StoredEntry, StoredRun, Tick, TickRequest,
+    VersionRow, WaitChange, WaitKind, WaitRow, WorkflowRow, WorkflowStore, WorkflowSummary,
 };
 
+use super::audit::Asked;
 use super::ledger::Member;
 pub(super) use super::wire::SimStore;
 
@@ -144,6 +146,11 @@ impl RunStore for SimStore {
         if self.is_full() {
             return Err(Error::Full("no room".to_owned()));
         }
+        if self.note_opening_waits(items) && self.executor.chance(50) {
+            // An event may be published before the wait for it is open.
+            let millis = self.executor.with_random(|random| random.between(50, 2_000));
+            self.executor.sleep(Duration::from_millis(millis)).await;
+        }
         let opens_inbox_wait = items.iter().flat_map(|item| &item.waits).any(is_inbox_wait);
         let (store, items): (_, Arc<[Item]>) = (self.clone(), items.into());
         let outcomes = self
@@ -221,16 +228,32 @@ impl RunStore for SimStore {
         self.call("list_runs", move |db| db.list_runs(workspace, &filter, after, limit)).await
     }
 
-    async fn fork_run(
-        &self,
-        workspace: WorkspaceId,
-        source: RunId,
-        at: u64,
-        run: RunId,
-        now: Timestamp,
-        side: SideWrites,
-    ) -> Result<Option<u64>> {
-        self.call("fork_run", move |db| db.fork_run(workspace, source, at, run, now, &side)).await
+    async fn fork_run(&self, workspace: WorkspaceId, source: RunId, fork: NewFork) -> Result<Option<u64>> {
+        let store = self.clone();
+        let forked = self
+            .call("fork_run", move |db| {
+                let forked = db.fork_run(workspace, source, &fork)?;
+                store.ledger().figures.unknown_forks += i64::from(forked.is_some());
+                Ok(forked)
+            })
+            .await;
+        if let Ok(Some(_)) = forked {
+            self.ledger().figures.unknown_forks -= 1;
+        }
+        forked
+    }
+
+    async fn hold_start(&self, run: RunId, hold: HeldStart, side: SideWrites) -> Result<bool> {
+        let store = self.clone();
+        self.call("hold_start", move |db| {
+            let is_held = db.hold_start(run, &hold, &side)?;
+            if is_held && !side.audit.is_empty() {
+                let asked = if hold.after == Status::Paused { Asked::Pause(run) } else { Asked::Resume(run) };
+                *store.ledger().holds.entry(asked).or_insert(0) += 1;
+            }
+            Ok(is_held)
+        })
+        .await
     }
 
     async fn delete_test_run(&self, workspace: WorkspaceId, run: RunId) -> Result<bool> {
@@ -238,7 +261,15 @@ impl RunStore for SimStore {
     }
 
     async fn add_counts(&self, workspace: WorkspaceId, deltas: Vec<Counts>, stats: Vec<MinuteStats>) -> Result<()> {
-        self.call("add_counts", move |db| db.add_counts(workspace, &deltas, &stats)).await
+        let (store, added) = (self.clone(), stats.clone());
+        self.call("add_counts", move |db| {
+            db.add_counts(workspace, &deltas, &stats)?;
+            store.ledger().figures.apply(&stats);
+            Ok(())
+        })
+        .await?;
+        self.ledger().figures.acknowledge(&added);
+        Ok(())
     }
 
     async fn run_stats(&self, workspace: WorkspaceId, query: StatsQuery) -> Result<Vec<(usize, RunStats)>> {
@@ -291,7 +322,13 @@ impl WorkflowStore for SimStore {
         activate: bool,
         precondition: Precondition,
     ) -> Result<SaveOutcome> {
-        self.call("put_workflow", move |db| db.save_workflow(&workflow, activate, precondition)).await
+        let store = self.clone();
+        self.call("put_workflow", move |db| {
+            let outcome = db.save_workflow(&workflow, activate, precondition)?;
+            store.watch_subscriptions(db);
+            Ok(outcome)
+        })
+        .await
     }
 
     async fn register_workflows(&self, workflows: Vec<(NewWorkflow, u32)>) -> Result<Vec<RegistrationOutcome>> {
@@ -305,8 +342,13 @@ impl WorkflowStore for SimStore {
         version: Option<u32>,
         precondition: Precondition,
     ) -> Result<ActivationOutcome> {
-        let name = name.to_owned();
-        self.call("activate_workflow", move |db| db.choose_version(workspace, &name, version, precondition)).await
+        let (store, name) = (self.clone(), name.to_owned());
+        self.call("activate_workflow", move |db| {
+            let outcome = db.choose_version(workspace, &name, version, precondition)?;
+            store.watch_subscriptions(db);
+            Ok(outcome)
+        })
+        .await
     }
 
     async fn delete_workflow(&self, workspace: WorkspaceId, name: &str) -> Result<Deletion> {

@@ -140,10 +140,9 @@ impl Storm {
         self.store.ledger().jumped_at = self.executor.now();
     }
 
-    /// Ends the storm: all connections work again. After one last crash, which the seed decides, there are no faults and
-    /// no inputs from outside.
-    pub(super) fn end(&mut self) {
-        let is_shared = {
+    /// From now on there are no faults.
+    pub(super) fn calm(&self) {
+        {
             let now = self.executor.now();
             let mut ledger = self.store.ledger();
             ledger.is_calm = true;
@@ -152,8 +151,7 @@ impl Storm {
                 machine.cut_until = machine.cut_until.min(now);
             }
             ledger.mended.notify_waiters();
-            ledger.is_shared
-        };
+        }
         self.executor.note(|| "the storm has ended".to_owned());
         if let Some(fleet) = &self.fleet {
             fleet.calm();
@@ -163,6 +161,13 @@ impl Storm {
                 server.resume();
             }
         }
+    }
+
+    /// Ends the storm: all connections work again. After one last crash, which the seed decides, there are no faults and
+    /// no inputs from outside.
+    pub(super) fn end(&mut self) {
+        self.calm();
+        let is_shared = self.store.ledger().is_shared;
         let server = self.servers[self.executor.with_random(|random| random.below(self.servers.len()))].clone();
         if server.is_up() && self.executor.chance(if is_shared { 66 } else { 50 }) {
             self.crashes += 1;

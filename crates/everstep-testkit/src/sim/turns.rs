@@ -45,7 +45,7 @@ impl SimStore {
                 StepOutcome::Completed { output } => EndOutcome::Gave(output.value().clone()),
                 StepOutcome::Failed { .. } => EndOutcome::Failed,
                 StepOutcome::Slept => EndOutcome::Slept,
-                StepOutcome::Resolved { payload } => EndOutcome::Signal(payload.value().clone()),
+                StepOutcome::Resolved { payload, .. } => EndOutcome::Signal(payload.value().clone()),
                 StepOutcome::TimedOut => EndOutcome::TimedOut,
                 StepOutcome::Retry { .. } | StepOutcome::Open => continue,
             };
@@ -99,6 +99,9 @@ fn ends(journal: &[Entry]) -> Ends {
             Event::TimerFired { step, .. } if !tried.contains(step) => (step, EndOutcome::Slept),
             Event::WaitResolved { step, by: Resolution::Signal { payload, .. }, .. } => {
                 (step, EndOutcome::Signal(payload.value().clone()))
+            }
+            Event::WaitResolved { step, by: Resolution::Event { data, .. }, .. } => {
+                (step, EndOutcome::Signal(data.value().clone()))
             }
             Event::WaitResolved { step, by: Resolution::Timeout, .. } => (step, EndOutcome::TimedOut),
             Event::RunFailed { step, .. } => {

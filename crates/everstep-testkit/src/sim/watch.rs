@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use everstep_core::ids::{NodeId, RunId};
 use everstep_core::run::{OpenActivity, OpenStep};
+use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
-use everstep_store::{CommitOutcome, Gate, Item, RunRow};
+use everstep_store::{CommitOutcome, Gate, Item, RunRow, WaitChange};
 
 use super::executor::BEGIN;
 use super::judge::{Judge, is_code};
@@ -34,6 +35,17 @@ impl SimStore {
                 && new.parent.is_some()
             {
                 ledger.children.insert(item.run);
+            }
+            if matches!(item.gate, Gate::Start(_)) && item.entries.is_empty() {
+                ledger.pending.insert(item.run);
+            }
+            for change in &item.waits {
+                if let WaitChange::Open(wait) = change {
+                    ledger.order.note_wait(item.run, &wait.step);
+                }
+            }
+            for event in item.side.iter().flat_map(|side| &side.published) {
+                ledger.order.note_event(event.id);
             }
             for entry in &item.entries {
                 ledger.writers.insert((item.run, entry.seq), node);
@@ -176,7 +188,9 @@ impl Watch {
         };
         // A machine waits for a person, unless a timer of its state is open.
         let waits_for_person = state.place_of_machine().is_some() && state.next_due().is_none();
-        if state.is_paused() || waits_for_person || state.open().any(waits) {
+        // A run that has not begun is paused by its row alone.
+        let is_held = journal.is_empty() && row.status == Status::Paused;
+        if is_held || state.is_paused() || waits_for_person || state.open().any(waits) {
             return Ok(());
         }
         Err(format!("{} has no owner and no wake time, and waits for nothing", row.id))

@@ -106,7 +106,9 @@ impl SimStore {
             Some(0) => Fault::LostCall,
             Some(1) => Fault::LostReply,
             // A call whose second reply differs is equivalent to a lost reply, and is tested as such.
-            Some(2) if matches!(name, "claim" | "tick" | "join" | "fence") => Fault::LostReply,
+            Some(2) if matches!(name, "claim" | "tick" | "join" | "fence" | "fan_out" | "hold_start") => {
+                Fault::LostReply
+            }
             Some(2) => Fault::Doubled,
             _ => Fault::None,
         };

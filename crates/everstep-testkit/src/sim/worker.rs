@@ -133,6 +133,7 @@ impl Worker {
             version: *version,
             retention_days: None,
             input_schema: None,
+            triggers: Vec::new(),
         };
         let inner = self.inner();
         Hello {
@@ -483,6 +484,21 @@ impl Worker {
                 event: Some((*event).to_owned()),
                 pattern: Payload::from(json!({})),
                 timeout_ms: *timeout,
+                since: None,
+            },
+            Demand::Event { topic, n, since, timeout } => Report::Waited {
+                step: step.clone(),
+                event: Some((*topic).to_owned()),
+                pattern: Payload::from(json!({"n": n})),
+                timeout_ms: *timeout,
+                since: *since,
+            },
+            Demand::Publish { topic, n } => Report::Published {
+                step: step.clone(),
+                topic: (*topic).to_owned(),
+                data: Payload::from(json!({"n": n})),
+                id: None,
+                subject: None,
             },
             Demand::Call { workflow, timeout } => Report::Called {
                 step: step.clone(),

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use everstep_core::ids::RunId;
 use everstep_core::time::Timestamp;
 use everstep_store::postgres::{Options, PostgresStore};
-use everstep_store::{Item, NewRun, RunStore, SideWrites};
+use everstep_store::{Item, NewFork, NewRun, RunStore};
 use everstep_testkit::contract::{fixtures::*, run};
 use everstep_testkit::postgres::{Cluster, TestDatabase};
 use tokio::task::JoinSet;
@@ -210,7 +210,7 @@ fn a_fork_that_needs_a_partition_needs_one_connection() {
         let source = run_of(at(0), 1);
         apply(&store, node, &start(source, Some(node))).await;
         let fork = run_of(at(-500 * DAY), 2);
-        assert_eq!(store.fork_run(HERE, source, 1, fork, at(0), SideWrites::default()).await.unwrap(), Some(1));
+        assert_eq!(store.fork_run(HERE, source, NewFork::new(fork, 1, at(0))).await.unwrap(), Some(1));
         assert_eq!(seqs(&store, fork).await, [1]);
     });
 }

@@ -1,16 +1,21 @@
 //! Plans: the cost of a verb does not grow with unrelated rows.
 
+use std::sync::Arc;
+
 use everstep_core::actor::Actor;
 use everstep_core::ids::{NodeId, RunId, WorkspaceId};
 use everstep_core::payload::Payload;
 use everstep_core::publisher::Publisher;
-use everstep_core::records::{LinkQuery, RecordQuery};
+use everstep_core::records::{ExpireRequest, LinkQuery, OpAction, RecordQuery, UnlinkRequest};
 use everstep_core::status::Status;
+use everstep_core::topics::{Trigger, TriggerKind};
 use everstep_store::postgres::{Options, PostgresStore};
 use everstep_store::{
-    AccessStore, AuditFilter, AuditRow, ChangeQuery, Item, NamespaceQuery, NewWorkflow, Precondition, Projection,
-    RecordKey, RecordStore, RegistrationOutcome, ResourceKind, ResourceRow, ResourceStore, RunFilter, RunStore,
-    SideWrites, Snapshot, TickRequest, WaitChange, WorkflowStore,
+    AccessStore, AuditFilter, AuditRow, ChangeQuery, Counts, EventQuery, EventResult, EventSlice, HeldStart, Item,
+    MinuteStats, NamespaceQuery, NewFork, NewRun, NewWorkflow, Precondition, Projection, RecordKey, RecordStore,
+    RegistrationOutcome, ResourceKind, ResourceRow, ResourceStore, RunFilter, RunStats, RunStore, SideWrites,
+    SliceOutcome, Snapshot, StatsQuery, SubscriptionQuery, TickRequest, TopicStore, Wait, WaitChange, WaitKind,
+    WorkflowStore,
 };
 use everstep_testkit::contract::{fixtures::*, run};
 use everstep_testkit::postgres::{Cluster, Durability};
@@ -38,7 +43,21 @@ const OTHERS: &str = "
     insert into inbox (id, run_id, workspace, created_at, input)
     select nextval('inbox_ids'), id, workspace, 9e15, '' from runs where owner is not null;
     insert into waits (run_id, step, workspace, event, pattern)
-    select id, 's', workspace, 'other', '' from runs where ended_at is null;
+    select id, 's', workspace, 'other', '' from runs where ended_at is null
+    on conflict do nothing;
+    insert into waits (run_id, step, workspace, event, pattern, kind)
+    select id, 'a', workspace, 'other', '{}', 'approval' from runs where ended_at is null
+    on conflict do nothing;
+    insert into waits (run_id, step, workspace, event, pattern)
+    select id, 'h', '00000000-0000-0000-0000-000000000001', 'other', '' from runs where ended_at is null
+    on conflict do nothing;
+    insert into run_stats (workspace, minute, workflow, started, completed, failed, cancelled, durations)
+    select workspace, 1, 'other', 1, 1, 1, 1, array_fill(1::bigint, array[24]) from runs where workflow = 'other';
+    insert into run_stats (workspace, minute, workflow, started, completed, failed, cancelled, durations)
+    select '00000000-0000-0000-0000-000000000001', 1000000 + n, 'other', 1, 1, 1, 1, array_fill(1::bigint, array[24])
+    from generate_series(1, 20000) as n;
+    insert into workflow_counts (workspace, workflow, status, n)
+    select workspace, 'other', 'running', 1 from runs where workflow = 'other';
     insert into workflows (workspace, name, version, style, definition, digest, retention_days, created_at)
     select '00000000-0000-0000-0000-000000000001', 'of many versions', n, 'graph', '', n, 7, 0
     from generate_series(1, 20000) as n;
@@ -58,8 +77,8 @@ const OTHERS: &str = "
     select '00000000-0000-0000-0000-000000000001', 'other ' || n, 1, 1, 1, 1, 0 from generate_series(1, 20000) as n;
     insert into records (workspace, namespace, key, id, revision, change, bytes, value_type, expires_at, created_at,
         updated_at, codec, value)
-    select '00000000-0000-0000-0000-000000000001', 'other ' || n % 3, n::text, gen_random_uuid(), 1, n, 1, 'json',
-        case when n % 2 = 0 then 9e15 end, 0, 0, 0, '1'
+    select '00000000-0000-0000-0000-000000000001', case n % 4 when 3 then 'n' else 'other ' || n % 4 end, 'z' || n,
+        gen_random_uuid(), 1, n, 1, 'json', case when n % 2 = 0 then 9e15 end, 0, 0, 0, '1'
     from generate_series(1, 20000) as n;
     insert into links (workspace, id, namespace, left_type, left_id, right_type, right_id, relation, change, created_at,
         updated_at, attributes)
@@ -68,6 +87,19 @@ const OTHERS: &str = "
     from generate_series(1, 20000) as n;
     insert into store_changes (workspace, namespace, change, at, expires_at, action, subject, actor, op_key, output)
     select '00000000-0000-0000-0000-000000000001', 'n', 1000000 + n, 0, 9e15, 'store.set', 'k', 'key:1', 'q:' || n, '1'
+    from generate_series(1, 20000) as n;
+    insert into events (workspace, id, topic, source, event_id, at, depth, codec, data, fanned_at)
+    select '00000000-0000-0000-0000-000000000001', gen_random_uuid(), 'other', 'other', n::text, 0, 0, 0, '1', 9e15
+    from generate_series(1, 20000) as n;
+    insert into event_results (event, slice, workspace, codec, results)
+    select id, 1, workspace, 0, '[]' from events on conflict do nothing;
+    insert into subscriptions (workspace, id, pattern, head, target, created_at, origin)
+    select case when n % 20 = 0 then '00000000-0000-0000-0000-000000000001' else gen_random_uuid() end, gen_random_uuid(), 'other', 'other ' || n,
+        '{\"type\": \"workflow\", \"name\": \"other\"}', 0,
+        case when n % 3 = 0 then 'other ' || n end
+    from generate_series(1, 20000) as n;
+    insert into waits (run_id, step, workspace, event, pattern, shape, shape_hash, match_hash)
+    select gen_random_uuid(), 's', '00000000-0000-0000-0000-000000000001', 'many', '{}', '[\"/id\"]', n % 4, n
     from generate_series(1, 20000) as n;
 ";
 
@@ -103,12 +135,21 @@ async fn do_everything(store: &PostgresStore) -> RunId {
     let filter = RunFilter { workflow: Some("orders".to_owned()), ..RunFilter::default() };
     store.list_runs(HERE, filter, None, 10).await.unwrap();
     do_machines(store, node).await;
+    do_pending(store, node).await;
     do_lists(store, run).await;
+    do_console(store, node, run).await;
     store.journal(run, 0, 10).await.unwrap();
     do_records(store).await;
+    do_topics(store, node).await;
     store.sweep(at(0), 10).await.unwrap();
     let fork = new_run();
-    assert_eq!(store.fork_run(HERE, run, 2, fork, at(0), SideWrites::with_audit(audit_row(0))).await.unwrap(), Some(3));
+    assert_eq!(
+        store
+            .fork_run(HERE, run, NewFork { side: SideWrites::with_audit(audit_row(0)), ..NewFork::new(fork, 2, at(0)) })
+            .await
+            .unwrap(),
+        Some(3)
+    );
     assert!(!store.delete_test_run(HERE, fork).await.unwrap());
     apply(store, node, &end(run, 4, at(1))).await;
     store.leave(node, at(0)).await.unwrap();
@@ -148,6 +189,80 @@ async fn do_machines(store: &PostgresStore, node: NodeId) {
     ] {
         store.list_runs(OF_MACHINES, filter, None, 10).await.unwrap();
     }
+}
+
+/// A run without a journal.
+async fn do_pending(store: &PostgresStore, node: NodeId) {
+    let run = new_run();
+    let trigger = Trigger {
+        kind: TriggerKind::Event,
+        id: run.to_string(),
+        topic: None,
+        subscription: None,
+        source: None,
+        depth: 0,
+        scheduled_for: None,
+    };
+    let new = NewRun { trigger: Some(trigger), ..new() };
+    let projection = Some(projection(Status::Pending, None, at(1_000)));
+    let pending = Item { format: 3, entries: vec![], projection, ..start_with(run, None, new) };
+    apply(store, node, &pending).await;
+    let side = SideWrites::with_audit(audit_row(0));
+    assert!(store.hold_start(run, HeldStart::pause(), side).await.unwrap());
+    let filter = RunFilter { trigger: Some((TriggerKind::Event, run.to_string())), ..RunFilter::default() };
+    let page = store.list_runs(HERE, filter, None, 10).await.unwrap();
+    assert_eq!(page.runs.iter().map(|run| run.id).collect::<Vec<_>>(), [run]);
+}
+
+/// Every verb of topics.
+async fn do_topics(store: &PostgresStore, node: NodeId) {
+    let subscriptions: Vec<_> = (0..3).map(|n| subscription("many.*", n)).collect();
+    for subscription in &subscriptions {
+        store.add_subscription(subscription, 2_000).await.unwrap();
+        store.change_subscription(subscription).await.unwrap();
+        store.pause_subscription(HERE, subscription.id, None).await.unwrap();
+    }
+    store.subscription(HERE, subscriptions[0].id).await.unwrap();
+    let query = SubscriptionQuery { limit: 5, ..SubscriptionQuery::default() };
+    store.list_subscriptions(HERE, &query).await.unwrap();
+    let pattern = Some(subscriptions[0].pattern.clone());
+    store.list_subscriptions(HERE, &SubscriptionQuery { pattern, ..query }).await.unwrap();
+    assert_eq!(store.subscriptions_of(HERE, "many.a", None, 10).await.unwrap().len(), 3);
+    let run = owned_run(store, node).await;
+    let open = vec![WaitChange::Open(wait_for("s", "many", json!({"id": new_run().to_string()})))];
+    apply(store, node, &Item { waits: open.clone(), ..step(run, 2) }).await;
+    let [WaitChange::Open(wait)] = &open[..] else { unreachable!("one wait is open") };
+    let event = topic_event("many", wait.pattern.value().clone(), 0);
+    let again = topic_event("many", json!(2), 1);
+    store.publish(&[event.clone(), again.clone()]).await.unwrap();
+    store.publish(std::slice::from_ref(&event)).await.unwrap();
+    assert_eq!(all_waits(store, &event, 100).await, [(run, "s".to_owned())]);
+    assert_eq!(all_waits(store, &event, 1).await, [(run, "s".to_owned())]);
+    let start = start_row(&event, &subscriptions[0], None);
+    let result = EventResult::Run { subscription: subscriptions[0].id, run: start.run };
+    let full =
+        EventSlice { starts: vec![start], inputs: vec![event_input(run)], results: vec![result], ..slice(&event) };
+    assert_ne!(fan_out(store, node, &full).await, SliceOutcome::Stale);
+    assert_eq!(fan_out(store, node, &full).await, SliceOutcome::Stale);
+    store.event(HERE, event.id).await.unwrap();
+    store.event_results(HERE, event.id, None, 10).await.unwrap();
+    let query = EventQuery { limit: 5, ..EventQuery::default() };
+    store.list_events(HERE, &query).await.unwrap();
+    store.list_events(HERE, &EventQuery { topic: Some("many".to_owned()), ..query }).await.unwrap();
+    store.events_since(HERE, "many", at(0), None, 5).await.unwrap();
+    store.count_events(HERE, "many", (at(0), much_later()), 5).await.unwrap();
+    assert!(!store.open_events(much_later(), None, 5).await.unwrap().is_empty());
+    assert!(store.count_open_events().await.unwrap() > 0);
+    store.sweep_events(at(0), 5).await.unwrap();
+    for subscription in &subscriptions {
+        store.delete_subscription(HERE, subscription.id).await.unwrap();
+    }
+    // Later passes find no open events of this one.
+    fan_out(store, node, &slice(&again)).await;
+    let published = vec![Arc::new(topic_event("many", json!(3), 2))];
+    let side = SideWrites { published: published.clone(), ..SideWrites::default() };
+    apply(store, node, &Item { side: Some(Box::new(side)), ..step(run, 4) }).await;
+    fan_out(store, node, &slice(&published[0])).await;
 }
 
 /// Lists with filters, and the verbs around runs.
@@ -197,6 +312,39 @@ async fn do_lists(store: &PostgresStore, run: RunId) {
     store.workspaces().await.unwrap();
 }
 
+/// The verbs of the console: the inbox, figures over time, and filters.
+async fn do_console(store: &PostgresStore, node: NodeId, run: RunId) {
+    let approval = Wait { kind: WaitKind::Approval, ..wait("ask", "approved") };
+    let asking = owned_run(store, node).await;
+    apply(store, node, &Item { waits: vec![WaitChange::Open(approval)], ..step(asking, 2) }).await;
+    for workflow in [None, Some("orders".to_owned())] {
+        let waits = store.list_waits(HERE, WaitKind::Approval, workflow, None, 10).await.unwrap();
+        let after = waits.iter().map(|wait| (wait.run, wait.step.clone())).next();
+        assert!(after.is_some());
+        store.list_waits(HERE, WaitKind::Approval, None, after, 10).await.unwrap();
+    }
+    let count = Counts { workflow: "orders".to_owned(), status: Status::Running, n: 1 };
+    let stats = RunStats { started: 1, ..RunStats::default() };
+    let minutes = (0..3).map(|minute| MinuteStats { workflow: "orders".to_owned(), minute, stats: stats.clone() });
+    store.add_counts(HERE, vec![count], minutes.collect()).await.unwrap();
+    store.counts(HERE).await.unwrap();
+    for workflow in [None, Some("orders".to_owned())] {
+        let query = StatsQuery { since: 0, until: 60, every: 5, workflow };
+        assert!(!store.run_stats(HERE, query).await.unwrap().is_empty());
+    }
+    let all = RunFilter::default;
+    let (first, last) = (run.uuid(), Uuid::from_u128(run.uuid().as_u128() | 0xffff_ffff_ffff));
+    for filter in [
+        RunFilter { key: Some("none".to_owned()), ..all() },
+        RunFilter { key: Some("none".to_owned()), workflow: Some("orders".to_owned()), ..all() },
+        RunFilter { origin: Some(run), ..all() },
+        RunFilter { error_code: Some("BROKEN".to_owned()), statuses: vec![Status::Failed], ..all() },
+        RunFilter { ids: Some((first, last)), ..all() },
+    ] {
+        store.list_runs(HERE, filter, None, 10).await.unwrap();
+    }
+}
+
 /// Every verb of records and links.
 async fn do_records(store: &PostgresStore) {
     let ops: Vec<_> = (0..40).map(|number| keyed(set(&format!("k{number}"), number), &new_run().to_string())).collect();
@@ -219,16 +367,31 @@ async fn do_records(store: &PostgresStore) {
     store.get(&keys).await.unwrap();
     let query = RecordQuery { limit: 5, ..RecordQuery::new("n") };
     store.list(HERE, &query, at(0)).await.unwrap();
-    store.list(HERE, &RecordQuery { prefix: Some("k3".to_owned()), values: false, ..query }, at(0)).await.unwrap();
+    let of_prefix = RecordQuery { prefix: Some("k3".to_owned()), ..query.clone() };
+    store.list(HERE, &RecordQuery { values: false, ..of_prefix.clone() }, at(0)).await.unwrap();
+    store.list(HERE, &RecordQuery { pattern: Some(json!(31).into()), ..of_prefix }, at(0)).await.unwrap();
+    store.list(HERE, &RecordQuery { cursor: Some("k2".to_owned()), ..query }, at(0)).await.unwrap();
     let either = lookup(json!({"namespace": "n", "from": task("1"), "direction": "either"}));
     let page = store.links(HERE, &either).await.unwrap();
     store.links(HERE, &all_links(json!({"namespace": "n", "limit": 1}))).await.unwrap();
-    store.links(HERE, &LinkQuery::by_id("n", page.matches[0].link.id)).await.unwrap();
+    let id = page.matches[0].link.id;
+    store.links(HERE, &LinkQuery::by_id("n", id)).await.unwrap();
+    let between = json!({"namespace": "n", "from": task("1"), "to": task("2")});
+    let mut ops = [record_op("links.delete", &between), record_op("links.delete", &between)];
+    ops[1].action = OpAction::Unlink(UnlinkRequest { id: Some(id), ..UnlinkRequest::default() });
+    assert!(apply_ops(store, 0, &ops).await.iter().all(Result::is_ok));
     store.namespaces(HERE, &NamespaceQuery { limit: 5, ..NamespaceQuery::default() }).await.unwrap();
+    let after = Some("n".to_owned());
+    store.namespaces(HERE, &NamespaceQuery { limit: 5, after, ..NamespaceQuery::default() }).await.unwrap();
     store.namespaces(HERE, &NamespaceQuery::by_name("n")).await.unwrap();
     let query = ChangeQuery { namespace: "n".to_owned(), limit: 5, ..ChangeQuery::default() };
     store.changes(HERE, &query).await.unwrap();
-    assert!(!store.expired(at(2), 10).await.unwrap().is_empty());
+    let filtered = ChangeQuery { after: 1_019_900, action: Some("store.delete".to_owned()), run: None, ..query };
+    store.changes(HERE, &filtered).await.unwrap();
+    let expired = store.expired(at(2), 10).await.unwrap().remove(0);
+    let mut expire = set("brief", 1);
+    expire.action = OpAction::Expire(ExpireRequest { key: expired.key.key, change: expired.change });
+    assert_eq!(apply_ops(store, 2, &[expire]).await[0].as_ref().unwrap().value()["deleted"], true);
     assert_eq!(store.sweep_changes(at(KEPT_UNTIL), 5).await.unwrap(), 5);
 }
 
@@ -251,11 +414,13 @@ fn no_verb_reads_a_whole_table() {
         );
         cluster.stop();
         cluster.start_again();
+        let pooler = cluster.pooler("");
         // The statistics of a young table are missing or wrong; the plans must not depend on them.
         for (pooled, has_statistics) in [(false, true), (true, true), (false, false), (true, false)] {
             let database = cluster.database();
             let options = Options { pooled, ..Options::default() };
-            let store = PostgresStore::open(&database.url(), &options).await.unwrap();
+            let url = if pooled { pooler.url(database.name()) } else { database.url() };
+            let store = PostgresStore::open(&url, &options).await.unwrap();
             if !pooled {
                 // Plans that were made while the tables were empty must suit full ones.
                 do_everything(&store).await;
@@ -273,11 +438,17 @@ fn no_verb_reads_a_whole_table() {
             do_everything(&store).await;
             let log = std::fs::read_to_string(&log).unwrap();
             let mut scans = Vec::new();
+            // The statement and its plan, up to the present line.
+            let mut plan = String::new();
             for line in log[before..].lines() {
+                if line.contains("Query Text: ") {
+                    plan.clear();
+                }
+                plan.extend([line, "\n"]);
                 // Rows that an index returned for a part of the conditions only.
                 let removed = line.split_once("Rows Removed by ").and_then(|(_, rest)| rest.split(": ").nth(1));
                 if removed.is_some_and(|rows| rows.trim().parse::<u64>().unwrap() > 2_500) {
-                    scans.push(line.trim().to_owned());
+                    scans.push(plan.clone());
                 }
                 if !line.contains("actual ") {
                     continue;
@@ -294,6 +465,11 @@ fn no_verb_reads_a_whole_table() {
                     "links",
                     "store_changes",
                     "store_namespaces",
+                    "run_stats",
+                    "workflow_counts",
+                    "events",
+                    "event_results",
+                    "subscriptions",
                 ];
                 let is_whole = tables.iter().any(|table| line.contains(&format!("Seq Scan on {table}")));
                 // An index may also be read completely.
@@ -302,10 +478,10 @@ fn no_verb_reads_a_whole_table() {
                 let loops = actual.split("loops=").nth(1).map_or("1", |rest| rest.trim_end_matches(')'));
                 let many = rows.parse::<u64>().unwrap() * loops.parse::<u64>().unwrap() > 2_500;
                 if is_whole || many {
-                    scans.push(line.trim().to_owned());
+                    scans.push(plan.clone());
                 }
             }
-            assert_eq!(scans, Vec::<String>::new(), "pooled: {pooled}, statistics: {has_statistics}");
+            assert!(scans.is_empty(), "pooled: {pooled}, statistics: {has_statistics}\n{}", scans.join("\n"));
         }
     });
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use everstep_core::records::Op;
-use everstep_store::RecordStore;
 use everstep_store::postgres::{Options, PostgresStore};
+use everstep_store::{OpOutcome, RecordStore};
 use everstep_testkit::contract::{fixtures::*, run};
 use everstep_testkit::postgres::{Cluster, TestDatabase};
 use serde_json::json;
@@ -179,6 +179,36 @@ fn a_closed_gate_repeats_only_the_ops_of_its_namespace() {
         let changes: Vec<_> =
             applied.outcomes.iter().map(|outcome| outcome.as_ref().unwrap().value()["change"].clone()).collect();
         assert_eq!(changes, [json!(2), json!(3), json!(1)]);
+    });
+}
+
+/// A batch that is tried once leaves the ops of a closed gate without an answer, and they are not applied.
+#[test]
+fn a_closed_gate_leaves_the_ops_of_its_namespace_without_an_answer() {
+    run(async {
+        let database = Cluster::shared().database();
+        let store = Arc::new(open(&database).await);
+        let in_namespace = |namespace: &str| Op { namespace: namespace.to_owned(), ..increment("k") };
+        for namespace in ["a", "b"] {
+            applied_op(&*store, &in_namespace(namespace)).await;
+        }
+        let ops = ["a", "b", "c"].map(in_namespace);
+        let other = session(&database).await;
+        other.batch_execute("begin; update store_namespaces set changes = changes + 1 where name = 'b'").await.unwrap();
+        let trying = {
+            let (store, ops) = (Arc::clone(&store), ops.clone());
+            tokio::spawn(async move { store.try_apply(&ops, at(0), at(KEPT_UNTIL)).await.unwrap() })
+        };
+        wait_for_a_waiter(&session(&database).await).await;
+        other.batch_execute("commit").await.unwrap();
+        let tried = trying.await.unwrap();
+        let changes = |outcomes: Vec<Option<OpOutcome>>| -> Vec<_> {
+            outcomes.into_iter().map(|outcome| Some(outcome?.unwrap().value()["change"].clone())).collect()
+        };
+        assert_eq!((tried.redone, changes(tried.outcomes)), (1, vec![Some(json!(2)), None, Some(json!(1))]));
+        // All of them may be sent again.
+        let again = store.try_apply(&ops, at(0), at(KEPT_UNTIL)).await.unwrap();
+        assert_eq!((again.redone, changes(again.outcomes)), (0, [2, 3, 1].map(|change| Some(json!(change))).to_vec()));
     });
 }
 

@@ -6,14 +6,31 @@ use std::time::Duration;
 use everstep_core::ids::RunId;
 use everstep_core::journal::Kind;
 use everstep_core::status::Status;
-use everstep_store::{AccessStore, Deletion, Error, RunFilter, RunStore, SideWrites, WorkflowStore};
+use everstep_store::{AccessStore, Deletion, Error, Item, NewFork, RunFilter, RunStore, WorkflowStore};
 use everstep_testkit::contract::{fixtures::*, run};
 use everstep_testkit::postgres::{Cluster, TestDatabase};
 
 use super::{open, refused, session, wait_for_a_waiter};
 
-const FIRST: &str = include_str!("../../../everstep-store/migrations/postgres/V1__initial.sql");
-const SECOND: &str = include_str!("../../../everstep-store/migrations/postgres/V2__keys_and_settings.sql");
+macro_rules! migration {
+    ($name:literal) => {
+        include_str!(concat!("../../../everstep-store/migrations/postgres/", $name, ".sql"))
+    };
+}
+
+/// The migrations of earlier releases.
+const MIGRATIONS: [&str; 8] = [
+    migration!("V1__initial"),
+    migration!("V2__keys_and_settings"),
+    migration!("V3__access_and_resources"),
+    migration!("V4__machines"),
+    migration!("V5__records"),
+    migration!("V6__sign_ins"),
+    migration!("V7__inbox"),
+    migration!("V8__run_stats"),
+];
+/// The migrations of the first release with an upgrade.
+const FIRST_UPGRADED: usize = 2;
 const HISTORY: &str = "create table everstep_migrations (
     version integer not null primary key, name text not null, checksum text not null, applied_at text not null
 )";
@@ -49,54 +66,73 @@ const KEY: &str = "
     returning encode(hash, 'hex')
 ";
 
-/// Creates a database as the previous release left it.
+/// Creates a database as the first release with an upgrade left it.
 async fn make_old(database: &TestDatabase<'_>) {
+    make_with(database, FIRST_UPGRADED).await;
+}
+
+/// Creates a database as the release with so many migrations left it.
+async fn make_with(database: &TestDatabase<'_>, versions: usize) {
     // The checksums are those of the files, which have not changed.
     let other = Cluster::shared().database();
     drop(open(&other).await);
-    let history = "select format('(%s, %L, %L, %L)', version, name, checksum, applied_at)
-        from everstep_migrations where version <= 2 order by version";
-    let history = other.sql(history).join(", ");
-    for statements in [HISTORY, FIRST, SECOND, &format!("insert into everstep_migrations values {history}"), WEEK] {
-        database.sql(statements);
+    let history = format!(
+        "select format('(%s, %L, %L, %L)', version, name, checksum, applied_at)
+        from everstep_migrations where version <= {versions} order by version"
+    );
+    let history = other.sql(&history).join(", ");
+    database.sql(HISTORY);
+    for migration in &MIGRATIONS[..versions] {
+        database.sql(migration);
     }
+    database.sql(&format!("insert into everstep_migrations values {history}"));
+    database.sql(WEEK);
 }
 
 #[test]
 fn a_database_of_the_release_before_is_found_whole() {
     run(async {
-        let database = Cluster::shared().database();
-        make_old(&database).await;
-        database.sql(WRITTEN);
-        let hash = database.sql(KEY).remove(0);
-
-        let store = open(&database).await;
-        let keys = store.list_keys(HERE).await.unwrap();
-        assert_eq!((keys.len(), keys[0].name.as_str(), keys[0].revoked_at), (1, "old", None));
-        assert_eq!(store.find_key(&keys[0].hash).await.unwrap(), Some(keys[0].clone()));
-        assert_eq!(keys[0].hash.iter().map(|byte| format!("{byte:02x}")).collect::<String>(), hash);
-        assert_eq!(store.workspaces().await.unwrap()[0].id, HERE);
-        let run: RunId = "01991000-0000-7000-8000-000000000001".parse().unwrap();
-        let parent = "01991000-0000-7000-8000-000000000002".parse().unwrap();
-        let loaded = load(&store, run).await;
-        assert_eq!((loaded.run.status, loaded.run.origin, loaded.run.seq), (Status::Running, None, 1));
-        assert_eq!(loaded.entries[0].row.kind, Kind::RunStarted);
-        assert_eq!(Tables::Postgres(database.url()).run_with_key(HERE, "orders", "7").await, Some(loaded.run.id));
-        for filter in [
-            RunFilter { parent: Some(parent), ..RunFilter::default() },
-            RunFilter { input: vec![(vec!["order".to_owned()], "7".to_owned())], ..RunFilter::default() },
-        ] {
-            let page = store.list_runs(HERE, filter, None, 10).await.unwrap();
-            assert_eq!(page.runs.iter().map(|run| run.id).collect::<Vec<_>>(), [run]);
+        for versions in FIRST_UPGRADED..=MIGRATIONS.len() {
+            check_found_whole(versions).await;
         }
-        assert_eq!(store.list_workflows(HERE, None, 10).await.unwrap()[0].active_version, 1);
-        assert_eq!(store.delete_workflow(HERE, "orders").await.unwrap(), Deletion::InUse(1));
-        // The run continues, and can be forked.
-        let node = member(&store).await;
-        assert_eq!(store.claim_runs(node, "", at(0), 10).await.unwrap(), [run]);
-        apply(&store, node, &step(run, 2)).await;
-        assert_eq!(store.fork_run(HERE, run, 1, new_run(), at(0), SideWrites::default()).await.unwrap(), Some(1));
     });
+}
+
+async fn check_found_whole(versions: usize) {
+    let database = Cluster::shared().database();
+    make_with(&database, versions).await;
+    database.sql(WRITTEN);
+    let hash = database.sql(KEY).remove(0);
+
+    let store = open(&database).await;
+    let keys = store.list_keys(HERE).await.unwrap();
+    assert_eq!((keys.len(), keys[0].name.as_str(), keys[0].revoked_at), (1, "old", None));
+    assert_eq!(store.find_key(&keys[0].hash).await.unwrap(), Some(keys[0].clone()));
+    assert_eq!(keys[0].hash.iter().map(|byte| format!("{byte:02x}")).collect::<String>(), hash);
+    assert_eq!(store.workspaces().await.unwrap()[0].id, HERE);
+    let run: RunId = "01991000-0000-7000-8000-000000000001".parse().unwrap();
+    let parent = "01991000-0000-7000-8000-000000000002".parse().unwrap();
+    let loaded = load(&store, run).await;
+    assert_eq!((loaded.run.status, loaded.run.origin, loaded.run.seq), (Status::Running, None, 1));
+    assert_eq!(loaded.entries[0].row.kind, Kind::RunStarted);
+    assert_eq!(Tables::Postgres(database.url()).run_with_key(HERE, "orders", "7").await, Some(loaded.run.id));
+    for filter in [
+        RunFilter { parent: Some(parent), ..RunFilter::default() },
+        RunFilter { input: vec![(vec!["order".to_owned()], "7".to_owned())], ..RunFilter::default() },
+    ] {
+        let page = store.list_runs(HERE, filter, None, 10).await.unwrap();
+        assert_eq!(page.runs.iter().map(|run| run.id).collect::<Vec<_>>(), [run]);
+    }
+    assert_eq!(store.list_workflows(HERE, None, 10).await.unwrap()[0].active_version, 1);
+    assert_eq!(store.delete_workflow(HERE, "orders").await.unwrap(), Deletion::InUse(1));
+    // The run continues, and can be forked.
+    let node = member(&store).await;
+    assert_eq!(store.claim_runs(node, "", at(0), 10).await.unwrap(), [run]);
+    apply(&store, node, &step(run, 2)).await;
+    assert_eq!(store.fork_run(HERE, run, NewFork::new(new_run(), 1, at(0))).await.unwrap(), Some(1));
+    // The publisher of the version is unknown, and records can be written.
+    assert_eq!(store.workflow(HERE, "orders", None).await.unwrap().unwrap().publisher, None);
+    assert_eq!(applied_op(&store, &set("k", 1)).await["change"], 1);
 }
 
 #[test]
@@ -177,5 +213,37 @@ fn what_the_release_before_makes_active_again_is_not_swept() {
         let later = store.join(new_node(), LEASE, None).await.unwrap().plus(Duration::from_secs(10 * 86_400));
         assert_eq!(store.sweep(later, 10).await.unwrap(), 1);
         assert!(store.workflow(HERE, "orders", None).await.unwrap().is_some());
+    });
+}
+
+/// The statement with which nodes claim runs. The previous release has the same text, and passes the format that it knows.
+const CLAIM: &str = include_str!("../../../everstep-store/queries/postgres/claim_runs.sql");
+/// The highest format that the previous release knows.
+const PREVIOUS_FORMAT: u32 = 2;
+
+#[test]
+fn a_node_of_the_previous_release_claims_no_pending_run() {
+    run(async {
+        let database = Cluster::shared().database();
+        let store = open(&database).await;
+        let node = member(&store).await;
+        let begun = unowned_run(&store, node).await;
+        let pending = new_run();
+        let row = Item {
+            format: PREVIOUS_FORMAT + 1,
+            entries: Vec::new(),
+            projection: Some(projection(Status::Pending, None, at(0))),
+            ..start(pending, None)
+        };
+        apply(&store, node, &row).await;
+        let claim = CLAIM
+            .replace(":node", &format!("'{node}'::uuid"))
+            .replace(":lane", "''")
+            .replace(":now", &at(1_000).micros().to_string())
+            .replace(":format", &PREVIOUS_FORMAT.to_string())
+            .replace(":limit", "10");
+        assert_eq!(database.sql(&claim), [format!("t|{{{begun}}}")]);
+        assert_eq!(database.sql(&claim), ["t|"], "it finds the other one neither now nor later");
+        assert_eq!(store.claim_runs(node, "", at(1_000), 10).await.unwrap(), [pending]);
     });
 }

@@ -8,7 +8,7 @@ use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_store::sqlite::{Database, Options, SqliteStore};
-use everstep_store::{CommitOutcome, Error, Gate, Item, NewRun, RunStore, SideWrites};
+use everstep_store::{CommitOutcome, Error, Gate, Item, NewFork, NewRun, RunStore};
 use everstep_testkit::contract::{fixtures::*, run};
 use serde_json::json;
 
@@ -192,7 +192,7 @@ fn a_fork_that_has_the_id_of_one_before_has_nothing_of_its_journal() {
     database.commit(node, &long_run(node, fork)).unwrap();
     assert!(database.sweep(Timestamp::NEVER, 10).unwrap().is_cut);
 
-    assert_eq!(database.fork_run(HERE, source, 1, fork, at(0), &SideWrites::default()).unwrap(), Some(1));
+    assert_eq!(database.fork_run(HERE, source, &NewFork::new(fork, 1, at(0))).unwrap(), Some(1));
     database.sweep(at(0), 10).unwrap();
     let seqs: Vec<_> = database.journal(fork, 0, 10).unwrap().into_iter().map(|entry| entry.seq).collect();
     assert_eq!(seqs, [1]);

@@ -81,6 +81,6 @@ fn settings_of_a_cluster_mean_nothing_on_sqlite() {
     let url = ["serve", "--database-url", "postgres://127.0.0.1:1/db"];
     call(&[&url[..], &["--node-lease", "400ms"]].concat()).exits(2).says("at least 500 ms");
     call(&[&url[..], &["--advertise-url", "https://host:1"]].concat()).exits(2).says("plain http");
-    call(&[&url[..], &["--cluster-key", "short"]].concat()).exits(2).says("at least 32 characters");
+    call(&[&url[..], &["--cluster-key", "short"]].concat()).exits(2).says("at least 32 are required");
     call(&[&url[..], &["--database-connections", "1"]].concat()).exits(2).says("at least 2");
 }

@@ -1,5 +1,6 @@
 //! Every file of `examples/` runs on a server, and works as its page describes.
 
+mod events;
 mod machines;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,6 +25,11 @@ const STORIES: &[(&str, Story)] = &[
     ("cursor.yaml", continues_after_the_last_run),
     ("dedup.yaml", handles_an_invoice_once),
     ("document-approval.yaml", machines::is_approved_by_two_of_three),
+    ("events/onboard-user.yaml", events::onboards_every_user_that_signs_up),
+    ("events/receipt.yaml", events::writes_a_receipt_for_every_payment),
+    // After the other workflow that the same event starts.
+    ("events/ship.yaml", events::ships_orders_of_one_country),
+    ("events/paid-order.yaml", events::continues_when_it_is_paid),
     ("expense.yaml", machines::is_approved_by_its_amount),
     ("hello.yaml", gives_the_output_beside_it),
     // Before the workflows that start it.
@@ -220,6 +226,11 @@ fn passes_a_change_on_to_every_mirror(play: &Play, name: &str) {
     assert_eq!(updates("a1", "forward"), ["b1", "c1", "d1"]);
     assert_eq!(updates("c1", "reverse"), ["a1"]);
     assert!(updates("a2", "forward").is_empty());
+    // The trigger of the definition passes the change on when the event is published.
+    let change = json!({"task_id": "a1", "changes": {"name": "paint the door"}});
+    let run = events::only_run(play, "PROJECT_TASK_UPDATED", &change);
+    let updates = run["output"]["updates"].as_array().unwrap();
+    assert_eq!((updates.len(), &updates[0]["name"]), (3, &json!("paint the door")), "{run}");
 }
 
 fn comes_to_its_end(play: &Play, name: &str) {

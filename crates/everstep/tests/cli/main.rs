@@ -6,6 +6,7 @@ mod client;
 mod database;
 mod documents;
 mod environment;
+mod events;
 mod examples;
 mod guides;
 mod http;

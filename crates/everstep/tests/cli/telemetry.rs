@@ -50,13 +50,15 @@ fn what_runs_do_is_counted_for_prometheus() {
 }
 
 #[test]
-fn spans_of_runs_steps_and_signals_are_sent() {
+fn spans_of_runs_steps_signals_and_events_are_sent() {
     let folder = Folder::new();
     let (endpoint, received) = collect();
     let settings = [("OTLP_ENABLED", "true"), ("OTLP_ENDPOINT", &*endpoint), ("OTEL_SERVICE_NAME", "orders-service")];
     let server = Server::with(&["--data", &folder.at("data")], &settings);
     let [one, other] = play(&server);
     let runs = [one, other, play_code(&server)];
+    let paid = server.client().post("/v1/topics/order.paid?waitSeconds=30", &json!({"order": 1})).is(200);
+    let event = paid["id"].as_str().unwrap().to_owned();
     // Stopping sends the remaining spans.
     server.stop();
     let mut all = Vec::new();
@@ -86,13 +88,17 @@ fn spans_of_runs_steps_and_signals_are_sent() {
         "event",
         "completed",
         "failed",
+        "workflow.event",
+        "event.topic",
+        "order.paid",
+        "matched.waits",
     ] {
         assert!(has(text), "no {text} in {} bytes of spans", all.len());
     }
-    for run in runs {
-        assert!(has(&run), "no run_id {run}");
-        let trace: Vec<u8> = run.replace('-', "").as_bytes().chunks(2).map(hex).collect();
-        assert!(all.windows(16).any(|window| window == trace), "no trace of {run}");
+    for id in runs.into_iter().chain([event]) {
+        assert!(has(&id), "no attribute with {id}");
+        let trace: Vec<u8> = id.replace('-', "").as_bytes().chunks(2).map(hex).collect();
+        assert!(all.windows(16).any(|window| window == trace), "no trace of {id}");
     }
 }
 

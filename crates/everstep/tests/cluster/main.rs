@@ -6,6 +6,7 @@ mod inputs;
 mod keys;
 mod nodes;
 mod records;
+mod sockets;
 mod starts;
 #[path = "../support/mod.rs"]
 #[expect(dead_code, reason = "each suite uses a part of it")]

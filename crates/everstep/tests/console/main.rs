@@ -1,6 +1,6 @@
 //! The console in a browser, with a real server: the scenarios of `console/e2e`.
 //!
-//! The suite runs once; each test checks the result of its scenario.
+//! The suite runs once, or EVERSTEP_CONSOLE_REPEATS times; each test checks the results of its scenario.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
@@ -23,8 +23,11 @@ macro_rules! scenarios {
 }
 
 scenarios! {
+    a_code_run_shows_its_steps_by_turn,
+    a_created_key_is_shown_once,
     a_failed_run_is_retried_from_its_step,
     a_filter_in_the_url_shows_a_colleague_the_same,
+    a_five_megabyte_output_does_not_stall_the_page,
     a_fork_at_an_entry_shows_what_is_not_undone,
     a_loop_of_2500_is_one_node,
     a_machine_run_is_approved_on_its_page,
@@ -34,11 +37,17 @@ scenarios! {
     a_used_code_is_refused,
     a_viewer_sees_no_way_to_change_anything,
     an_approval_is_given_in_the_inbox,
+    every_dialog_is_accessible_in_both_themes,
+    every_screen_by_keyboard_alone,
     every_screen_is_accessible_in_both_themes,
+    every_screen_is_accessible_with_longer_texts,
     hostile_values_are_shown_as_text,
     new_runs_are_announced_and_do_not_move_the_rows,
     no_request_leaves_the_origin_and_nothing_breaks_the_policy,
+    pseudo_locale_shows_no_english,
     signing_out_revokes_the_key_of_the_link,
+    ten_thousand_runs_scroll_filter_and_are_cancelled_in_bulk,
+    the_model_of_the_page_has_the_statuses_of_the_server,
     the_server_dies_and_comes_back_and_nothing_is_missed_or_doubled,
     the_slider_shows_the_run_as_it_was,
     twelve_tabs_are_live_at_once_and_still_load,

@@ -1,4 +1,4 @@
-//! Runs all scenarios, once, and records the result of each.
+//! Runs all scenarios and records the result of each: once, or as often as EVERSTEP_CONSOLE_REPEATS says.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -8,10 +8,15 @@ use std::sync::OnceLock;
 use everstep_testkit::postgres::Cluster;
 use serde::Deserialize;
 
-/// The results of the scenarios: the report of Vitest.
+/// The results of the scenarios, of each repetition.
+pub(crate) struct Suite {
+    reports: Vec<Report>,
+}
+
+/// The report of Vitest.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Suite {
+struct Report {
     test_results: Vec<ScenarioFile>,
 }
 
@@ -34,23 +39,32 @@ struct Scenario {
 
 pub(crate) fn shared() -> &'static Suite {
     static SUITE: OnceLock<Suite> = OnceLock::new();
-    SUITE.get_or_init(play)
+    SUITE.get_or_init(|| Suite { reports: (0..repeats()).map(|_| play()).collect() })
 }
 
 impl Suite {
-    /// Fails unless the scenario was played and passed.
+    /// Fails unless the scenario was played and passed, in each repetition.
     #[track_caller]
     pub(crate) fn expect(&self, name: &str) {
+        for report in &self.reports {
+            report.expect(name);
+        }
+    }
+
+    pub(crate) fn names(&self) -> BTreeSet<&str> {
+        self.reports.iter().flat_map(Report::scenarios).map(|scenario| &*scenario.title).collect()
+    }
+}
+
+impl Report {
+    #[track_caller]
+    fn expect(&self, name: &str) {
         let Some(scenario) = self.scenarios().find(|scenario| scenario.title == name) else {
             let files = self.test_results.iter().filter(|file| !file.message.is_empty());
             let said: Vec<_> = files.map(|file| format!("{}: {}", file.name, file.message)).collect();
             panic!("{name} was not played; {}", said.join("\n"));
         };
         assert_eq!(scenario.status, "passed", "{name}: {}", scenario.failure_messages.join("\n"));
-    }
-
-    pub(crate) fn names(&self) -> BTreeSet<&str> {
-        self.scenarios().map(|scenario| &*scenario.title).collect()
     }
 
     fn scenarios(&self) -> impl Iterator<Item = &Scenario> {
@@ -62,7 +76,12 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../console").canonicalize().unwrap()
 }
 
-fn play() -> Suite {
+fn repeats() -> usize {
+    let Ok(text) = std::env::var("EVERSTEP_CONSOLE_REPEATS") else { return 1 };
+    text.parse().unwrap_or_else(|error| panic!("EVERSTEP_CONSOLE_REPEATS is {text:?}: {error}"))
+}
+
+fn play() -> Report {
     let server = env!("CARGO_BIN_EXE_everstep");
     let details = Command::new(server).args(["--version", "--verbose"]).output().unwrap();
     let details = String::from_utf8(details.stdout).unwrap();

@@ -10,6 +10,7 @@ mod books;
 mod children;
 mod crowd;
 mod cut;
+mod events;
 mod flows;
 mod kill;
 mod outage;
@@ -21,6 +22,7 @@ mod stop;
 #[path = "../support/mod.rs"]
 #[expect(dead_code, reason = "each suite uses a part of it")]
 mod support;
+mod upgrade;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -112,12 +112,13 @@ impl Socket {
     }
 }
 
-/// The folder of the client's script, with its dependencies.
-fn installed() -> PathBuf {
+/// The folder of the clients' scripts, with their dependencies.
+pub(crate) fn installed() -> PathBuf {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     let install = || {
         let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/live/client");
-        if !folder.join("node_modules/socket.io-client/package.json").exists() {
+        let is_missing = |name: &str| !folder.join(format!("node_modules/{name}/package.json")).exists();
+        if ["socket.io-client", "cloudevents"].into_iter().any(is_missing) {
             let done = Command::new("npm").args(["ci", "--silent"]).current_dir(&folder).status();
             let done =
                 done.unwrap_or_else(|error| panic!("npm cannot be started ({error}): install Node.js 20 or later"));

@@ -1,7 +1,9 @@
-//! Live updates of runs for the stock Socket.IO client and for curl, from real servers.
+//! Stock clients and real servers: live updates of runs for the Socket.IO client and for curl, and events of the
+//! CloudEvents SDKs.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
+mod cloud_events;
 mod follower;
 mod nodes;
 mod single;

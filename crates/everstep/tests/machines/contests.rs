@@ -11,8 +11,6 @@ use crate::office::{Office, Person, entries, levels, name};
 const PERSONS: usize = 50;
 /// How often each contest is repeated.
 const REPETITIONS: usize = 100;
-/// How often the contests with another level are repeated.
-const REPETITIONS_OF_LEVELS: usize = 25;
 
 /// All persons send a request at the same moment, again and again: `prepare` makes the run of each round, `judge` gets
 /// the answers with the names of the persons.
@@ -77,7 +75,7 @@ fn approve_at_once(office: &Office) {
     for (kind, is_in_memory) in [("memory", true), ("parked", false)] {
         contest(office, &format!("one-{kind}"), is_in_memory, Some(1), REPETITIONS);
         contest(office, &format!("one-{kind}"), is_in_memory, None, REPETITIONS);
-        contest(office, &format!("two-{kind}"), is_in_memory, Some(1), REPETITIONS_OF_LEVELS);
+        contest(office, &format!("two-{kind}"), is_in_memory, Some(1), REPETITIONS);
     }
 }
 

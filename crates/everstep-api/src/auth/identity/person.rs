@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use everstep_core::actor::Actor;
+use everstep_core::limits;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
@@ -10,8 +12,6 @@ use uuid::Uuid;
 use crate::auth::identity::token::TokenFault;
 use crate::auth::identity::{ClaimNames, RoleMap};
 
-/// Characters of a person's id.
-const ID_CHARS_MAX: usize = 256;
 /// Characters of a name or an address.
 const NAME_CHARS_MAX: usize = 256;
 
@@ -36,7 +36,9 @@ impl Person {
         roles: &RoleMap,
     ) -> Result<Self, TokenFault> {
         let id = find(claims, &names.user).and_then(Value::as_str).ok_or(TokenFault::Claims)?;
-        if id.is_empty() || id.chars().count() > ID_CHARS_MAX || id.chars().any(char::is_control) {
+        // The name of every person can be written in definitions and assignments.
+        let length = Actor::person(id).name().chars().count();
+        if id.trim().is_empty() || length > limits::PERSON_CHARS || id.chars().any(char::is_control) {
             return Err(TokenFault::Claims);
         }
         let text = |name: &str| find(claims, name).and_then(Value::as_str).map(shorten);
@@ -121,13 +123,16 @@ mod tests {
 
     #[test]
     fn claims_of_another_type_are_refused() {
-        let long = "x".repeat(257);
+        let long = "x".repeat(256);
+        assert_eq!(read(&json!({"sub": long[1..]}), &ClaimNames::default()).unwrap().id.len(), 255);
         for claims in [
             json!({}),
             json!({"sub": 5}),
             json!({"sub": ""}),
+            json!({"sub": " "}),
             json!({"sub": "a\nb"}),
             json!({"sub": long}),
+            json!({"sub": format!("key:{}", &long[8..])}),
             json!({"sub": "a", "roles": 5}),
             json!({"sub": "a", "roles": [5]}),
             json!({"sub": "a", "permissions": {"x": 1}}),

@@ -22,6 +22,8 @@ pub(crate) struct Doc {
     pub(crate) is_dry: bool,
     /// The headers that it accepts, beside `Idempotency-Key`.
     pub(crate) headers: Vec<Parameter>,
+    /// Path parameters that have another meaning for this route than for others of the same path.
+    pub(crate) path: Vec<Parameter>,
     pub(crate) body: Option<RequestBody>,
     pub(crate) answers: Vec<ResponseDoc>,
     /// Its own rejections, beside those that follow from its method and path.
@@ -42,6 +44,16 @@ pub(crate) struct RequestBody {
     pub(crate) describe: SchemaFn,
     pub(crate) is_required: bool,
     pub(crate) example: Option<Value>,
+    /// The same content in other content types than `application/json`.
+    pub(crate) others: Vec<OtherBody>,
+}
+
+/// The body of a request in another content type.
+#[derive(Clone, Debug)]
+pub(crate) struct OtherBody {
+    pub(crate) kind: &'static str,
+    pub(crate) describe: SchemaFn,
+    pub(crate) example: Value,
 }
 
 /// A response of a route.
@@ -66,6 +78,7 @@ pub(crate) fn doc(tag: &'static str, summary: &'static str) -> Doc {
         key: KeyPolicy::Ignored,
         is_dry: false,
         headers: Vec::new(),
+        path: Vec::new(),
         body: None,
         answers: Vec::new(),
         refusals: Vec::new(),
@@ -121,17 +134,37 @@ impl Doc {
         self.answers_nothing(304).with_header("ETag", "The present version.")
     }
 
-    /// Accepts a body.
-    pub(crate) fn takes<T: JsonSchema>(mut self) -> Self {
-        self.body =
-            Some(RequestBody { describe: SchemaGenerator::subschema_for::<T>, is_required: true, example: None });
+    /// Accepts another header.
+    pub(crate) fn header(mut self, parameter: Parameter) -> Self {
+        self.headers.push(parameter);
         self
     }
 
+    /// Describes a path parameter of this route, in place of the description that all routes share.
+    pub(crate) fn path(mut self, parameter: Parameter) -> Self {
+        self.path.push(parameter);
+        self
+    }
+
+    /// Accepts a body.
+    pub(crate) fn takes<T: JsonSchema>(self) -> Self {
+        self.with_body(SchemaGenerator::subschema_for::<T>, true)
+    }
+
     /// Accepts a body, or none.
-    pub(crate) fn may_take<T: JsonSchema>(mut self) -> Self {
-        self.body =
-            Some(RequestBody { describe: SchemaGenerator::subschema_for::<T>, is_required: false, example: None });
+    pub(crate) fn may_take<T: JsonSchema>(self) -> Self {
+        self.with_body(SchemaGenerator::subschema_for::<T>, false)
+    }
+
+    fn with_body(mut self, describe: SchemaFn, is_required: bool) -> Self {
+        self.body = Some(RequestBody { describe, is_required, example: None, others: Vec::new() });
+        self
+    }
+
+    /// Accepts the body also in another content type.
+    pub(crate) fn also_takes<T: JsonSchema>(mut self, kind: &'static str, example: Value) -> Self {
+        let body = self.body.as_mut().expect("only a route that accepts a body has other content types");
+        body.others.push(OtherBody { kind, describe: SchemaGenerator::subschema_for::<T>, example });
         self
     }
 

@@ -81,10 +81,13 @@ impl<'a> Schemas<'a> {
     }
 
     fn operation(&mut self, route: &Route) -> Value {
-        let Doc { tag, summary, about, query, key, headers, body, .. } = &*route.doc;
+        let Doc { tag, summary, about, query, key, headers, path, body, .. } = &*route.doc;
         assert!(self.info.tags.iter().any(|(name, _)| name == tag), "{tag:?} is missing in the list of tags");
         let mut parameters: Vec<_> = path_parameters(route.path)
-            .map(|(segment, name)| self.path_parameter(segment, name).document("path"))
+            .map(|(segment, name)| {
+                let own = path.iter().find(|parameter| parameter.name == name);
+                own.unwrap_or_else(|| self.path_parameter(segment, name)).document("path")
+            })
             .collect();
         parameters.extend(query.iter().map(|parameter| parameter.document("query")));
         if *key != KeyPolicy::Ignored {
@@ -117,7 +120,12 @@ impl<'a> Schemas<'a> {
             if let Some(example) = &body.example {
                 content["examples"] = json!({"usual": {"value": example}});
             }
-            operation["requestBody"] = json!({"required": body.is_required, "content": {"application/json": content}});
+            let mut contents = json!({"application/json": content});
+            for other in &body.others {
+                let schema = normalize::received(&name, (other.describe)(&mut self.received).to_value());
+                contents[other.kind] = json!({"schema": schema, "examples": {"usual": {"value": other.example}}});
+            }
+            operation["requestBody"] = json!({"required": body.is_required, "content": contents});
         }
         operation
     }

@@ -19,6 +19,7 @@ const TAGS: &[(&str, &str)] = &[
     ("machines", "State machines: the actions of people in their runs."),
     ("workers", "Users' processes that run code workflows."),
     ("records", "Records and links: data of a workspace that outlives its runs."),
+    ("events", "Events, the subscriptions that start runs for them, and their results."),
     ("data", "Data sources, and saved queries for them."),
     ("access", "API keys, workspaces, tickets, the audit and secrets."),
     ("nodes", "The servers that share a database."),

@@ -104,8 +104,8 @@ fn is_admin(row: &KeyRow, now: Timestamp) -> bool {
 
 fn read(new: NewKey, now: Timestamp) -> Result<auth::NewKey, Problem> {
     let expires_at = new.expires_at.map(|text| {
-        let unreadable = |error| Problem::invalid(format!("expiresAt is not valid: {error}"));
-        text.parse::<Timestamp>().map_err(unreadable)
+        let hint = "write a time in RFC 3339, such as 2026-05-01T09:00:00Z";
+        text.parse::<Timestamp>().map_err(|_| Problem::invalid(format!("expiresAt: {text:?} is not a time")).hint(hint))
     });
     let allows = Grant::from_request(new.role, new.permissions).map_err(|error| {
         Problem::invalid(error).hint("send {\"name\": …, \"role\": \"viewer\"}, or \"permissions\" with a list")

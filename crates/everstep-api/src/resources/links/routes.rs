@@ -58,7 +58,7 @@ pub(crate) fn add(table: Table) -> Table {
             Method::DELETE,
             LINKS,
             doc("records", "Delete links")
-                .about("All links of one side or between two, with a relation or with any; at most 10,000.")
+                .about("Deletes all links of one side, or between two sides, with one relation or with any; at most 10,000.")
                 .query(write::DELETE_PARAMETERS)
                 .keyed()
                 .answers::<DeletedLinks>(200)

@@ -11,7 +11,7 @@ use crate::http::schema::{Id, Object};
 use crate::http::time::Time;
 use crate::resources::store::Author;
 
-/// One side of a link: a thing of yours, such as the order `7`.
+/// One side of a link: a type and an id that you choose, such as the order `7`.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Identifier {

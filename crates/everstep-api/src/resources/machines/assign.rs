@@ -48,6 +48,6 @@ pub(crate) async fn post(
     let input = Input::Assign(Box::new(assignment));
     let row = Some(audit.row(StatusCode::OK));
     let addressed = RunInput { key: key.into_inner(), audit: row, ..RunInput::new(caller.workspace, run, input) };
-    let applied = transition::send(&app, &audit, &AttemptFacts::default(), &reader, addressed).await?;
+    let applied = transition::send(&app, &audit, &AttemptFacts::default(), &reader, addressed, &mut None).await?;
     Ok(Json(Assignment::from_applied(run, applied)))
 }

@@ -7,7 +7,7 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use axum::extract::{FromRequestParts, Request, State};
+use axum::extract::{FromRequestParts, Request};
 use axum::http::request::Parts;
 use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
@@ -66,7 +66,7 @@ impl FromRequestParts<AppState> for AttemptFacts {
 }
 
 /// Observes requests for transitions.
-pub(crate) async fn observe_attempt(State(app): State<AppState>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn observe_attempt(app: AppState, mut request: Request, next: Next) -> Response {
     let id = match request.method() {
         &Method::POST => {
             [TRANSITION, ALIAS_TRANSITION].into_iter().find_map(|path| find_id(path, request.uri().path()))

@@ -79,7 +79,7 @@ pub(crate) async fn check_reader(app: &AppState, caller: &Caller, run: RunId) ->
 }
 
 /// Loads a run of the caller's workspace.
-pub(super) async fn load_any(app: &AppState, caller: &Caller, run: RunId) -> Result<MachineRun, Problem> {
+async fn load_any(app: &AppState, caller: &Caller, run: RunId) -> Result<MachineRun, Problem> {
     let LoadedRun { row, workflow, state } = app.engine.runs().load(run).await?;
     if row.workspace != caller.workspace {
         return Err(Error::RunNotFound(run).into());

@@ -13,7 +13,7 @@ use crate::http::time::Time;
 /// The problem document of a refusal. It contains the present state, and the actor and the time of the last transition.
 pub(super) fn refuse(code: Cow<'static, str>, message: String, details: Option<Box<RefusalDetails>>) -> Problem {
     let details = details.map(|details| *details).unwrap_or_default();
-    let RefusalDetails { state, version_no, last_by, last_at, errors, required, explanation } = details;
+    let RefusalDetails { state, version_no, last_by, last_at, errors, required, explanation, takes_part: _ } = details;
     let (status, hint) = (status(&code), hint(&code));
     let mut problem = Problem::new(status, code, message);
     if let Some(hint) = hint {

@@ -12,14 +12,13 @@ use everstep_core::machine::{self, Act, Applied, RefusalDetails};
 use everstep_core::payload::Payload;
 use everstep_core::run::{Input, Reply, State as RunState};
 use everstep_core::workflow::Workflow;
-use everstep_engine::{Error, RunInput};
+use everstep_engine::{Error, LoadedRun, RunInput};
 use everstep_store::RunGlance;
-use futures_util::future;
 use serde_json::{Value, json};
 
 use super::attempt::AttemptFacts;
 use super::digest::digest;
-use super::reader::{self, Reader};
+use super::reader::Reader;
 use super::refusal;
 use super::wire::{Transition, TransitionRequest};
 use crate::audit::AuditDraft;
@@ -72,12 +71,17 @@ pub(super) async fn perform(
     let row = Some(audit.row(StatusCode::OK));
     let workspace = caller.workspace;
     let addressed = RunInput { key, audit: row, ..RunInput::new(workspace, run, input) };
-    // Only the labels of the metrics need the workflow, so that the request does not wait for it.
-    let runs = app.engine.runs();
-    let (glance, sent) = future::join(runs.glance(workspace, run), send(app, audit, attempt, &reader, addressed)).await;
-    if let Ok(RunGlance { workflow, version, .. }) = glance {
-        let is_known = sent.is_ok() || has_action(app, workspace, &workflow, version, &action).await;
-        attempt.set_workflow(&workflow, is_known);
+    let mut workflow = None;
+    let sent = send(app, audit, attempt, &reader, addressed, &mut workflow).await;
+    // Only the labels of the metrics need the workflow. Usually the request has found it on its way.
+    if workflow.is_none()
+        && let Ok(RunGlance { workflow: name, version, .. }) = app.engine.runs().glance(workspace, run).await
+    {
+        workflow = Some((name, version));
+    }
+    if let Some((name, version)) = workflow {
+        let is_known = sent.is_ok() || has_action(app, workspace, &name, version, &action).await;
+        attempt.set_workflow(&name, is_known);
     }
     let applied = sent?;
     attempt.set_states(&applied.previous_state, Some(&applied.next_state));
@@ -90,17 +94,24 @@ async fn has_action(app: &AppState, workspace: WorkspaceId, workflow: &str, vers
     version.is_ok_and(|version| version.workflow.style.machine().is_some_and(|machine| machine.has_action(action)))
 }
 
-/// Sends a request for a run to its owner, and returns the answer after the commit.
+/// Sends a request for a run to its owner, and returns the answer after the commit. `workflow` is the name and the version
+/// of the run's workflow, if this node has needed them.
 pub(super) async fn send(
     app: &AppState,
     audit: &AuditDraft,
     attempt: &AttemptFacts,
     reader: &Reader,
     input: RunInput,
+    workflow: &mut Option<(String, u32)>,
 ) -> Result<Applied, Problem> {
     let (run, began, arrived_at) = (input.run, Instant::now(), app.engine.world().clock.now());
     let asked = Asked::from_input(&input.input);
-    let reply = within_deadline(app.engine.route(input)).await?;
+    let routed = async {
+        let routed = app.engine.request(input).await;
+        *workflow = routed.workflow;
+        routed.reply
+    };
+    let reply = within_deadline(routed).await?;
     audit.record(reply.is_recorded());
     let (code, message, details) = match reply {
         Reply::Applied(applied) => {
@@ -122,7 +133,8 @@ pub(super) async fn send(
     if let Some(state) = details.as_ref().and_then(|details| details.state.as_deref()) {
         attempt.set_states(state, None);
     }
-    if reader.sees_all() {
+    // The owner has checked whether the caller takes part in the run, so that the run need not be read for it.
+    if reader.sees_all() || details.as_ref().is_some_and(|details| details.takes_part) {
         return Err(refusal::refuse(code, message, details));
     }
     Err(refuse_to_actor(app, audit, reader, run, asked, (code, message, details)).await?)
@@ -150,8 +162,9 @@ impl Asked {
 /// The refusal of a caller without `workflow:view`. If they may not read the run, they learn the roles that may perform
 /// the action, and nothing of the run.
 ///
-/// A caller who was authorized in the state that the request is for receives the whole refusal, although the run has
-/// left that state: if fifty persons may approve and one of them does, the refusals of the others name that person.
+/// A request may arrive after the run has left the state that the request names. A caller who was authorized in that
+/// state receives the whole refusal: if fifty persons may approve and one of them does, the refusals of the others name
+/// that person.
 async fn refuse_to_actor(
     app: &AppState,
     audit: &AuditDraft,
@@ -160,22 +173,24 @@ async fn refuse_to_actor(
     asked: Asked,
     (code, message, details): Refused,
 ) -> Result<Problem, Problem> {
-    let loaded = reader::load_any(app, audit.caller(), run).await?;
-    let Some(present) = loaded.state.machine().map(machine::Progress::version_no) else {
-        return Err(Error::RunNotFound(run).into());
-    };
+    let not_found = || Problem::from(Error::RunNotFound(run));
+    let journaled = app.engine.runs().load_shared(run).await?;
+    let LoadedRun { row, workflow, state } = &journaled.loaded;
+    let (Some(workflow), Some(state)) = (workflow, state) else { return Err(not_found()) };
+    let progress = state.machine().filter(|_| row.workspace == audit.caller().workspace);
+    let present = progress.ok_or_else(not_found)?.version_no();
     // Without a version, the request was for a state that the run has just left.
     let first = asked.version.unwrap_or_else(|| present.saturating_sub(1 + limits::AUTO_TRANSITIONS));
     let last = asked.version.unwrap_or(present);
     let could_read = |workflow: &Workflow, state: &RunState| reader.may_read(app, workflow, state);
-    if reader.may_read(app, &loaded.workflow, &loaded.state)
-        || app.engine.runs().was_in_state(&loaded.row, first..=last, could_read).await?
+    if reader.may_read(app, workflow, state)
+        || app.engine.runs().was_in_state(&journaled, first..=last, could_read).await?
     {
         return Ok(refusal::refuse(code, message, details));
     }
     let required = details.map(|details| details.required).filter(|required| !required.is_empty());
     let of_action = || {
-        let situation = machine::situation(&loaded.workflow, &loaded.state)?;
+        let situation = machine::situation(workflow, state)?;
         let choice = situation.choices.into_iter().find(|choice| Some(&choice.action) == asked.action.as_ref())?;
         Some(choice.by)
     };

@@ -8,6 +8,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use everstep_core::limits;
 use everstep_core::run::{Input, Reply};
+use everstep_core::topics;
 use everstep_engine::RunInput;
 
 use super::show;
@@ -45,6 +46,10 @@ pub(crate) async fn signal(
 ) -> Answer {
     if event.chars().count() > SIGNAL_NAME_CHARS_MAX {
         return Err(Problem::invalid(format!("the name of a signal has at most {SIGNAL_NAME_CHARS_MAX} characters")));
+    }
+    if topics::is_reserved(&event) {
+        let detail = format!("the name {event:?} is reserved: a signal does not begin with `@` or `everstep.`");
+        return Err(Problem::invalid(detail));
     }
     let payload = body.payload()?;
     let input = match query.flag("buffer")? {

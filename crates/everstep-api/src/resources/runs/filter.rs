@@ -3,6 +3,7 @@
 use everstep_core::ids::{RunId, WorkspaceId};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
+use everstep_core::topics::TriggerKind;
 use everstep_store::RunFilter;
 use serde_json::Value;
 use uuid::Uuid;
@@ -18,6 +19,8 @@ use crate::server::AppState;
 
 /// Values of the input, or of tags, in one filter.
 const FILTER_VALUES_MAX: usize = 10;
+/// Characters of the id of a trigger.
+const TRIGGER_ID_CHARS_MAX: usize = 255;
 /// Letters of the beginning of an id: those of one minute.
 const ID_LETTERS_MIN: usize = 8;
 
@@ -32,8 +35,8 @@ pub(crate) const VERSION: Parameter =
     Parameter::whole("version", 1, u32::MAX as u64, "Runs of this version of their workflow.");
 pub(crate) const STATE: Parameter = Parameter::text(
     "state",
-    "Runs of state machines that are in this state and have not ended. With `status`, also ended runs, if one of the \
-     statuses is that of ended runs.",
+    "Runs of state machines that are in this state and have not ended. Ended runs are included if `status` names a \
+     status of ended runs.",
 );
 pub(crate) const PARENT: Parameter = Parameter::id("parent", "Runs that this run has started.");
 pub(crate) const KEY: Parameter =
@@ -41,6 +44,11 @@ pub(crate) const KEY: Parameter =
 pub(crate) const ORIGIN: Parameter = Parameter::id("origin", "Forks of this run.");
 pub(crate) const ERROR_CODE: Parameter =
     Parameter::text("errorCode", "Runs that failed, or are paused, with this code.");
+pub(crate) const TRIGGER: Parameter = Parameter::pattern(
+    "trigger",
+    "^(event|schedule|webhook|queue):.{1,255}$",
+    "Runs that a trigger has started: `event:` and the id of an event.",
+);
 pub(crate) const TEXT: Parameter = Parameter::sized(
     "text",
     1,
@@ -74,6 +82,7 @@ pub(crate) fn from_query(query: &Query) -> Result<RunFilter, Problem> {
         origin: query.value("origin")?,
         key: query.text(KEY_FILTER).map(str::to_owned),
         error_code: query.text("errorCode").map(str::to_owned),
+        trigger: query.text("trigger").map(|text| read_trigger("the query parameter \"trigger\"", text)).transpose()?,
         ids: None,
         input: input.collect::<Result<_, Problem>>()?,
         tags: query.family("tag.").map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
@@ -113,6 +122,7 @@ pub(crate) fn from_body(filter: Filter) -> Result<RunFilter, Problem> {
         origin: filter.origin.map(|run| read::<RunId>("filter.origin", &run)).transpose()?,
         key: filter.key,
         error_code: filter.error_code,
+        trigger: filter.trigger.map(|text| read_trigger("filter.trigger", &text)).transpose()?,
         ids: None,
         input: input.collect::<Result<_, Problem>>()?,
         tags: filter.tags.into_iter().collect(),
@@ -129,7 +139,7 @@ pub(crate) async fn with_text(
 ) -> Result<RunFilter, Problem> {
     let Some(text) = text else { return Ok(filter) };
     if text.contains('\0') {
-        return Err(Problem::invalid("a filter contains a NUL character, which no database stores as text"));
+        return Err(Problem::invalid("a filter contains a NUL character, which the database cannot store"));
     }
     let is_name = app.workflows.workflow(workspace, text, None).await?.is_some();
     match id_range(text).filter(|_| !is_name) {
@@ -169,11 +179,22 @@ fn check(filter: RunFilter) -> Result<RunFilter, Problem> {
         .chain(&filter.workflow)
         .chain(&filter.state)
         .chain(&filter.key)
-        .chain(&filter.error_code);
+        .chain(&filter.error_code)
+        .chain(filter.trigger.iter().map(|(_, id)| id));
     if texts.into_iter().any(|text| text.contains('\0')) {
-        return Err(Problem::invalid("a filter contains a NUL character, which no database stores as text"));
+        return Err(Problem::invalid("a filter contains a NUL character, which the database cannot store"));
     }
     Ok(filter)
+}
+
+/// A kind of trigger and an id: `event:019a8a3f-…`.
+fn read_trigger(what: &str, text: &str) -> Result<(TriggerKind, String), Problem> {
+    let parsed = text.split_once(':').and_then(|(kind, id)| Some((TriggerKind::parse(kind)?, id)));
+    let hint = "write event: and the id of an event";
+    match parsed.filter(|(_, id)| (1..=TRIGGER_ID_CHARS_MAX).contains(&id.chars().count())) {
+        Some((kind, id)) => Ok((kind, id.to_owned())),
+        None => Err(Problem::invalid(format!("{what} is not valid: {text:?}")).hint(hint)),
+    }
 }
 
 fn read_status(what: &str, word: &str) -> Result<Status, Problem> {

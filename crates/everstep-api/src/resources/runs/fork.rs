@@ -28,8 +28,9 @@ pub(crate) async fn post(
     let key = key.into_inner();
     let workspace = audit.caller().workspace;
     let side = SideWrites::with_audit(audit.row(StatusCode::CREATED));
-    let forking = app.engine.fork(workspace, source, at, key.as_deref(), side);
-    let forked = within_deadline(async { forking.await.map_err(|error| refuse(source, error)) }).await?;
+    let by = Some(audit.caller().actor());
+    let forking = app.engine.fork(workspace, source, everstep_engine::Fork { at, key: key.as_deref(), by, side });
+    let forked = within_deadline(async { forking.await.map_err(|error| refuse(source, at, error)) }).await?;
     audit.record(forked.created);
     let run = show::show(&app, show::row(&app, workspace, forked.run).await?).await?;
     let children = forked.children.into_iter().map(|(step, run)| StartedChild { step, run }).collect();
@@ -40,11 +41,12 @@ pub(crate) async fn post(
     Ok((status, [(header::LOCATION, place)], Json(answer)))
 }
 
-fn refuse(run: RunId, error: ForkError) -> Problem {
+fn refuse(run: RunId, at: Option<u64>, error: ForkError) -> Problem {
     match error {
         ForkError::Engine(error) => error.into(),
         ForkError::NoEntry { last } => {
-            Problem::invalid(format!("run {run} has no such entry")).hint(format!("its last entry is {last}"))
+            let at = at.unwrap_or(last);
+            Problem::invalid(format!("run {run} has no entry {at}")).hint(format!("its last entry is {last}"))
         }
         ForkError::Ended { usable: Some(usable) } => {
             Problem::new(StatusCode::CONFLICT, "RUN_ENDED", format!("run {run} had ended by then and cannot continue"))

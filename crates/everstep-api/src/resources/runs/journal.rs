@@ -24,7 +24,7 @@ pub(crate) const PAGE: &[Parameter] = &[
         "limit",
         1,
         HEADS_PAGE_SIZE_MAX,
-        "The maximum number of results: 100 by default and at most 1,000; of heads 1,000 by default and at most 10,000.",
+        "The maximum number of results: 100 by default and at most 1,000; with `view=heads`, 1,000 by default and at most 10,000.",
     ),
     VIEW,
 ];

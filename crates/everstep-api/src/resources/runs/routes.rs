@@ -218,7 +218,7 @@ fn of_workflows(table: Table) -> Table {
             Method::POST,
             "/v1/runs/{id}/pause",
             doc("runs", "Pause a run")
-                .about("Nothing more is dispatched until the run is resumed.")
+                .about("The engine dispatches no further step until the run is resumed.")
                 .keyed()
                 .matched()
                 .may_take::<Control>()

@@ -108,13 +108,31 @@ pub(crate) async fn show(app: &AppState, row: RunRow) -> Result<Run, Problem> {
     if let Some(snapshot) = app.engine.snapshot(row.id).await {
         return Ok(show_snapshot(app, row, snapshot, Where::Here).await);
     }
+    if row.seq == 0 {
+        return Ok(show_before_begin(app, row).await);
+    }
     Ok(show_loaded(app, &app.engine.runs().load(row.id).await?).await)
+}
+
+/// A run without a journal, which begins later.
+async fn show_before_begin(app: &AppState, row: RunRow) -> Run {
+    let now = app.engine.world().clock.now();
+    let for_worker = match (row.status, app.engine.library().of_run(&row).await) {
+        (Status::Pending, Ok(workflow)) if workflow.needs_worker() && row.owner.is_none() && row.wake_at <= now => {
+            let elsewhere = &app.hub.elsewhere;
+            let is_served = elsewhere.is_served(&app.engine, row.workspace, &workflow.name, workflow.version).await;
+            is_served.is_ok_and(|is_so| !is_so).then_some(ForWorker::Unserved)
+        }
+        _ => None,
+    };
+    Run::before_begin(row, for_worker, now)
 }
 
 /// A run that was read from the database. If this build cannot read its journal, the row is used.
 pub(crate) async fn show_loaded(app: &AppState, loaded: &LoadedRun) -> Run {
     let run = Run::from_row(loaded.row.clone());
-    let Some((workflow, snapshot)) = loaded.workflow.as_ref().zip(loaded.snapshot()) else { return run };
+    let Some((workflow, mut snapshot)) = loaded.workflow.as_ref().zip(loaded.snapshot()) else { return run };
+    app.engine.count_look_back(loaded.row.workspace, &mut snapshot).await;
     let for_worker = for_worker(app, &loaded.row, workflow, &snapshot, Where::Anywhere).await;
     run.with_snapshot(snapshot, for_worker)
 }
@@ -125,11 +143,15 @@ pub(crate) async fn show_begun(app: &AppState, began: StartedRun) -> Run {
     if row.ended_at.is_some() {
         return Run::from_row(row).with_machine(snapshot.machine);
     }
+    if row.seq == 0 {
+        return show_before_begin(app, row).await;
+    }
     let place = if row.owner.is_some() { Where::Here } else { Where::Anywhere };
     show_snapshot(app, row, snapshot, place).await
 }
 
-async fn show_snapshot(app: &AppState, row: RunRow, snapshot: RunSnapshot, place: Where) -> Run {
+async fn show_snapshot(app: &AppState, row: RunRow, mut snapshot: RunSnapshot, place: Where) -> Run {
+    app.engine.count_look_back(row.workspace, &mut snapshot).await;
     let for_worker = match may_want_worker(app, &row, &snapshot) {
         true => match app.engine.library().of_run(&row).await {
             Ok(workflow) => for_worker(app, &row, &workflow, &snapshot, place).await,

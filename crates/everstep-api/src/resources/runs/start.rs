@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -12,6 +13,7 @@ use everstep_core::limits;
 use everstep_core::machine;
 use everstep_core::payload::Payload;
 use everstep_core::style::StyleName;
+use everstep_core::time::Timestamp;
 use everstep_core::workflow;
 use everstep_engine::{self as engine, Start, StartDetail, Version};
 use futures_util::future;
@@ -41,6 +43,8 @@ const BATCH_STARTS_MAX: usize = 1_000;
 /// The refusal of a start of an unknown workflow.
 pub(crate) const NOT_FOUND: &str =
     "`WORKFLOW_NOT_FOUND`: no definition was saved under this name, and no worker has ever registered it.";
+/// The latest time at which a run may begin, from now.
+const BEGIN_MAX: Duration = Duration::from_secs(365 * 86_400);
 /// The maximum number of tags of a run, and the characters of a tag's name and value.
 const TAGS_MAX: usize = 50;
 const TAG_CHARS_MAX: usize = 256;
@@ -59,13 +63,16 @@ pub(crate) async fn of_workflow(
     let mut asked: OfWorkflow = body.json_or_default()?;
     asked.idempotency_key = header.or(asked.idempotency_key)?;
     check_name(&name)?;
-    let start = prepare(audit.caller(), &name, asked)?;
+    let now = app.engine.world().clock.now();
+    let start = prepare(audit.caller(), &name, asked, now)?;
     self::start(&app, &audit, start, &query).await
 }
 
 /// A start of a workflow, from the request.
-fn prepare(caller: &Caller, name: &str, asked: OfWorkflow) -> Result<Start, Problem> {
-    let OfWorkflow { input, version, idempotency_key, retention_days, tags, allow_unserved } = asked;
+fn prepare(caller: &Caller, name: &str, asked: OfWorkflow, now: Timestamp) -> Result<Start, Problem> {
+    let OfWorkflow { input, version, idempotency_key, retention_days, tags, start_at, delay_seconds, allow_unserved } =
+        asked;
+    let begin_at = read_begin(start_at.as_deref(), delay_seconds, now)?;
     check_version(version)?;
     if let Some(key) = &idempotency_key {
         headers::check(key, "idempotencyKey")?;
@@ -74,7 +81,31 @@ fn prepare(caller: &Caller, name: &str, asked: OfWorkflow) -> Result<Start, Prob
     let tags = check_tags(&tags)?;
     check_size(&input)?;
     let (workspace, by) = (caller.workspace, Some(caller.actor()));
-    Ok(Start { workspace, version, key, tags, retention_days, allow_unserved, by, ..Start::new(name, input) })
+    let start = Start::new(name, input);
+    Ok(Start { workspace, version, key, tags, retention_days, begin_at, allow_unserved, by, ..start })
+}
+
+/// When a run begins, if not at once.
+fn read_begin(at: Option<&str>, delay: Option<u64>, now: Timestamp) -> Result<Option<Timestamp>, Problem> {
+    let wrong = |field: &'static str, why: String| Problem::invalid(format!("{field}: {why}")).with("path", field);
+    let latest = now.plus(BEGIN_MAX);
+    match (at, delay) {
+        (None, None) => Ok(None),
+        (Some(_), Some(_)) => {
+            Err(Problem::invalid("startAt and delaySeconds are both given; send one of them").with("path", "startAt"))
+        }
+        (None, Some(seconds)) if seconds > BEGIN_MAX.as_secs() => {
+            let why = format!("{seconds} is more than {} (365 days)", BEGIN_MAX.as_secs());
+            Err(wrong("delaySeconds", why))
+        }
+        (None, Some(seconds)) => Ok(Some(now.plus(Duration::from_secs(seconds)))),
+        (Some(text), None) => match text.parse::<Timestamp>() {
+            Ok(at) if at > latest => Err(wrong("startAt", format!("{text} is more than 365 days from now"))),
+            Ok(at) => Ok(Some(at)),
+            Err(_) => Err(wrong("startAt", format!("{text:?} is not a time"))
+                .hint("write a time in RFC 3339, such as 2026-12-01T06:00:00Z")),
+        },
+    }
 }
 
 /// Starts many runs of a workflow. Each is started, or rejected, separately; they share the cost of the commit.
@@ -97,7 +128,8 @@ pub(crate) async fn batch(
     let (caller, row) = (audit.caller(), audit.shared_row());
     let workspace = caller.workspace;
     let reader = Reader::from_caller(&app, caller).await?;
-    let starts: Vec<_> = runs.into_iter().map(|asked| prepare(caller, &name, asked)).collect();
+    let now = app.engine.world().clock.now();
+    let starts: Vec<_> = runs.into_iter().map(|asked| prepare(caller, &name, asked, now)).collect();
     // The common facts are read once.
     let mut versions: BTreeMap<_, Result<Arc<Version>, Problem>> = BTreeMap::new();
     for start in starts.iter().flatten() {
@@ -234,7 +266,7 @@ fn check_tags(tags: &BTreeMap<String, String>) -> Result<Payload, Problem> {
         let is_sized = |text: &str| text.chars().count() <= TAG_CHARS_MAX && !text.contains('\0');
         if name.is_empty() || !is_sized(name) || !is_sized(value) {
             let detail = format!(
-                "tags[{name:?}]: a name has 1 to {TAG_CHARS_MAX} characters, a value at most {TAG_CHARS_MAX}, none of them NUL"
+                "tags[{name:?}]: the name of a tag must have 1 to {TAG_CHARS_MAX} characters, its value at most {TAG_CHARS_MAX}, without NUL"
             );
             return Err(Problem::invalid(detail));
         }

@@ -61,7 +61,8 @@ fn row(secret: &ApiKey, code: &SignInCode, maker: &Caller, holder: &KeyHolder, n
         role: holder.role.as_deref().map(str::to_owned),
         rate_limit: holder.rate_limit,
         expires_at: Some(expires_at),
-        maker: Some(holder.id),
+        // A key of a link can make links as well: they all act as the first key.
+        maker: Some(holder.actor_id()),
         ..secret.row(maker.workspace, &name, &[], now)
     };
     (row, expires_at)
@@ -70,7 +71,7 @@ fn row(secret: &ApiKey, code: &SignInCode, maker: &Caller, holder: &KeyHolder, n
 /// Revokes the key of the request, which a one-time link has created.
 pub(crate) async fn sign_out(State(app): State<AppState>, caller: Caller, _: Query) -> Result<StatusCode, Problem> {
     let Principal::Key(holder) = &caller.principal else { return Err(not_signed_in("a token of a person")) };
-    if !holder.is_of_sign_in {
+    if holder.maker.is_none() {
         return Err(not_signed_in("this API key").hint("revoke it with DELETE /v1/keys/{id}, or keep it"));
     }
     let now = app.engine.world().clock.now();

@@ -21,9 +21,9 @@ const MINUTE_MICROS: i64 = 60_000_000;
 pub(crate) const PARAMETERS: &[Parameter] = &[
     Parameter::time(
         "since",
-        "The beginning; an hour before `until` by default. A period that contains it is included.",
+        "The beginning of the time range; an hour before `until` by default. The period that contains it is included.",
     ),
-    Parameter::time("until", "The end; now by default."),
+    Parameter::time("until", "The end of the time range; now by default."),
     Parameter::choice("every", EVERY_WORDS, "The length of a period; a minute by default."),
     Parameter::text("workflow", "Figures of this workflow; of all by default."),
 ];

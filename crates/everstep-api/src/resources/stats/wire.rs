@@ -23,7 +23,7 @@ pub(crate) struct StatsBucket {
     completed: i64,
     failed: i64,
     cancelled: i64,
-    /// The duration that half of the runs which completed or failed in the period did not exceed; null without any.
+    /// The median duration of the runs that completed or failed in the period; null if there are none.
     p50_ms: Option<f64>,
     p95_ms: Option<f64>,
 }

@@ -44,7 +44,7 @@ pub(crate) fn add(table: Table) -> Table {
             Method::GET,
             RECORD,
             doc("records", "Get a record")
-                .about("With its author. A record that has expired does not exist.")
+                .about("The record with its author. An expired record is not found.")
                 .answers::<Record>(200)
                 .with_header("ETag", ETAG_ABOUT)
                 .cached(),

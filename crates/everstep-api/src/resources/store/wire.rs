@@ -23,7 +23,8 @@ pub(crate) struct Record {
     value_type: ValueType,
     /// 1 at the creation, one more with every write.
     revision: u64,
-    /// The number of the namespace's change that wrote it: its `ETag`. It is never used again, also after a deletion.
+    /// The number of the namespace's change that wrote it: its `ETag`. It is never used again, not
+    /// even after a deletion.
     change: u64,
     /// When it expires; null if it does not.
     expires_at: Option<Time>,

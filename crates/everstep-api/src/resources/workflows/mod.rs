@@ -91,11 +91,11 @@ pub(crate) async fn missing(app: &AppState, workspace: WorkspaceId, name: &str, 
     let newest = versions.ok().and_then(|versions| versions.first().map(|row| row.version));
     match (newest, version) {
         (Some(newest), Some(version)) => {
-            let detail = format!("workflow {name:?} was not found in version {version}");
+            let detail = format!("workflow {name:?} has no version {version}");
             Problem::not_found(detail).hint(format!("its newest version is {newest}"))
         }
         (Some(newest), None) => {
-            let hint = format!("activate one, or request ?version={newest}");
+            let hint = format!("activate a version, or request ?version={newest}");
             Problem::not_found(format!("no version of workflow {name:?} is active")).hint(hint)
         }
         (None, _) => Problem::not_found(format!("workflow {name:?} was not found")),
@@ -115,12 +115,12 @@ pub(crate) async fn missing_to_start(
     let saved = versions.first().filter(|newest| !newest.digest.is_empty()).map(|newest| newest.version);
     match (saved, version) {
         (Some(newest), Some(version)) => {
-            let detail = format!("workflow {name:?} was not found in version {version}");
+            let detail = format!("workflow {name:?} has no version {version}");
             not_found(detail).hint(format!("its newest version is {newest}"))
         }
         (Some(newest), None) => {
             let detail = format!("no version of workflow {name:?} is active");
-            not_found(detail).hint(format!("activate one, or start version {newest}"))
+            not_found(detail).hint(format!("activate a version, or start version {newest}"))
         }
         (None, _) => {
             let nearest = app.engine.library().nearest_name(workspace, name).await.ok().flatten();

@@ -12,6 +12,7 @@ use crate::http::schema::Json;
 use crate::routes::Table;
 
 /// The rejection of a request whose style is not that of the workflow.
+const TRIGGER_QUOTA: &str = "`QUOTA_REACHED`: the workspace has no room for the triggers of the definition.";
 const STYLE_CONFLICT: &str = "`WORKFLOW_STYLE_CONFLICT`: the workflow has another style; code has no definition.";
 const ACTIVE_VERSION_ETAG: &str = "The active version, for `If-Match`.";
 
@@ -51,7 +52,8 @@ pub(crate) fn add(table: Table) -> Table {
                 .with_header("ETag", ACTIVE_VERSION_ETAG)
                 .answers::<Workflow>(200)
                 .refuses(409, "`WORKFLOW_EXISTS`: a workflow with that name exists.")
-                .refuses(409, STYLE_CONFLICT),
+                .refuses(409, STYLE_CONFLICT)
+                .refuses(409, TRIGGER_QUOTA),
             super::create,
         )
         .guarded(
@@ -72,7 +74,7 @@ pub(crate) fn add(table: Table) -> Table {
             doc("workflows", "Import a workflow")
                 .about(
                     "Saves an exported document: a new workflow, or another version of one. A definition that equals \
-                     the newest version is that version.",
+                     the newest version adds no version.",
                 )
                 .query(super::IMPORT_PARAMETERS)
                 .takes::<Portable>()
@@ -83,7 +85,8 @@ pub(crate) fn add(table: Table) -> Table {
                 .with_header("Location", "The path of the workflow.")
                 .with_header("ETag", ACTIVE_VERSION_ETAG)
                 .answers::<Workflow>(200)
-                .refuses(409, STYLE_CONFLICT),
+                .refuses(409, STYLE_CONFLICT)
+                .refuses(409, TRIGGER_QUOTA),
             super::import,
         )
         .guarded(
@@ -93,7 +96,7 @@ pub(crate) fn add(table: Table) -> Table {
             doc("workflows", "Save a workflow")
                 .about(
                     "Saves a definition as a version; 201 if the workflow is new. A definition that equals the \
-                     newest version is that version.",
+                     newest version adds no version.",
                 )
                 .query(super::ACTIVATE_PARAMETERS)
                 .matched()
@@ -104,7 +107,8 @@ pub(crate) fn add(table: Table) -> Table {
                 .with_header("ETag", ACTIVE_VERSION_ETAG)
                 .answers::<Workflow>(200)
                 .with_header("ETag", ACTIVE_VERSION_ETAG)
-                .refuses(409, STYLE_CONFLICT),
+                .refuses(409, STYLE_CONFLICT)
+                .refuses(409, TRIGGER_QUOTA),
             super::put,
         )
         .guarded(
@@ -122,7 +126,7 @@ pub(crate) fn add(table: Table) -> Table {
             Method::DELETE,
             "/v1/workflows/{name}",
             doc("workflows", "Delete a workflow")
-                .about("With all its versions. A later workflow with the same name continues the version numbers.")
+                .about("Deletes the workflow with all its versions. A later workflow with the same name continues the version numbers.")
                 .answers_nothing(204)
                 .refuses(409, "`WORKFLOW_IN_USE`: `runs` of its runs have not ended."),
             super::delete,
@@ -147,7 +151,8 @@ pub(crate) fn add(table: Table) -> Table {
                 .takes::<Activate>()
                 .example(json!({"version": 1}))
                 .answers::<Workflow>(200)
-                .with_header("ETag", ACTIVE_VERSION_ETAG),
+                .with_header("ETag", ACTIVE_VERSION_ETAG)
+                .refuses(409, TRIGGER_QUOTA),
             super::activate,
         )
         .guarded(
@@ -179,7 +184,8 @@ pub(crate) fn add(table: Table) -> Table {
                 .with_header("ETag", ACTIVE_VERSION_ETAG)
                 .answers::<Workflow>(200)
                 .refuses(409, "`WORKFLOW_EXISTS`: a workflow with that name exists.")
-                .refuses(409, STYLE_CONFLICT),
+                .refuses(409, STYLE_CONFLICT)
+                .refuses(409, TRIGGER_QUOTA),
             super::clone,
         )
 }

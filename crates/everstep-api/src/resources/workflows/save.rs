@@ -29,7 +29,7 @@ pub(crate) const ACTIVATE_PARAMETERS: &[Parameter] =
 
 pub(super) type Answer = Result<(StatusCode, [(HeaderName, HeaderValue); 2], Json<Workflow>), Problem>;
 
-/// Saves a definition as a version. A definition that equals the newest version is that version.
+/// Saves a definition as a version. A definition that equals the newest version adds no version.
 pub(crate) async fn put(
     State(app): State<AppState>,
     caller: Caller,

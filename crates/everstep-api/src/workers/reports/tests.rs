@@ -1,6 +1,6 @@
 //! Decoding and checking of reports.
 
-use everstep_core::code::Moment;
+use everstep_core::code::{Moment, Since};
 use everstep_core::payload::Payload;
 use everstep_core::retry::Backoff;
 use everstep_core::time::Timestamp;
@@ -19,6 +19,11 @@ fn read(fields: &str) -> Result<Report, String> {
         Some((n, _)) => panic!("{n} was answered"),
         None => Ok(reports.accepted.pop().unwrap().report),
     }
+}
+
+fn since_of(report: &Report) -> Option<Since> {
+    let Report::Waited { since, .. } = report else { panic!("{report:?}") };
+    *since
 }
 
 #[test]
@@ -40,6 +45,19 @@ fn every_kind_of_report_is_read() {
     assert_eq!(slept, Ok(Report::Slept { step: "nap".into(), until }));
     let Ok(Report::Waited { event, pattern, timeout_ms, .. }) = read(r#""kind":"wait","step":"w""#) else { panic!() };
     assert_eq!((event, pattern.json(), timeout_ms), (None, "{}", None));
+    assert_eq!(read(r#""kind":"wait","step":"w""#).map(|report| since_of(&report)), Ok(None));
+    let since = |written: &str| {
+        read(&format!(r#""kind":"wait","step":"w","event":"e","since":{written}"#)).map(|report| since_of(&report))
+    };
+    assert_eq!(since(r#""start""#), Ok(Some(Since::Start)));
+    assert_eq!(since(r#"{"agoMs":900000}"#), Ok(Some(Since::Ago(900_000))));
+    assert_eq!(since(r#"{"atMs":5000}"#), Ok(Some(Since::At(Timestamp::from_millis(5_000)))));
+    let publish = r#""kind":"publish","step":"p","topic":"a.b","data":{"x": 1},"id":"p-1","subject":"order 7""#;
+    let (id, subject) = (Some("p-1".to_owned()), Some("order 7".to_owned()));
+    let data = Payload::from_json(r#"{"x": 1}"#).unwrap();
+    assert_eq!(read(publish), Ok(Report::Published { step: "p".into(), topic: "a.b".to_owned(), data, id, subject }));
+    let Ok(Report::Published { data, id, .. }) = read(r#""kind":"publish","step":"p","topic":"a""#) else { panic!() };
+    assert_eq!((data, id), (Payload::null(), None));
     let call = r#""kind":"call","step":"c","workflow":"child","version":2,"input":[1],"timeoutMs":5"#;
     let Ok(Report::Called { workflow, version, input, timeout_ms, .. }) = read(call) else { panic!() };
     assert_eq!((workflow.as_str(), version, input.json(), timeout_ms), ("child", Some(2), "[1]", Some(5)));
@@ -77,6 +95,16 @@ fn what_is_wrong_with_a_report_is_said_of_it_alone() {
         (r#""kind":"completed","step":"a","attempt":0"#, "count from 1"),
         (r#""kind":"completed","step":"a","attempt":1,"tookMs":-1"#, "tookMs"),
         (&long, "257 bytes"),
+        (r#""kind":"wait","step":"a","since":"start""#, "since needs event"),
+        (r#""kind":"wait","step":"a","event":"e","since":"yesterday""#, "unknown variant"),
+        (r#""kind":"wait","step":"a","event":"e","since":{"atMs":-1}"#, "before 1970"),
+        (r#""kind":"wait","step":"a","event":"e","since":{"agoMs":99999999999999}"#, "looks back at most"),
+        (r#""kind":"wait","step":"a","event":"everstep.runs""#, "reserved"),
+        (r#""kind":"sleep","step":"a","forMs":1,"since":"start""#, "has no since"),
+        (r#""kind":"publish","step":"a""#, "topic is missing"),
+        (r#""kind":"publish","topic":"a""#, "step is missing"),
+        (r#""kind":"returned","topic":"a""#, "has no topic"),
+        (r#""kind":"returned","data":1"#, "has no data"),
         (r#""kind":"sleep","step":"a""#, "either forMs or untilMs"),
         (r#""kind":"sleep","step":"a","forMs":1,"untilMs":1"#, "either forMs or untilMs"),
         (r#""kind":"sleep","step":"a","forMs":9007199254740991"#, "36525 days"),

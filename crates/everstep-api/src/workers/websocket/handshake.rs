@@ -71,7 +71,8 @@ async fn open_session(app: &AppState, caller: &Caller, text: &str) -> Result<Arc
     let first: FirstFrame = decode(text).map_err(|problem| SocketEnd::problem(&problem))?;
     match first {
         FirstFrame { hello: Some(hello), resume: None } => {
-            let hello = hello.check(caller.workspace).map_err(|problem| SocketEnd::problem(&problem))?;
+            let hello = hello.check(caller.workspace, &*app.engine.world().evaluate);
+            let hello = hello.map_err(|problem| SocketEnd::problem(&problem))?;
             let opened = within_deadline(app.engine.open_session(hello)).await;
             let session = opened.map_err(|problem| SocketEnd::problem(&problem))?;
             audit_session(app, caller, "open", &session).await;

@@ -48,6 +48,36 @@ async fn a_role_and_its_permission_are_equivalent() {
     server.ask_as(&key, Method::POST, &path, &approval()).await.is(200);
 }
 
+/// The key of a one-time link that the holder of a key has made.
+async fn sign_in(server: &Server, key: &str) -> String {
+    let made = server.ask_as(key, Method::POST, "/v1/sign-in-codes", &Value::Null).await.is(201);
+    let code = json!({"code": made["code"]}).to_string();
+    let signed_in = server.ask(Method::POST, "/v1/sign-ins", &[], &code).await.is(201);
+    signed_in["key"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_key_and_the_keys_of_its_links_have_one_vote() {
+    let server = start_server().await;
+    let vote = json!({"states": [
+        {"name": "vote", "initial": true, "on": {"YES": {"to": "done", "quorum": {"need": 2}}}},
+        {"name": "done", "terminal": true},
+    ]});
+    server.publish("vote", &vote).await;
+    let started = server.post("/v1/workflows/vote/runs", &json!({})).await.is(201);
+    let path = format!("/v1/runs/{}/transitions", started["run"]["id"].as_str().unwrap());
+    let yes = json!({"action": "YES"});
+    let key = server.key_with(&[everstep_api::auth::Permission::Act]).await;
+    let link = sign_in(&server, &key).await;
+    let voted = server.ask_as(&link, Method::POST, &path, &yes).await.is(200);
+    assert_eq!((&voted["applied"], &voted["votes"]["count"]), (&json!(false), &json!(1)));
+    for key in [&key, &link, &sign_in(&server, &link).await] {
+        server.ask_as(key, Method::POST, &path, &yes).await.refuses(409, "ALREADY_VOTED");
+    }
+    let other = server.key_with(&[everstep_api::auth::Permission::Act]).await;
+    assert_eq!(server.ask_as(&other, Method::POST, &path, &yes).await.is(200)["applied"], true);
+}
+
 #[tokio::test]
 async fn approving_ones_own_run_is_refused() {
     let server = start_server().await;
@@ -68,6 +98,18 @@ async fn approving_ones_own_run_is_refused() {
     // After a fork.
     let forked = tokens::ask(&server, &boss, Method::POST, &format!("{run}/fork"), &json!({})).await.is(201);
     refused(&boss, &format!("/v1/runs/{}", forked["run"]["id"].as_str().unwrap())).await;
+    // By forking the run of another person.
+    let run = start_as(&server, "bob", 20).await;
+    let forked = tokens::ask(&server, &boss, Method::POST, &format!("{run}/fork"), &json!({})).await.is(201);
+    let fork = format!("/v1/runs/{}", forked["run"]["id"].as_str().unwrap());
+    for (person, reason) in [("ann", "you forked this run"), ("bob", "you started this run")] {
+        let token = tokens::token(&server, person, &both);
+        let answer = tokens::ask(&server, &token, Method::POST, &format!("{fork}/transitions"), &approval()).await;
+        let problem = answer.refuses(403, "PERMISSION_DENIED");
+        assert!(problem["detail"].as_str().unwrap().contains(reason), "{problem}");
+    }
+    act(&server, "mia", &fork, &approval()).await.is(200);
+    tokens::ask(&server, &boss, Method::POST, &format!("{run}/transitions"), &approval()).await.is(200);
     // Through a graph that starts the machine.
     let open = json!({"id": "open", "type": "workflow", "config": {
         "workflow": "expense", "input": {"amount": 20, "manager": "ann"}, "wait": true,
@@ -91,6 +133,14 @@ async fn approving_ones_own_run_is_refused() {
     server.ask_as(&key, Method::POST, &format!("{run}/assign"), &assign).await.is(200);
     let answer = server.ask_as(&key, Method::POST, &format!("{run}/transitions"), &approval()).await;
     answer.refuses(403, "PERMISSION_DENIED");
+    // By the key of a one-time link that this key has made, and by that of a link of that key.
+    let mut key = key;
+    for _ in 0..2 {
+        key = sign_in(&server, &key).await;
+        let answer = server.ask_as(&key, Method::POST, &format!("{run}/transitions"), &approval()).await;
+        let problem = answer.refuses(403, "PERMISSION_DENIED");
+        assert!(problem["detail"].as_str().unwrap().contains("you started this run"), "{problem}");
+    }
     // As the person who did the named action before.
     let four_eyes = json!({
         "states": [

@@ -240,3 +240,29 @@ async fn actions_are_those_of_the_caller_with_the_reasons_against_them() {
     assert_eq!((&ended["status"], &ended["error"]["code"]), (&json!("failed"), &json!("END_ERROR")));
     assert_eq!(actions("mia").await["actions"], json!([]));
 }
+
+/// A person who takes part in a run is refused by the decision alone: the run is loaded for it, and not again for the
+/// refusal.
+#[tokio::test]
+async fn a_refusal_loads_a_run_once() {
+    let server = start_server().await;
+    let run = start_as(&server, "ann", 20).await;
+    let calls = || server.engine.world().runs.calls();
+    // The least of several: the loops of the server send calls as well.
+    let least = async |person: &str| {
+        let token = tokens::token(&server, person, super::ACT);
+        let stale = json!({"action": "APPROVE", "version": 9});
+        let mut least = u64::MAX;
+        for _ in 0..10 {
+            let before = calls();
+            let answer = tokens::ask(&server, &token, Method::POST, &format!("{run}/transitions"), &stale).await;
+            assert!([409, 403].contains(&answer.status), "{}", answer.body);
+            least = least.min(calls() - before);
+        }
+        least
+    };
+    // The run, and its row for the labels of the metrics.
+    assert_eq!(least("mia").await, 2);
+    // Another person may have been able to act in a state that the run has left, so that the run is read again.
+    assert_eq!(least("eve").await, 3);
+}

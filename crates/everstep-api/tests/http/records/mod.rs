@@ -1,5 +1,6 @@
 //! Records, links and namespaces over HTTP.
 
+mod busy;
 mod histories;
 mod links;
 mod many;

@@ -70,7 +70,8 @@ impl Reader<'_> {
         let (quorum, normal_quorum) = quorum.and_then(|quorum| self.quorum(quorum, &format!("{path}/quorum"))).unzip();
         let needs = needs.and_then(|needs| self.needs(needs, &format!("{path}/needs"))).unwrap_or_default();
         if quorum.is_some() && !needs.data.is_empty() {
-            let problem = Problem::at(format!("{path}/needs/data"), "a vote has no data, so that none can be needed");
+            let problem =
+                Problem::at(format!("{path}/needs/data"), "a vote has no data, so `needs.data` cannot be met");
             self.report(problem.hint("remove needs.data, or the quorum"));
         }
         let (mut branches, mut normal_branches) = (Vec::new(), None);
@@ -185,7 +186,7 @@ impl Reader<'_> {
         };
         match (&parsed, &voters) {
             (Need::All | Need::Majority | Need::Percent(_), None) => {
-                let message = format!("{need} is a part of the voters, and the quorum has none");
+                let message = format!("{need} is a fraction of the voters, and the quorum names no voters");
                 self.report(bad_need(message, "name the voters in `of`, or write a number of votes"));
             }
             // Templates may stand for several voters, or for one that another item names.

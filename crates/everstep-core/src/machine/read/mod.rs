@@ -24,6 +24,7 @@ use crate::evaluate::Evaluate;
 use crate::limits;
 use crate::payload::json_depth;
 use crate::schema::{FaultKind, Schema};
+use crate::topics::read_triggers;
 
 /// The index of a state that does not exist; the problem is reported.
 const NOWHERE: u32 = u32::MAX;
@@ -84,6 +85,8 @@ pub(super) fn read(
     let description = fields.text(&["description"]);
     let context_schema = fields.any(&["contextSchema", "context_schema"]);
     let start = fields.any(&["start"]);
+    let trigger = fields.any(&["trigger"]);
+    let triggers = fields.list(&["triggers"]);
     let options = fields.any(&["options"]);
     let states = fields.list(&["states"]);
     if states.is_none() {
@@ -98,6 +101,7 @@ pub(super) fn read(
     let schema_path = if is_older_name { "/context_schema" } else { "/contextSchema" };
     let compiled_schema = context_schema.and_then(|schema| read_schema(schema, schema_path, problems));
     let retention_days = options.and_then(|options| read_options(options, problems));
+    let triggers = read_triggers(trigger, triggers, evaluate, problems);
     let states = states?;
     if states.len() > limits::MACHINE_STATES {
         let message = format!("the machine has {} states, more than {}", states.len(), limits::MACHINE_STATES);
@@ -145,6 +149,7 @@ pub(super) fn read(
     insert(&mut normal, "contextSchema", context_schema.cloned());
     let (start, normal_start) = start.unzip();
     insert(&mut normal, "start", normal_start);
+    insert(&mut normal, "triggers", triggers);
     insert(&mut normal, "options", options.cloned());
     normal.insert("states".into(), normal_states.into());
     let actions = actions.iter().flatten().map(|name| (*name).to_owned()).collect();

@@ -47,7 +47,7 @@ impl Reader<'_> {
                 ("run", run.is_some()),
             ];
             for (field, _) in leaves.into_iter().filter(|(_, is_used)| *is_used) {
-                let message = format!("a run ends in a terminal state, so that it cannot have `{field}`");
+                let message = format!("a terminal state cannot have `{field}`: the run ends in it");
                 let hint = format!("remove {field}, or terminal");
                 fields.coded_problem(field, code::MACHINE_TERMINAL_LEAVES, message, hint);
             }

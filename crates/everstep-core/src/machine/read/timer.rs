@@ -138,7 +138,7 @@ impl Reader<'_> {
         }
         if done.is_none() {
             let hint = "such as \"charged\"; `error` names the state after a failed run";
-            fields.missing(&["done"], "run needs the state after the run", hint);
+            fields.missing(&["done"], "`run` needs `done`, the state after the run", hint);
         }
         fields.finish();
         if let Some(input) = input {

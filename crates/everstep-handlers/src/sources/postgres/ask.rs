@@ -97,7 +97,7 @@ async fn attempt(lease: &mut Lease, query: &DatabaseQuery<'_>) -> Result<QueryRe
     connection.begin();
     let result = perform(connection, query).await;
     if result.is_err() && connection.is_overrun() {
-        return Err(Fault::Failed(rows::too_large("a row has more than a few megabytes")));
+        return Err(Fault::Failed(rows::too_large("the response of the database has more than 16 MiB")));
     }
     result
 }

@@ -1,7 +1,8 @@
 //! The cases by name.
 
 use super::{
-    code, growth, guards, http, idle, latency, machine, shape, sleeping, starts, store, throughput, two_nodes,
+    code, events, follow, growth, guards, http, idle, latency, machine, shape, sleeping, starts, store, throughput,
+    two_nodes,
 };
 use crate::bench::args::{Plan, Site};
 use crate::bench::figure::Figure;
@@ -20,6 +21,8 @@ pub(in crate::bench) enum Case {
     Sleeping,
     Idle,
     Http,
+    /// The cost of a follower of the workspace; measured only when it is named.
+    Follow,
     /// Conditions of state machines, without any store; measured only when it is named.
     Guards,
     /// On a database that nodes can share.
@@ -34,6 +37,8 @@ pub(in crate::bench) enum Case {
     Machine(machine::Part),
     /// A part of `store`, which fills a database; measured only if it is named.
     Store(store::Part),
+    /// A part of `events`, which opens many waits; measured only if it is named.
+    Events(events::Part),
 }
 
 impl Case {
@@ -68,6 +73,10 @@ impl Case {
         store::Part::ALL.into_iter().map(Self::Store)
     }
 
+    fn events() -> impl Iterator<Item = Self> {
+        events::Part::ALL.into_iter().map(Self::Events)
+    }
+
     /// Cases that other cases measure in separate processes.
     fn children() -> impl Iterator<Item = Self> {
         let of_store = store::Part::CHILDREN.into_iter().map(Self::Store);
@@ -83,6 +92,7 @@ impl Case {
             Self::Sleeping => "sleeping",
             Self::Idle => "idle",
             Self::Http => "http",
+            Self::Follow => "follow",
             Self::Guards => "guards",
             Self::TwoNodes => "two-nodes",
             Self::OneNode => two_nodes::ONE,
@@ -91,20 +101,27 @@ impl Case {
             Self::Code(part) => part.name(),
             Self::Machine(part) => part.name(),
             Self::Store(part) => part.name(),
+            Self::Events(part) => part.name(),
         }
     }
 
     pub(in crate::bench) fn find(name: &str) -> anyhow::Result<Self> {
-        let public = || Self::all().chain(Self::machine()).chain(Self::code()).chain(Self::store());
+        let public = || {
+            let named = [Self::Follow].into_iter().chain(Self::machine()).chain(Self::code());
+            Self::all().chain(named).chain(Self::store()).chain(Self::events())
+        };
         let names = || public().map(Self::name).collect::<Vec<_>>().join(", ");
         let found = public().chain(Self::children()).find(|case| case.name() == name);
         found.ok_or_else(|| {
-            anyhow::anyhow!("the case {name:?} does not exist; the cases are shapes, code, machine, store, {}", names())
+            let names = names();
+            anyhow::anyhow!(
+                "the case {name:?} does not exist; the cases are shapes, code, machine, store, events, {names}"
+            )
         })
     }
 
-    /// The named cases, or all that need only this program. `shapes` is every shape; `code`, `machine` and `store` are
-    /// every part of those cases.
+    /// The named cases, or all that need only this program. `shapes` is every shape; `code`, `machine`, `store` and
+    /// `events` are every part of those cases.
     pub(in crate::bench) fn find_all(names: &[String], site: &Site) -> anyhow::Result<Vec<Self>> {
         let is_shared = matches!(site, Site::Postgres(_));
         if names.is_empty() {
@@ -118,6 +135,7 @@ impl Case {
                 "shapes" => cases.extend(Self::shapes()),
                 "code" => cases.extend(Self::code()),
                 "machine" => cases.extend(Self::machine()),
+                "events" => cases.extend(Self::events()),
                 "store" => cases.extend(store::Part::all_on(site).map(Self::Store)),
                 name => cases.push(Self::find(name)?),
             }
@@ -142,6 +160,7 @@ impl Case {
             Self::Sleeping => sleeping::measure(plan).await,
             Self::Idle => idle::measure(plan).await,
             Self::Http => http::measure(plan).await,
+            Self::Follow => follow::measure(plan).await,
             Self::Guards => guards::measure(plan),
             Self::TwoNodes => two_nodes::measure(plan).await,
             Self::OneNode | Self::HalfNode => two_nodes::measure_node(self.name(), plan).await,
@@ -149,6 +168,7 @@ impl Case {
             Self::Code(part) => part.measure(plan).await,
             Self::Machine(part) => part.measure(plan).await,
             Self::Store(part) => part.measure(plan).await,
+            Self::Events(part) => part.measure(plan).await,
         }
     }
 }

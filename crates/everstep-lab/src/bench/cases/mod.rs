@@ -2,6 +2,8 @@
 
 mod case;
 mod code;
+mod events;
+mod follow;
 mod growth;
 mod guards;
 mod http;

@@ -22,7 +22,7 @@ pub(super) async fn measure(plan: &Plan) -> anyhow::Result<Vec<Figure>> {
 }
 
 /// The runs end in the item that starts them, so only starts are measured.
-async fn measure_rate(site: &Site, length: Duration) -> anyhow::Result<f64> {
+pub(super) async fn measure_rate(site: &Site, length: Duration) -> anyhow::Result<f64> {
     ground::sample(site, move |stores| async move {
         let engine = ground::start_engine(stores, WORKFLOW, &shapes::nothing()).await?;
         let load = Load::new(WORKFLOW, IN_FLIGHT, length);

@@ -71,6 +71,8 @@ fn start(node: NodeId, run: RunId, commit: CommitId, now: Timestamp) -> Item {
         retention_days: 30,
         is_test: false,
         created_at: now,
+        trigger: None,
+        start: None,
     };
     let projection = Projection {
         status: Status::Running,

@@ -37,7 +37,7 @@ pub(super) async fn measure(plan: &Plan) -> anyhow::Result<Vec<Figure>> {
     Ok(figures.list())
 }
 
-async fn measure_store(site: &Site, length: Duration) -> anyhow::Result<Pace> {
+pub(super) async fn measure_store(site: &Site, length: Duration) -> anyhow::Result<Pace> {
     let limit = ground::sample(site, move |stores| limit::measure(stores.runs, IN_FLIGHT, length)).await?;
     Ok(limit.entries)
 }

@@ -3,7 +3,8 @@
 -- All parts see the snapshot at the beginning of the statement; a part passes its results on by returning them.
 -- The arrays are in the order of their locks. "(… in (…)) is true" is looked up in a hash table, for any plan;
 -- a bare "in" would be a join, whose plan depends on guesses about arrays.
--- The lines that begin with "machines:" belong to the statement only if an item has the place of a machine.
+-- The lines that begin with "rare:" belong to the statement only if an item has the place of a machine, or starts a run
+-- with a trigger or for a later time.
 with
 -- 1. The node may write until this transaction ends: a fence waits for the lock, a renewal does not.
 member as materialized (
@@ -30,25 +31,25 @@ gone as materialized (
 -- 2. The rows of new runs are inserted, as their items leave them.
 started as (
     insert into runs (
-        -- machines: state, version_no,
+        -- rare: state, version_no, trigger, start,
         id, owner, wake_at, ended_at, status, format, workspace, workflow, version, lane,
         idempotency_scope, idempotency_key, parent, retention_days, is_test, created_at,
         tags, error, input, output
     )
     select
-        -- machines: state, version_no,
+        -- rare: state, version_no, trigger::json, start::json,
         id, owner, wake_at, ended_at, status, format, workspace, workflow, version, lane,
         scope, key, parent, retention_days, is_test, created_at,
         tags::json, error, input::json, output
     from unnest(
-        -- machines: :new_states::text[], :new_version_nos::integer[],
+        -- rare: :new_states::text[], :new_version_nos::integer[], :new_triggers::text[], :new_starts::text[],
         :new_ids::uuid[], :new_owners::uuid[], :new_wake_at::bigint[], :new_ended_at::bigint[],
         :new_statuses::text[], :new_formats::integer[], :new_workspaces::uuid[], :new_workflows::text[],
         :new_versions::integer[], :new_lanes::text[], :new_scopes::text[], :new_keys::text[], :new_parents::uuid[],
         :new_retention_days::bigint[], :new_is_test::boolean[], :new_created_at::bigint[],
         :new_tags::text[], :new_errors::text[], :new_inputs::text[], :new_outputs::bytea[]
     ) as new (
-        -- machines: state, version_no,
+        -- rare: state, version_no, trigger, start,
         id, owner, wake_at, ended_at,
         status, format, workspace, workflow,
         version, lane, scope, key, parent,
@@ -92,7 +93,7 @@ head as (
 projected as (
     update runs
     set
-        -- machines: state = next.state, version_no = next.version_no,
+        -- rare: state = next.state, version_no = next.version_no,
         status = next.status,
         owner = next.owner,
         wake_at = next.wake_at,
@@ -101,12 +102,12 @@ projected as (
         error = next.error,
         ended_at = next.ended_at
     from unnest(
-        -- machines: :next_states::text[], :next_version_nos::integer[],
+        -- rare: :next_states::text[], :next_version_nos::integer[],
         :next_runs::uuid[], :next_has_head::boolean[], :next_is_unowned::boolean[], :next_statuses::text[],
         :next_formats::integer[], :next_owners::uuid[], :next_wake_at::bigint[], :next_outputs::bytea[],
         :next_errors::text[], :next_ended_at::bigint[]
     ) as next (
-        -- machines: state, version_no,
+        -- rare: state, version_no,
         run, has_head, is_unowned, status, format, owner, wake_at, output, error, ended_at
     )
     where runs.id = next.run
@@ -158,12 +159,17 @@ closed as (
 ),
 -- A step may wait again: closed waits are deleted first.
 waiting as (
-    insert into waits (run_id, step, workspace, event, deadline, pattern, kind)
-    select run, step, workspace, event, deadline, pattern, kind
+    insert into waits (
+        run_id, step, workspace, event, deadline, pattern, kind, by_topic, shape, shape_hash, match_hash
+    )
+    select run, step, workspace, event, deadline, pattern, kind, by_topic, shape, shape_hash, match_hash
     from unnest(
         :wait_runs::uuid[], :wait_steps::text[], :wait_workspaces::uuid[], :wait_events::text[],
-        :wait_deadlines::bigint[], :wait_patterns::bytea[], :wait_kinds::text[]
-    ) as wait (run, step, workspace, event, deadline, pattern, kind)
+        :wait_deadlines::bigint[], :wait_patterns::bytea[], :wait_kinds::text[], :wait_by_topic::boolean[],
+        :wait_shapes::text[], :wait_shape_hashes::bigint[], :wait_match_hashes::bigint[]
+    ) as wait (
+        run, step, workspace, event, deadline, pattern, kind, by_topic, shape, shape_hash, match_hash
+    )
     where (run in (select run from opened)) is true
         and (select count(*) from closed) >= 0
 ),

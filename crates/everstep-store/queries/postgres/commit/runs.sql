@@ -1,6 +1,7 @@
 -- Writes the items of many runs of the node that start, continue, park and end, and neither open waits nor send or answer
 -- inputs: the part of all.sql that these need. Setting up the rest of it would cost more than most of their rows.
--- The lines that begin with "machines:" belong to the statement only if an item has the place of a machine.
+-- The lines that begin with "rare:" belong to the statement only if an item has the place of a machine, or starts a run
+-- with a trigger or for a later time.
 -- Served by the primary keys of nodes, runs and waits, runs_keyed, journal_by_seq and journal_by_attempt.
 with
 member as materialized (
@@ -12,25 +13,25 @@ member as materialized (
 ),
 started as (
     insert into runs (
-        -- machines: state, version_no,
+        -- rare: state, version_no, trigger, start,
         id, owner, wake_at, ended_at, status, format, workspace, workflow, version, lane,
         idempotency_scope, idempotency_key, parent, retention_days, is_test, created_at,
         tags, error, input, output
     )
     select
-        -- machines: state, version_no,
+        -- rare: state, version_no, trigger::json, start::json,
         id, owner, wake_at, ended_at, status, format, workspace, workflow, version, lane,
         scope, key, parent, retention_days, is_test, created_at,
         tags::json, error, input::json, output
     from unnest(
-        -- machines: :new_states::text[], :new_version_nos::integer[],
+        -- rare: :new_states::text[], :new_version_nos::integer[], :new_triggers::text[], :new_starts::text[],
         :new_ids::uuid[], :new_owners::uuid[], :new_wake_at::bigint[], :new_ended_at::bigint[],
         :new_statuses::text[], :new_formats::integer[], :new_workspaces::uuid[], :new_workflows::text[],
         :new_versions::integer[], :new_lanes::text[], :new_scopes::text[], :new_keys::text[], :new_parents::uuid[],
         :new_retention_days::bigint[], :new_is_test::boolean[], :new_created_at::bigint[],
         :new_tags::text[], :new_errors::text[], :new_inputs::text[], :new_outputs::bytea[]
     ) as new (
-        -- machines: state, version_no,
+        -- rare: state, version_no, trigger, start,
         id, owner, wake_at, ended_at,
         status, format, workspace, workflow,
         version, lane, scope, key, parent,
@@ -59,7 +60,7 @@ head as (
 projected as (
     update runs
     set
-        -- machines: state = next.state, version_no = next.version_no,
+        -- rare: state = next.state, version_no = next.version_no,
         status = next.status,
         owner = next.owner,
         wake_at = next.wake_at,
@@ -68,12 +69,12 @@ projected as (
         error = next.error,
         ended_at = next.ended_at
     from unnest(
-        -- machines: :next_states::text[], :next_version_nos::integer[],
+        -- rare: :next_states::text[], :next_version_nos::integer[],
         :next_runs::uuid[], :next_has_head::boolean[], :next_is_unowned::boolean[], :next_statuses::text[],
         :next_formats::integer[], :next_owners::uuid[], :next_wake_at::bigint[], :next_outputs::bytea[],
         :next_errors::text[], :next_ended_at::bigint[]
     ) as next (
-        -- machines: state, version_no,
+        -- rare: state, version_no,
         run, has_head, is_unowned, status, format, owner, wake_at, output, error, ended_at
     )
     where runs.id = next.run

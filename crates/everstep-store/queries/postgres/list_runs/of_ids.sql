@@ -15,7 +15,8 @@ select
             select array_agg((input #> path::text[])::text order by place)
             from unnest(:paths::text[]) with ordinality as looked_for (path, place)
         )
-    end
+    end,
+    trigger::text
 from runs
 where workspace = :workspace
     and not is_test

@@ -2,7 +2,7 @@
 -- Served by the primary key of runs; the range is that of a minute or less.
 select
     id, workflow, version, status, wake_at, error, tags, created_at, ended_at, parent, origin,
-    state, version_no, input, idempotency_key
+    state, version_no, input, idempotency_key, trigger
 from runs
 where id between :first_id and :final_id
     and workspace = :workspace

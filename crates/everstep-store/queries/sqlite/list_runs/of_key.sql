@@ -24,7 +24,7 @@ with recursive scopes (scope) as (
 )
 select
     id, workflow, version, status, wake_at, error, tags, created_at, ended_at, parent, origin,
-    state, version_no, input, idempotency_key
+    state, version_no, input, idempotency_key, trigger
 from scopes
 cross join runs indexed by runs_keyed
     on runs.workspace = :workspace

@@ -2,7 +2,7 @@
 -- Served by runs_by_parent (parent, created_at, id) where parent is not null.
 select
     id, workflow, version, status, wake_at, error, tags, created_at, ended_at, parent, origin,
-    state, version_no, input, idempotency_key
+    state, version_no, input, idempotency_key, trigger
 from runs indexed by runs_by_parent
 where workspace = :workspace
     and parent = :parent

@@ -3,7 +3,7 @@
 -- Served by runs_in_state (workspace, workflow, state, created_at, id) where state is not null and ended_at is null.
 select
     id, workflow, version, status, wake_at, error, tags, created_at, ended_at, parent, origin,
-    state, version_no, input, idempotency_key
+    state, version_no, input, idempotency_key, trigger
 from runs indexed by runs_in_state
 where workspace = :workspace
     and workflow = :workflow

@@ -2,7 +2,7 @@
 -- Served by runs_listed_by_workflow (workspace, workflow, created_at, id) where is_test = 0.
 select
     id, workflow, version, status, wake_at, error, tags, created_at, ended_at, parent, origin,
-    state, version_no, input, idempotency_key
+    state, version_no, input, idempotency_key, trigger
 from runs indexed by runs_listed_by_workflow
 where workspace = :workspace
     and workflow = :workflow

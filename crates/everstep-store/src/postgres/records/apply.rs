@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::postgres::columns;
 use crate::postgres::errors::StatementError;
 use crate::postgres::store::PostgresStore;
-use crate::records::{AppliedBatch, PendingOps, check_texts};
+use crate::records::{AppliedBatch, PendingOps, TriedBatch, check_texts};
 
 /// The number of times that the ops of a batch are folded, while other nodes write to the same namespaces. One of the
 /// nodes succeeds each time.
@@ -23,26 +23,39 @@ impl PostgresStore {
         check_texts(ops)?;
         let mut pending = PendingOps::new(ops);
         for pass_no in 0..PASSES_MAX {
-            let pass = pending.next_pass();
-            if pass.is_empty() {
+            if pending.next_pass().is_empty() {
                 return Ok(pending.finish());
             }
-            let mut picture = self.read_picture(&PictureRequest::of_ops(pass.iter().copied())).await?;
-            let folded = fold_all(&mut picture, pass, now);
-            match self.write_picture(&picture, now, kept_until).await {
-                Ok(opened) => {
-                    let has_changes = |namespace: &NamespacePicture| !namespace.changes().is_empty();
-                    pending.settle(folded, |workspace, name| {
-                        let is_changed = picture.namespace(workspace, name).is_some_and(has_changes);
-                        !is_changed || opened.binary_search(&(workspace.uuid(), name.to_owned())).is_ok()
-                    });
-                }
-                // Another node has applied an op with one of the keys, or the statement was in the way of another.
-                Err(failure) if is_known_op(&failure) || failure.is_to_be_resent() => pending.redo(),
-                Err(failure) => return Err(at_pass(pass_no, failure.into())),
-            }
+            self.apply_pass(&mut pending, now, kept_until).await.map_err(|error| at_pass(pass_no, error))?;
         }
         Err(Error::Unavailable("other nodes write to the same namespaces all the time".to_owned()))
+    }
+
+    /// Folds and writes the ops once.
+    pub(super) async fn apply_once(&self, ops: &[Op], now: Timestamp, kept_until: Timestamp) -> Result<TriedBatch> {
+        check_texts(ops)?;
+        let mut pending = PendingOps::new(ops);
+        self.apply_pass(&mut pending, now, kept_until).await?;
+        Ok(pending.into_tried())
+    }
+
+    async fn apply_pass(&self, pending: &mut PendingOps<'_>, now: Timestamp, kept_until: Timestamp) -> Result<()> {
+        let pass = pending.next_pass();
+        let mut picture = self.read_picture(&PictureRequest::of_ops(pass.iter().copied())).await?;
+        let folded = fold_all(&mut picture, pass, now);
+        match self.write_picture(&picture, now, kept_until).await {
+            Ok(opened) => {
+                let has_changes = |namespace: &NamespacePicture| !namespace.changes().is_empty();
+                pending.settle(folded, |workspace, name| {
+                    let is_changed = picture.namespace(workspace, name).is_some_and(has_changes);
+                    !is_changed || opened.binary_search(&(workspace.uuid(), name.to_owned())).is_ok()
+                });
+            }
+            // Another node has applied an op with one of the keys, or the statement was in the way of another.
+            Err(failure) if is_known_op(&failure) || failure.is_to_be_resent() => pending.redo(),
+            Err(failure) => return Err(failure.into()),
+        }
+        Ok(())
     }
 
     async fn read_picture(&self, request: &PictureRequest<'_>) -> Result<Picture> {

@@ -11,7 +11,9 @@ use crate::ports::RecordStore;
 use crate::postgres::columns;
 use crate::postgres::queries::{params, query};
 use crate::postgres::store::PostgresStore;
-use crate::records::{AppliedBatch, ChangePage, ChangeQuery, ExpiredRecord, NamespacePage, NamespaceQuery, RecordKey};
+use crate::records::{
+    AppliedBatch, ChangePage, ChangeQuery, ExpiredRecord, NamespacePage, NamespaceQuery, RecordKey, TriedBatch,
+};
 use crate::retention::CHANGE_POSTPONEMENT;
 use crate::{numbers, texts};
 
@@ -19,6 +21,10 @@ use crate::{numbers, texts};
 impl RecordStore for PostgresStore {
     async fn apply(&self, ops: &[Op], now: Timestamp, kept_until: Timestamp) -> Result<AppliedBatch> {
         self.apply_ops(ops, now, kept_until).await
+    }
+
+    async fn try_apply(&self, ops: &[Op], now: Timestamp, kept_until: Timestamp) -> Result<TriedBatch> {
+        self.apply_once(ops, now, kept_until).await
     }
 
     async fn get(&self, keys: &[RecordKey]) -> Result<Vec<Option<Record>>> {

@@ -1,6 +1,7 @@
-//! The three statements of a commit agree: `runs.sql` and `steps.sql` are parts of `all.sql`. With side rows, a batch is
-//! written by `runs.sql` or `all.sql` and the part `side.sql`, which is added to their texts. If it has the place of a
-//! machine, these two also have their lines for machines.
+//! The three statements of a commit agree: `runs.sql` and `steps.sql` are parts of `all.sql`. With side rows, a batch
+//! is written by `runs.sql` or `all.sql` and the parts `audited.sql` and `published.sql`, which are added to their
+//! texts. If it has the place of a machine, or a run with a trigger or a later start, these two also have their lines
+//! for rare columns.
 //!
 //! A batch is written by the shortest statement that does everything its items need. So a change of one statement must
 //! be made in the others, unless it is about something that they leave out. This test compares the parts (the
@@ -8,13 +9,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::postgres::queries::{add_machines, add_part};
+use crate::postgres::queries::{add_parts, add_rare};
 
 const ALL: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/queries/postgres/commit/all.sql"));
 const RUNS: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/queries/postgres/commit/runs.sql"));
 const STEPS: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/queries/postgres/commit/steps.sql"));
 
-const SIDE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/queries/postgres/commit/side.sql"));
+const AUDITED: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/queries/postgres/commit/audited.sql"));
+const PUBLISHED: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/queries/postgres/commit/published.sql"));
 
 /// A difference: these lines of a part of the longer statement are replaced in the shorter one.
 struct Difference {
@@ -169,7 +171,7 @@ fn assert_agree(longer: &str, shorter: &str, differences: &[Difference], omitted
 #[test]
 fn the_statement_for_runs_is_a_part_of_the_whole_one() {
     assert_agree(ALL, RUNS, RUNS_DIFFERENCES, RUNS_OMITTED);
-    assert_agree(&add_machines(ALL), &add_machines(RUNS), RUNS_DIFFERENCES, RUNS_OMITTED);
+    assert_agree(&add_rare(ALL), &add_rare(RUNS), RUNS_DIFFERENCES, RUNS_OMITTED);
 }
 
 #[test]
@@ -178,29 +180,32 @@ fn the_statement_for_steps_is_a_part_of_the_one_for_runs() {
 }
 
 #[test]
-fn side_rows_add_one_part_and_change_no_other() {
-    for statement in [RUNS, ALL] {
-        let with_side = add_part(statement, SIDE);
-        assert_agree(&with_side, statement, &[], &["audited"]);
-        assert_eq!(names(&with_side).last(), Some(&"audited"));
-        assert!(parts(&with_side)["audited"].contains("in (select run from opened)) is true"));
+fn side_rows_add_parts_and_change_no_other() {
+    let sides: [(&[_], &[_]); 2] = [(&[AUDITED], &["audited"]), (&[AUDITED, PUBLISHED], &["audited", "published"])];
+    for (statement, (texts, side)) in [RUNS, ALL].into_iter().flat_map(|text| sides.map(|side| (text, side))) {
+        let with_side = add_parts(statement, texts);
+        assert_agree(&with_side, statement, &[], side);
+        assert!(names(&with_side).ends_with(side));
+        for part in side {
+            assert!(parts(&with_side)[part].contains("in (select run from opened)) is true"), "{part}");
+        }
     }
 }
 
 #[test]
-fn machines_add_lines_and_change_no_other() {
+fn rare_columns_add_lines_and_change_no_other() {
     for statement in [RUNS, ALL] {
         let is_code = |line: &&str| !line.trim_start().starts_with("--");
         let lines = |text: &str| text.lines().filter(is_code).map(str::to_owned).collect::<Vec<_>>();
-        let (plain, with_machines) = (lines(statement), add_machines(statement));
+        let (plain, with_rare) = (lines(statement), add_rare(statement));
         let is_added = |line: &String| line.contains("version_no");
-        let (added, others): (Vec<_>, Vec<_>) = lines(&with_machines).into_iter().partition(is_added);
+        let (added, others): (Vec<_>, Vec<_>) = lines(&with_rare).into_iter().partition(is_added);
         assert_eq!(others, plain);
         // Two lists of columns, of arrays and of their names; in the update the columns are assigned.
         assert_eq!(added.len(), 7, "{added:?}");
     }
-    assert_eq!(add_machines(STEPS), STEPS);
-    assert_eq!(add_machines(SIDE), SIDE);
+    assert_eq!(add_rare(STEPS), STEPS);
+    assert_eq!([add_rare(AUDITED), add_rare(PUBLISHED)], [AUDITED, PUBLISHED]);
 }
 
 #[test]

@@ -3,11 +3,12 @@
 use everstep_core::ids::{NodeId, RunId, StepKey};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
+use everstep_core::topics::{TopicEvent, Trigger};
 use uuid::Uuid;
 
 use crate::access::AuditRow;
 use crate::error::Result;
-use crate::item::{InboxId, InboxInput, Item, NewRun, Projection, Wait};
+use crate::item::{InboxId, InboxInput, Item, NewRun, PendingStart, Projection, Wait};
 use crate::numbers;
 use crate::pack::Packed;
 use crate::postgres::arrays::arrays;
@@ -17,6 +18,8 @@ arrays! {
     Starts {
         states: "new_states", Option<&'a str>;
         version_nos: "new_version_nos", Option<i32>;
+        triggers: "new_triggers", Option<String>;
+        starts: "new_starts", Option<String>;
         ids: "new_ids", Uuid;
         owners: "new_owners", Option<Uuid>;
         wake_at: "new_wake_at", i64;
@@ -47,6 +50,8 @@ impl<'a> Starts<'a> {
         let (state, version_no) = projection.map_or(Ok((None, None)), place)?;
         self.states.push(state);
         self.version_nos.push(version_no);
+        self.triggers.push(run.trigger.as_ref().map(Trigger::to_json));
+        self.starts.push(run.start.as_ref().map(PendingStart::to_json));
         self.ids.push(item.run.uuid());
         self.owners.push(projection.and_then(|projection| projection.owner).map(NodeId::uuid));
         self.wake_at.push(projection.map_or(run.created_at, |projection| projection.wake_at).micros());
@@ -214,6 +219,10 @@ arrays! {
         deadlines: "wait_deadlines", Option<i64>;
         patterns: "wait_patterns", &'a [u8];
         kinds: "wait_kinds", &'a str;
+        by_topic: "wait_by_topic", bool;
+        shapes: "wait_shapes", Option<String>;
+        shape_hashes: "wait_shape_hashes", Option<i64>;
+        match_hashes: "wait_match_hashes", Option<i64>;
     }
 }
 
@@ -226,6 +235,11 @@ impl<'a> Waits<'a> {
         self.deadlines.push(wait.deadline.map(Timestamp::micros));
         self.patterns.push(wait.pattern.json().as_bytes());
         self.kinds.push(wait.kind.as_str());
+        self.by_topic.push(wait.by_topic);
+        let shape = wait.shape();
+        self.shape_hashes.push(shape.as_ref().map(|shape| shape.shape_hash));
+        self.match_hashes.push(shape.as_ref().map(|shape| shape.match_hash));
+        self.shapes.push(shape.map(|shape| shape.shape));
     }
 }
 
@@ -315,6 +329,42 @@ impl Audited<'_> {
     pub(super) fn has(&self, row: &AuditRow) -> bool {
         // A batch has a few hundred items at most, and most rows are of one item.
         self.ids.contains(&row.id)
+    }
+}
+
+arrays! {
+    /// Events that runs publish, each with its run.
+    Published {
+        runs: "published_runs", Uuid;
+        workspaces: "published_workspaces", Uuid;
+        ids: "published_ids", Uuid;
+        topics: "published_topics", &'a str;
+        sources: "published_sources", &'a str;
+        event_ids: "published_event_ids", &'a str;
+        at: "published_at", i64;
+        depths: "published_depths", i32;
+        subjects: "published_subjects", Option<&'a str>;
+        data: "published_data", &'a [u8];
+    }
+}
+
+impl<'a> Published<'a> {
+    pub(super) fn push(&mut self, item: &Item, event: &'a TopicEvent) -> Result<()> {
+        self.runs.push(item.run.uuid());
+        self.workspaces.push(event.workspace.uuid());
+        self.ids.push(event.id.uuid());
+        self.topics.push(&event.topic);
+        self.sources.push(&event.source);
+        self.event_ids.push(&event.event_id);
+        self.at.push(event.at.micros());
+        self.depths.push(numbers::checked_integer(event.depth)?);
+        self.subjects.push(event.subject.as_deref());
+        self.data.push(event.data.json().as_bytes());
+        Ok(())
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.ids.is_empty()
     }
 }
 

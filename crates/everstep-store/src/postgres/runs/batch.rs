@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use everstep_core::ids::{NodeId, StepKey};
 use uuid::Uuid;
 
-use super::arrays::{AuditRows, Audited, Bare, Closed, Entries, Heads, InboxInputs, Projections, Starts, Taken, Waits};
+use super::arrays::{
+    AuditRows, Audited, Bare, Closed, Entries, Heads, InboxInputs, Projections, Published, Starts, Taken, Waits,
+};
 use crate::error::Result;
 use crate::item::{Gate, Item, SideWrites, Wait, WaitChange};
 use crate::pack::Packed;
@@ -30,10 +32,11 @@ pub(super) struct Batch<'a> {
     first_inputs: Vec<(usize, usize)>,
     audit: AuditRows<'a>,
     audited: Audited<'a>,
+    published: Published<'a>,
     /// The largest need of its items.
     needs: Needs,
-    /// Whether an item has the place of a machine.
-    has_machines: bool,
+    /// Whether an item has columns that few runs have: the place of a machine, a trigger or a later start.
+    has_rare_columns: bool,
 }
 
 /// Which statement can write an item. Each does everything that the earlier ones do.
@@ -64,7 +67,7 @@ impl<'a> Batch<'a> {
     fn push(&mut self, index: usize, packed: &'a Packed<'_>) -> Result<()> {
         let item = &*packed.item;
         self.needs = self.needs.max(needs(item));
-        self.has_machines |= item.projection.as_ref().is_some_and(|projection| projection.machine.is_some());
+        self.has_rare_columns |= has_rare_columns(item);
         match &item.gate {
             Gate::Start(run) => {
                 self.starts.push(item, run)?;
@@ -89,18 +92,19 @@ impl<'a> Batch<'a> {
             self.inbox_inputs.push(item, input);
         }
         if let Some(side) = &item.side {
-            self.push_side(item, side);
+            self.push_side(item, side)?;
         }
         Ok(())
     }
 
-    fn push_side(&mut self, item: &Item, side: &'a SideWrites) {
+    fn push_side(&mut self, item: &Item, side: &'a SideWrites) -> Result<()> {
         for row in &side.audit {
             if !self.audited.has(row) {
                 self.audit.push(row);
             }
             self.audited.push(item, row);
         }
+        side.published.iter().try_for_each(|event| self.published.push(item, event))
     }
 
     /// Adds the entries and the row of an existing run.
@@ -157,17 +161,19 @@ impl<'a> Batch<'a> {
 
     /// The statement that writes it, and its parameters in their order there.
     pub(super) fn statement(&self) -> (&'static Query, Vec<Param<'_>>) {
-        let has_side = !self.audited.is_empty();
-        let statement = match (self.needs, has_side, self.has_machines) {
+        let (has_audit, publishes) = (!self.audited.is_empty(), !self.published.is_empty());
+        let statement = match (self.needs, has_audit, self.has_rare_columns) {
+            (_, _, false) if publishes => query!("commit/all" with "commit/audited", "commit/published"),
+            (_, _, true) if publishes => query!("commit/all" for rare with "commit/audited", "commit/published"),
             (Needs::Steps, false, _) => query!("commit/steps"),
             (Needs::Runs, false, false) => query!("commit/runs"),
-            (Needs::Runs, false, true) => query!("commit/runs" for machines),
-            (Needs::Steps | Needs::Runs, true, false) => query!("commit/runs" with "commit/side"),
-            (Needs::Steps | Needs::Runs, true, true) => query!("commit/runs" for machines with "commit/side"),
+            (Needs::Runs, false, true) => query!("commit/runs" for rare),
+            (Needs::Steps | Needs::Runs, true, false) => query!("commit/runs" with "commit/audited"),
+            (Needs::Steps | Needs::Runs, true, true) => query!("commit/runs" for rare with "commit/audited"),
             (Needs::All, false, false) => query!("commit/all"),
-            (Needs::All, false, true) => query!("commit/all" for machines),
-            (Needs::All, true, false) => query!("commit/all" with "commit/side"),
-            (Needs::All, true, true) => query!("commit/all" for machines with "commit/side"),
+            (Needs::All, false, true) => query!("commit/all" for rare),
+            (Needs::All, true, false) => query!("commit/all" with "commit/audited"),
+            (Needs::All, true, true) => query!("commit/all" for rare with "commit/audited"),
         };
         let mut params = vec![param("node", &self.node)];
         params.extend(self.taken.params());
@@ -180,13 +186,24 @@ impl<'a> Batch<'a> {
         params.extend(self.closed.params());
         params.extend(self.waits.params());
         params.extend(self.inbox_inputs.params());
-        if has_side {
+        if has_audit || publishes {
             params.extend(self.audit.params());
             params.extend(self.audited.params());
         }
-        params.retain(|(name, ..)| statement.takes(name));
+        if publishes {
+            params.extend(self.published.params());
+        }
+        statement.select(&mut params);
         (statement, params)
     }
+}
+
+fn has_rare_columns(item: &Item) -> bool {
+    let is_later = match &item.gate {
+        Gate::Start(run) => run.trigger.is_some() || run.start.is_some(),
+        Gate::Owned | Gate::Unowned => false,
+    };
+    is_later || item.projection.as_ref().is_some_and(|projection| projection.machine.is_some())
 }
 
 fn needs(item: &Item) -> Needs {

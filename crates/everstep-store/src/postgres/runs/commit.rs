@@ -182,6 +182,10 @@ fn refusal_from_row(node: NodeId, item: &Item, row: &Row) -> Result<CommitOutcom
         let is_ours = commit.map(CommitId::from_uuid) == Some(item.commit);
         return Ok(if is_ours { CommitOutcome::Duplicate } else { CommitOutcome::Conflict });
     }
+    // A start without entries is recognised by its run.
+    if matches!(item.gate, Gate::Start(_)) && item.entries.is_empty() && exists {
+        return Ok(CommitOutcome::Duplicate);
+    }
     let is_open = match item.gate {
         Gate::Start(_) => true,
         Gate::Owned => exists && owner == Some(node.uuid()),

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use everstep_core::ids::{RunId, WorkspaceId};
-use everstep_core::time::Timestamp;
 
 use super::arrays::AuditRows;
 use crate::error::Result;
-use crate::item::SideWrites;
+use crate::item::NewFork;
 use crate::numbers;
+use crate::pack;
 use crate::postgres::columns;
 use crate::postgres::partitions::Week;
 use crate::postgres::queries::{params, query};
@@ -18,20 +18,19 @@ use crate::postgres::store::PostgresStore;
 const RETRIES_MAX: usize = 20;
 
 impl PostgresStore {
-    pub(super) async fn fork(
-        &self,
-        workspace: WorkspaceId,
-        source: RunId,
-        at: u64,
-        run: RunId,
-        now: Timestamp,
-        side: &SideWrites,
-    ) -> Result<Option<u64>> {
+    pub(super) async fn fork(&self, workspace: WorkspaceId, source: RunId, fork: NewFork) -> Result<Option<u64>> {
+        let NewFork { run, at, now, first_payload, side } = fork;
         let (workspace, source, id) = (workspace.uuid(), source.uuid(), run.uuid());
         let (at, now) = (numbers::clamp_seq(at), now.micros());
+        let first = first_payload.map(pack::pack);
+        let (first_codec, first_payload) = first.map(|(codec, bytes)| (i16::from(codec.number()), bytes)).unzip();
         let mut audit = AuditRows::default();
         side.audit.iter().for_each(|row| audit.push(row));
-        let params = params! { "source": source, "at": at, "workspace": workspace, "run": id, "now": now };
+        let first_payload = first_payload.as_deref();
+        let params = params! {
+            "source": source, "at": at, "workspace": workspace, "run": id, "now": now, "first_codec": first_codec,
+            "first_payload": first_payload,
+        };
         let params: Vec<_> = params.iter().cloned().chain(audit.params()).collect();
         let mut retries = 0;
         loop {

@@ -31,7 +31,8 @@ impl PostgresStore {
         after: Option<(Timestamp, RunId)>,
         limit: usize,
     ) -> Result<RunPage> {
-        if [&filter.workflow, &filter.state, &filter.key, &filter.error_code]
+        let trigger = filter.trigger.as_ref().map(|(_, id)| id.clone());
+        if [&filter.workflow, &filter.state, &filter.key, &filter.error_code, &trigger]
             .into_iter()
             .flatten()
             .any(|text| texts::has_nul(text))
@@ -119,7 +120,18 @@ impl PostgresStore {
         let paths: Vec<_> = filter.input.iter().map(|(names, _)| path(names)).collect();
         let (key, origin) = (filter.key.as_deref(), filter.origin.map(RunId::uuid));
         let (error_code, (first_id, final_id)) = (filter.error_code.as_deref(), filter.id_range());
-        if filter.is_narrow() && filter.parent.is_none() {
+        if let Some((kind, trigger)) = &filter.trigger {
+            let (workflow, parent) = (filter.workflow.as_deref(), filter.parent.map(RunId::uuid));
+            let (trigger, trigger_type) = (trigger.as_str(), kind.as_str());
+            let params = params! {
+                "paths": paths, "whole": whole, "workspace": workspace, "trigger": trigger,
+                "trigger_type": trigger_type, "workflow": workflow, "parent": parent,
+                "before": before, "before_id": before_id, "last": last, "last_id": last_id,
+                "statuses": statuses, "version": version, "key": key, "origin": origin,
+                "error_code": error_code, "first_id": first_id, "final_id": final_id, "state": state, "limit": limit,
+            };
+            self.connections.query(query!("list_runs/of_trigger"), params).await
+        } else if filter.is_narrow() && filter.parent.is_none() {
             let workflow = filter.workflow.as_deref();
             let params = params! {
                 "paths": paths, "whole": whole, "workspace": workspace, "workflow": workflow,

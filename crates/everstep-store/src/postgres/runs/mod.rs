@@ -2,7 +2,7 @@
 //!
 //! * `store`: the port's implementation.
 //! * `commit`, `batch`, `arrays`: a batch of items as one statement.
-//! * `tick`, `lists`, `forks`, `sweep`: the verbs of these names.
+//! * `load`, `tick`, `lists`, `forks`, `sweep`: the verbs of these names. `pending`: runs without a journal.
 
 #[cfg(test)]
 mod agreement;
@@ -11,6 +11,8 @@ mod batch;
 mod commit;
 mod forks;
 mod lists;
+mod load;
+mod pending;
 mod rows;
 mod store;
 mod sweep;

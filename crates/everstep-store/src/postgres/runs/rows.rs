@@ -3,6 +3,7 @@
 use everstep_core::ids::{CommitId, NodeId, RunId, StepKey, WorkspaceId};
 use everstep_core::journal::Kind;
 use everstep_core::journal::codec::Row as EncodedEvent;
+use everstep_core::time::Timestamp;
 use tokio_postgres::Row;
 use uuid::Uuid;
 
@@ -49,7 +50,9 @@ pub(super) fn run_from_row(row: &Row) -> Result<RunRow> {
         input: columns::payload(columns::get(row, 19)?)?,
         output: columns::get::<Option<&[u8]>>(row, 20)?.map(columns::bytes_payload).transpose()?,
         machine: columns::machine(row, 21)?,
-        seq: columns::seq(row, 23)?,
+        trigger: columns::json(row, 23)?,
+        start: columns::json(row, 24)?,
+        seq: columns::seq(row, 25)?,
     })
 }
 
@@ -79,31 +82,65 @@ pub(super) fn summary_from_row(row: &Row) -> Result<RunSummary> {
         parent: columns::get::<Option<Uuid>>(row, 9)?.map(RunId::from_uuid),
         origin: columns::get::<Option<Uuid>>(row, 10)?.map(RunId::from_uuid),
         machine: columns::machine(row, 11)?,
+        trigger: columns::json(row, 15)?,
     })
+}
+
+/// The columns of an entry.
+pub(super) struct EntryColumns<'a> {
+    pub(super) seq: i64,
+    pub(super) at: i64,
+    pub(super) writer: Uuid,
+    pub(super) commit: Option<Uuid>,
+    pub(super) kind: i16,
+    pub(super) step: Option<&'a str>,
+    pub(super) attempt: i32,
+    pub(super) codec: i16,
+    pub(super) payload: &'a [u8],
+}
+
+impl EntryColumns<'_> {
+    pub(super) fn read(&self) -> Result<StoredEntry> {
+        let kind = u8::try_from(self.kind).ok().and_then(Kind::from_number);
+        let kind = kind.ok_or_else(|| Error::Corrupt(format!("event kind {} is unknown to this build", self.kind)))?;
+        Ok(StoredEntry {
+            seq: columns::checked_seq(self.seq)?,
+            at: Timestamp::from_micros(self.at),
+            writer: NodeId::from_uuid(self.writer),
+            commit: self.commit.map(CommitId::from_uuid),
+            row: EncodedEvent {
+                kind,
+                step: self.step.map(StepKey::from),
+                attempt: u32::try_from(self.attempt).map_err(columns::unreadable)?,
+                payload: columns::unpack_bytes(self.codec, self.payload)?,
+            },
+        })
+    }
 }
 
 /// In the order of `journal.sql`.
 pub(super) fn entry_from_row(row: &Row) -> Result<StoredEntry> {
-    let number: i16 = columns::get(row, 4)?;
-    let kind = u8::try_from(number).ok().and_then(Kind::from_number);
-    let kind = kind.ok_or_else(|| Error::Corrupt(format!("event kind {number} is unknown to this build")))?;
-    Ok(StoredEntry {
-        seq: columns::seq(row, 0)?,
-        at: columns::time(row, 1)?,
-        writer: NodeId::from_uuid(columns::get(row, 2)?),
-        commit: columns::get::<Option<Uuid>>(row, 3)?.map(CommitId::from_uuid),
-        row: EncodedEvent {
-            kind,
-            step: columns::get::<Option<&str>>(row, 5)?.map(StepKey::from),
-            attempt: columns::integer(row, 6)?,
-            payload: columns::unpack(row, 7)?,
-        },
-    })
+    let entry = EntryColumns {
+        seq: columns::get(row, 0)?,
+        at: columns::get(row, 1)?,
+        writer: columns::get(row, 2)?,
+        commit: columns::get(row, 3)?,
+        kind: columns::get(row, 4)?,
+        step: columns::get(row, 5)?,
+        attempt: columns::get(row, 6)?,
+        codec: columns::get(row, 7)?,
+        payload: columns::get(row, 8)?,
+    };
+    entry.read()
 }
 
-/// In the order of `load_run/2_snapshot.sql`.
-pub(super) fn snapshot_from_row(row: &Row) -> Result<Snapshot> {
-    Ok(Snapshot { seq: columns::seq(row, 0)?, format: columns::integer(row, 1)?, state: columns::unpack(row, 2)? })
+/// The columns of a snapshot from the given one on, in the order of `load_run/3_snapshot.sql`.
+pub(super) fn snapshot_from_row(row: &Row, first: usize) -> Result<Snapshot> {
+    Ok(Snapshot {
+        seq: columns::seq(row, first)?,
+        format: columns::integer(row, first + 1)?,
+        state: columns::unpack(row, first + 2)?,
+    })
 }
 
 /// In the order of `inbox.sql`.

@@ -6,14 +6,12 @@ use async_trait::async_trait;
 use everstep_core::ids::{NodeId, RunId, StepKey, WorkspaceId};
 use everstep_core::journal::FORMAT;
 use everstep_core::time::Timestamp;
-use futures_util::future;
 use uuid::Uuid;
 
 use super::rows;
 use crate::error::{Error, Result};
 use crate::filter::RunFilter;
-use crate::item::{CommitOutcome, InboxId, Item, SideWrites, WaitKind};
-use crate::journal::Readable;
+use crate::item::{CommitOutcome, HeldStart, InboxId, Item, NewFork, SideWrites, WaitKind};
 use crate::ports::RunStore;
 use crate::postgres::columns;
 use crate::postgres::queries::{params, query};
@@ -24,8 +22,6 @@ use crate::rows::{
 use crate::stats::{MinuteStats, RunStats, StatsQuery};
 use crate::{numbers, pack, texts};
 
-/// Begins a transaction whose reads see one snapshot.
-const BEGIN_SNAPSHOT: &str = "begin isolation level repeatable read read only";
 /// The time limit for counting all runs.
 const RECOUNT_TIMEOUT: Duration = Duration::from_secs(300);
 
@@ -128,39 +124,7 @@ impl RunStore for PostgresStore {
     }
 
     async fn load_run(&self, run: RunId) -> Result<Option<StoredRun>> {
-        let connection = self.connections.get().await?;
-        let id = run.uuid();
-        let id = params! { "run": id };
-        let (begun, found, snapshot) = future::join3(
-            connection.begin(BEGIN_SNAPSHOT),
-            connection.query(query!("load_run/1_run"), id),
-            connection.query(query!("load_run/2_snapshot"), id),
-        )
-        .await;
-        begun?;
-        let Some(row) = found?.first().map(rows::run_from_row).transpose()? else {
-            connection.commit().await?;
-            return Ok(None);
-        };
-        // A snapshot that cannot be read is ignored: the journal is read from its beginning.
-        let snapshot = snapshot?.first().and_then(|row| rows::snapshot_from_row(row).ok());
-        let after = snapshot.as_ref().map_or(0, |snapshot| snapshot.seq);
-        let (stored, inbox) = future::join(
-            connection.query(
-                query!("journal"),
-                params! { "run": run.uuid(), "after": numbers::clamp_seq(after), "limit": i64::MAX },
-            ),
-            connection.query(query!("arrivals"), id),
-        )
-        .await;
-        let mut journal = Readable::default();
-        for row in stored? {
-            journal.push(columns::seq(&row, 0)?, || rows::entry_from_row(&row))?;
-        }
-        let inbox = inbox?.iter().map(rows::read_inbox_row).collect::<Result<_>>()?;
-        connection.commit().await?;
-        let Readable { entries, unreadable } = journal;
-        Ok(Some(StoredRun { run: row, snapshot, entries, inbox, unreadable }))
+        self.load(run).await
     }
 
     async fn put_snapshot(&self, run: RunId, snapshot: Snapshot) -> Result<()> {
@@ -222,16 +186,12 @@ impl RunStore for PostgresStore {
         self.read_page(workspace, &filter, after, limit).await
     }
 
-    async fn fork_run(
-        &self,
-        workspace: WorkspaceId,
-        source: RunId,
-        at: u64,
-        run: RunId,
-        now: Timestamp,
-        side: SideWrites,
-    ) -> Result<Option<u64>> {
-        self.fork(workspace, source, at, run, now, &side).await
+    async fn fork_run(&self, workspace: WorkspaceId, source: RunId, fork: NewFork) -> Result<Option<u64>> {
+        self.fork(workspace, source, fork).await
+    }
+
+    async fn hold_start(&self, run: RunId, hold: HeldStart, side: SideWrites) -> Result<bool> {
+        self.hold(run, &hold, &side).await
     }
 
     async fn delete_test_run(&self, workspace: WorkspaceId, run: RunId) -> Result<bool> {

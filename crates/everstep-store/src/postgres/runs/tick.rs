@@ -12,7 +12,7 @@ use crate::item::InboxId;
 use crate::postgres::columns::{self, get, list};
 use crate::postgres::queries::{params, query};
 use crate::postgres::store::PostgresStore;
-use crate::rows::{InboxRow, NodeRow, Tick, TickRequest};
+use crate::rows::{InboxRow, NodeRow, Tick, TickRequest, first_event_of};
 use crate::{numbers, texts};
 
 impl PostgresStore {
@@ -39,6 +39,7 @@ impl PostgresStore {
                     "rooms": rooms,
                     "format": numbers::checked_integer(FORMAT)?,
                     "inbox": numbers::clamp_limit(request.inbox),
+                    "stalled": first_event_of(now),
                 },
             )
             .await?;
@@ -66,6 +67,7 @@ impl PostgresStore {
             released: usize::try_from(get::<i64>(&row, 7)?).unwrap_or_default(),
             claimed: list(&row, 8)?.into_iter().map(RunId::from_uuid).collect(),
             arrivals: arrivals.collect(),
+            has_open_events: get(&row, 12)?,
         })
     }
 }

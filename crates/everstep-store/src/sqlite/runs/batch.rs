@@ -6,19 +6,21 @@ use everstep_core::ids::{CommitId, NodeId, RunId, StepKey};
 use everstep_core::planted::{self, Bug};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
+use everstep_core::topics::Trigger;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, named_params};
 use uuid::Uuid;
 
 use super::sweep;
 use crate::error::Error;
 use crate::item::{
-    CommitOutcome, Gate, InboxId, InboxInput, Item, NewRun, Projection, SentInput, SideWrites, Wait, WaitChange,
+    CommitOutcome, Gate, InboxId, InboxInput, Item, NewRun, PendingStart, Projection, SentInput, SideWrites, Wait,
+    WaitChange,
 };
 use crate::numbers;
 use crate::pack::Packed;
 use crate::sqlite::database::Database;
 use crate::sqlite::queries::query;
-use crate::sqlite::{access, columns, errors};
+use crate::sqlite::{access, columns, errors, topics};
 
 type Id = [u8; 16];
 
@@ -88,6 +90,7 @@ impl<'tx> Batch<'tx> {
         })?;
         if inserted == 1 {
             self.place(item)?;
+            self.cause(item, run)?;
             return Ok(None);
         }
         if let Some((scope, key)) = scope.zip(key) {
@@ -104,7 +107,8 @@ impl<'tx> Batch<'tx> {
                 return Ok(Some(CommitOutcome::Exists(winner)));
             }
         }
-        let is_ours = self.stored(item)? == Stored::Ours;
+        let is_ours =
+            if item.entries.is_empty() { self.owner(item)?.is_some() } else { self.stored(item)? == Stored::Ours };
         Ok(Some(if is_ours { CommitOutcome::Duplicate } else { CommitOutcome::Conflict }))
     }
 
@@ -237,6 +241,9 @@ impl<'tx> Batch<'tx> {
                 access::insert_audit(self.tx, row)?;
             }
         }
+        for event in &side.published {
+            topics::insert_event(self.tx, event)?;
+        }
         Ok(())
     }
 
@@ -278,7 +285,21 @@ impl<'tx> Batch<'tx> {
         Ok(())
     }
 
+    /// Writes the trigger and the later start of a new run, if it has them.
+    fn cause(&self, item: &Item, run: &NewRun) -> Result<(), Stop> {
+        if run.trigger.is_none() && run.start.is_none() {
+            return Ok(());
+        }
+        self.tx.prepare_cached(query!("commit/2_cause"))?.execute(named_params! {
+            ":run": id(item),
+            ":trigger": run.trigger.as_ref().map(Trigger::to_json),
+            ":start": run.start.as_ref().map(PendingStart::to_json),
+        })?;
+        Ok(())
+    }
+
     fn open_wait(&self, item: &Item, wait: &Wait) -> Result<(), Stop> {
+        let shape = wait.shape();
         self.tx.prepare_cached(query!("commit/4_wait_open"))?.execute(named_params! {
             ":run": id(item),
             ":step": wait.step.as_str(),
@@ -287,6 +308,10 @@ impl<'tx> Batch<'tx> {
             ":deadline": wait.deadline.map(Timestamp::micros),
             ":pattern": wait.pattern.json().as_bytes(),
             ":kind": wait.kind.as_str(),
+            ":by_topic": wait.by_topic,
+            ":shape": shape.as_ref().map(|shape| shape.shape.as_str()),
+            ":shape_hash": shape.as_ref().map(|shape| shape.shape_hash),
+            ":match_hash": shape.as_ref().map(|shape| shape.match_hash),
         })?;
         Ok(())
     }

@@ -1,36 +1,30 @@
 //! Forks of runs, and deletion of test runs.
 
 use everstep_core::ids::{RunId, WorkspaceId};
-use everstep_core::time::Timestamp;
 use rusqlite::{OptionalExtension, named_params};
 
 use super::sweep::{close_grave, delete_journal};
 use crate::error::Result;
-use crate::item::SideWrites;
+use crate::item::NewFork;
 use crate::sqlite::access::insert_audit;
 use crate::sqlite::columns;
 use crate::sqlite::database::Database;
 use crate::sqlite::queries::query;
-use crate::{numbers, texts};
+use crate::{numbers, pack, texts};
 
 impl Database {
-    pub fn fork_run(
-        &mut self,
-        workspace: WorkspaceId,
-        source: RunId,
-        at: u64,
-        run: RunId,
-        now: Timestamp,
-        side: &SideWrites,
-    ) -> Result<Option<u64>> {
+    pub fn fork_run(&mut self, workspace: WorkspaceId, source: RunId, fork: &NewFork) -> Result<Option<u64>> {
+        let NewFork { run, at, now, first_payload, side } = fork;
         texts::check_side(side)?;
+        let first = first_payload.clone().map(pack::pack);
+        let (first_codec, first_payload) = first.map(|(codec, payload)| (codec.number(), payload)).unzip();
         let (id, source) = (run.uuid().into_bytes(), source.uuid().into_bytes());
         let tx = self.begin()?;
         let last = tx
             .prepare_cached(query!("fork_run/1_end"))?
             .query_row(
                 named_params! {
-                    ":workspace": workspace.uuid().into_bytes(), ":source": source, ":at": numbers::clamp_seq(at),
+                    ":workspace": workspace.uuid().into_bytes(), ":source": source, ":at": numbers::clamp_seq(*at),
                 },
                 |row| columns::seq(row, 0),
             )
@@ -46,6 +40,7 @@ impl Database {
         })?;
         tx.prepare_cached(query!("fork_run/3_entries"))?.execute(named_params! {
             ":run": id, ":source": source, ":last": numbers::clamp_seq(last),
+            ":first_codec": first_codec, ":first_payload": first_payload,
         })?;
         for row in &side.audit {
             insert_audit(&tx, row)?;

@@ -35,6 +35,12 @@ impl Database {
                 ":workspace": workspace, ":key": key, ":before": before,
                 ":before_id": before_id, ":since": since, ":limit": one_more,
             })?
+        } else if let Some((_, trigger)) = &filter.trigger {
+            statement = self.connection.prepare_cached(query!("list_runs/of_trigger"))?;
+            statement.query(named_params! {
+                ":workspace": workspace, ":trigger": trigger, ":before": before,
+                ":before_id": before_id, ":since": since, ":limit": one_more,
+            })?
         } else if let Some((first, last)) = filter.ids {
             statement = self.connection.prepare_cached(query!("list_runs/of_ids"))?;
             statement.query(named_params! {
@@ -102,6 +108,7 @@ fn is_wanted(filter: &RunFilter, row: &rusqlite::Row<'_>) -> rusqlite::Result<bo
         && filter.state.as_deref().is_none_or(|state| row.get_ref(11).is_ok_and(|it| it.as_str() == Ok(state)))
         && filter.key.as_deref().is_none_or(|key| row.get_ref(14).is_ok_and(|it| it.as_str() == Ok(key)))
         && is_of_ids(filter, row)?
+        && (filter.trigger.is_none() || filter.has_trigger(columns::json(row, 15)?.as_ref()))
         && filter.has_error(row.get::<_, Option<String>>(5)?.as_deref());
     if !is_plainly_wanted {
         return Ok(false);

@@ -2,6 +2,7 @@
 //!
 //! * `store`: the port's implementation.
 //! * `nodes`, `tick`: membership and leases. `commit`, `batch`: writing items. `reads`, `lists`: reading runs.
+//! * `pending`: runs without a journal.
 //! * `forks`, `counts`, `sweep`: forks and test runs, numbers of runs, deletion of expired rows.
 
 mod batch;
@@ -10,6 +11,7 @@ mod counts;
 mod forks;
 mod lists;
 mod nodes;
+mod pending;
 mod reads;
 mod rows;
 mod stats;

@@ -48,7 +48,9 @@ pub(super) fn run_from_row(row: &Row<'_>) -> rusqlite::Result<RunRow> {
         input: columns::text_payload(row, 19)?,
         output: row.get::<_, Option<Vec<u8>>>(20)?.map(|bytes| columns::payload(20, bytes)).transpose()?,
         machine: columns::machine(row, 21)?,
-        seq: columns::seq(row, 23)?,
+        trigger: columns::json(row, 23)?,
+        start: columns::json(row, 24)?,
+        seq: columns::seq(row, 25)?,
     })
 }
 
@@ -78,6 +80,7 @@ pub(super) fn summary_from_row(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
         parent: columns::optional_uuid(row, 9)?.map(RunId::from_uuid),
         origin: columns::optional_uuid(row, 10)?.map(RunId::from_uuid),
         machine: columns::machine(row, 11)?,
+        trigger: columns::json(row, 15)?,
     })
 }
 

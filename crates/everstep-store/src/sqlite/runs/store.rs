@@ -10,7 +10,7 @@ use everstep_core::time::Timestamp;
 
 use crate::error::Result;
 use crate::filter::RunFilter;
-use crate::item::{CommitOutcome, InboxId, Item, SideWrites, WaitKind};
+use crate::item::{CommitOutcome, HeldStart, InboxId, Item, NewFork, SideWrites, WaitKind};
 use crate::pack::Packed;
 use crate::ports::RunStore;
 use crate::rows::{
@@ -100,16 +100,12 @@ impl RunStore for SqliteStore {
         self.read(move |database| database.list_runs(workspace, &filter, after, limit)).await
     }
 
-    async fn fork_run(
-        &self,
-        workspace: WorkspaceId,
-        source: RunId,
-        at: u64,
-        run: RunId,
-        now: Timestamp,
-        side: SideWrites,
-    ) -> Result<Option<u64>> {
-        self.write(move |database| database.fork_run(workspace, source, at, run, now, &side)).await
+    async fn fork_run(&self, workspace: WorkspaceId, source: RunId, fork: NewFork) -> Result<Option<u64>> {
+        self.write(move |database| database.fork_run(workspace, source, &fork)).await
+    }
+
+    async fn hold_start(&self, run: RunId, hold: HeldStart, side: SideWrites) -> Result<bool> {
+        self.write(move |database| database.hold_start(run, &hold, &side)).await
     }
 
     async fn delete_test_run(&self, workspace: WorkspaceId, run: RunId) -> Result<bool> {

@@ -5,11 +5,13 @@ use std::time::Duration;
 use everstep_core::ids::NodeId;
 use everstep_core::planted::{self, Bug};
 use everstep_core::time::Timestamp;
+use rusqlite::named_params;
 
 use super::{nodes, reads};
 use crate::error::{Error, Result};
-use crate::rows::{Tick, TickRequest};
+use crate::rows::{Tick, TickRequest, first_event_of};
 use crate::sqlite::database::Database;
+use crate::sqlite::queries::query;
 
 impl Database {
     pub fn tick(&mut self, node: NodeId, lease: Duration, now: Timestamp, request: &TickRequest) -> Result<Tick> {
@@ -28,7 +30,10 @@ impl Database {
         let release_max = if planted::is_planted(Bug::ReleaseStopsHalfWay) { 0 } else { request.release };
         let released = nodes::release(&tx, now, release_max)?;
         let nodes = nodes::read_nodes(&tx, clock)?;
+        let has_open_events = tx
+            .prepare_cached(query!("tick/3_open_events"))?
+            .query_row(named_params! { ":stalled": first_event_of(now).into_bytes() }, |row| row.get(0))?;
         tx.commit()?;
-        Ok(Tick { clock, nodes, released, claimed, arrivals })
+        Ok(Tick { clock, nodes, released, claimed, arrivals, has_open_events })
     }
 }

@@ -7,7 +7,7 @@ use everstep_core::ids::{NodeId, RunId};
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
-use everstep_store::{Item, NewRun, Projection, RunFilter, RunStore, SideWrites};
+use everstep_store::{Item, NewFork, NewRun, Projection, RunFilter, RunStore};
 use serde_json::{Value, json};
 
 use crate::contract::fixtures::*;
@@ -244,7 +244,7 @@ pub async fn runs_are_found_by_their_key_origin_error_and_id(store: Arc<dyn RunS
     assert_eq!(store.list_runs(HERE, by_key("k"), page.next, 1).await.unwrap().runs[0].id, first);
 
     let fork = new_run();
-    store.fork_run(HERE, first, 1, fork, at(1), SideWrites::default()).await.unwrap();
+    store.fork_run(HERE, first, NewFork::new(fork, 1, at(1))).await.unwrap();
     let by_origin = |origin| RunFilter { origin: Some(origin), ..RunFilter::default() };
     assert_eq!(list(&*store, by_origin(first)).await, [fork]);
     assert_eq!(list(&*store, by_origin(fork)).await, []);

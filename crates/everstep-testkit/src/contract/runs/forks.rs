@@ -6,9 +6,7 @@ use everstep_core::ids::RunId;
 use everstep_core::journal::Kind;
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
-use everstep_store::{
-    CommitOutcome, Error, Item, NewRun, RunFilter, RunRow, RunStore, SideWrites, Snapshot, WaitChange,
-};
+use everstep_store::{CommitOutcome, Error, Item, NewFork, NewRun, RunFilter, RunRow, RunStore, Snapshot, WaitChange};
 use serde_json::json;
 
 use crate::contract::fixtures::*;
@@ -44,7 +42,7 @@ pub async fn a_fork_begins_as_its_source_did((store, tables): (Arc<dyn RunStore>
     let before = load(&*store, source).await;
     let journal = store.journal(source, 0, 100).await.unwrap();
     let fork = new_run();
-    assert_eq!(store.fork_run(HERE, source, 3, fork, at(100), SideWrites::default()).await.unwrap(), Some(3));
+    assert_eq!(store.fork_run(HERE, source, NewFork::new(fork, 3, at(100))).await.unwrap(), Some(3));
 
     let loaded = load(&*store, fork).await;
     assert_eq!(loaded.entries, journal[..3]);
@@ -79,7 +77,7 @@ pub async fn a_fork_ends_with_an_item(store: Arc<dyn RunStore>) {
     for (at_seq, copied) in [(1, 1), (2, 3), (3, 3), (4, 5), (5, 5), (6, 6)] {
         let fork = new_run();
         assert_eq!(
-            store.fork_run(HERE, source, at_seq, fork, at(100), SideWrites::default()).await.unwrap(),
+            store.fork_run(HERE, source, NewFork::new(fork, at_seq, at(100))).await.unwrap(),
             Some(copied),
             "at {at_seq}"
         );
@@ -91,13 +89,13 @@ pub async fn only_what_is_there_is_forked(store: Arc<dyn RunStore>) {
     let source = source(&*store).await;
     let fork = new_run();
     for at_seq in [0, 7, u64::MAX] {
-        assert_eq!(store.fork_run(HERE, source, at_seq, fork, at(100), SideWrites::default()).await.unwrap(), None);
+        assert_eq!(store.fork_run(HERE, source, NewFork::new(fork, at_seq, at(100))).await.unwrap(), None);
     }
-    assert_eq!(store.fork_run(new_workspace(), source, 1, fork, at(100), SideWrites::default()).await.unwrap(), None);
-    assert_eq!(store.fork_run(HERE, new_run(), 1, fork, at(100), SideWrites::default()).await.unwrap(), None);
+    assert_eq!(store.fork_run(new_workspace(), source, NewFork::new(fork, 1, at(100))).await.unwrap(), None);
+    assert_eq!(store.fork_run(HERE, new_run(), NewFork::new(fork, 1, at(100))).await.unwrap(), None);
     assert_eq!(store.load_run(fork).await.unwrap(), None);
     // No id is used twice.
-    let taken = store.fork_run(HERE, source, 1, source, at(100), SideWrites::default()).await;
+    let taken = store.fork_run(HERE, source, NewFork::new(source, 1, at(100))).await;
     assert!(matches!(taken, Err(Error::Refused(_))), "{taken:?}");
     assert_eq!(seqs(&*store, source).await, [1, 2, 3, 4, 5, 6]);
 }
@@ -105,7 +103,7 @@ pub async fn only_what_is_there_is_forked(store: Arc<dyn RunStore>) {
 pub async fn a_fork_is_claimed_and_goes_on_by_itself(store: Arc<dyn RunStore>) {
     let source = source(&*store).await;
     let fork = new_run();
-    store.fork_run(HERE, source, 3, fork, at(100), SideWrites::default()).await.unwrap();
+    store.fork_run(HERE, source, NewFork::new(fork, 3, at(100))).await.unwrap();
     let node = member(&*store).await;
     assert_eq!(store.claim_runs(node, "worker", at(99), 10).await.unwrap(), []);
     assert_eq!(store.claim_runs(node, "worker", at(100), 10).await.unwrap(), [fork]);
@@ -122,9 +120,9 @@ pub async fn a_run_that_goes_on_can_be_forked(store: Arc<dyn RunStore>) {
     let node = member(&*store).await;
     let source = owned_run(&*store, node).await;
     let (first, second) = (new_run(), new_run());
-    assert_eq!(store.fork_run(HERE, source, 1, first, at(100), SideWrites::default()).await.unwrap(), Some(1));
+    assert_eq!(store.fork_run(HERE, source, NewFork::new(first, 1, at(100))).await.unwrap(), Some(1));
     // A fork may be forked again.
-    assert_eq!(store.fork_run(HERE, first, 1, second, at(101), SideWrites::default()).await.unwrap(), Some(1));
+    assert_eq!(store.fork_run(HERE, first, NewFork::new(second, 1, at(101))).await.unwrap(), Some(1));
     apply(&*store, node, &step(source, 2)).await;
     assert_eq!(row(&*store, source).await.owner, Some(node));
     let page = store.list_runs(HERE, RunFilter::default(), None, 10).await.unwrap();
@@ -165,4 +163,19 @@ pub async fn only_test_runs_are_deleted(store: Arc<dyn RunStore>) {
     assert!(!store.delete_test_run(HERE, source).await.unwrap());
     assert!(!store.delete_test_run(HERE, new_run()).await.unwrap());
     assert_eq!(seqs(&*store, source).await, [1, 2, 3, 4, 5, 6]);
+}
+
+pub async fn a_fork_may_have_another_first_payload(store: Arc<dyn RunStore>) {
+    let source = source(&*store).await;
+    let journal = store.journal(source, 0, 100).await.unwrap();
+    // The second is long enough to be compressed.
+    for payload in [b"{}".to_vec(), b"lorem ipsum ".repeat(1_000)] {
+        let fork = NewFork { first_payload: Some(payload.clone()), ..NewFork::new(new_run(), 3, at(100)) };
+        let run = fork.run;
+        assert_eq!(store.fork_run(HERE, source, fork).await.unwrap(), Some(3));
+        let mut expected = journal[..3].to_vec();
+        expected[0].row.payload = payload;
+        assert_eq!(load(&*store, run).await.entries, expected);
+    }
+    assert_eq!(store.journal(source, 0, 100).await.unwrap(), journal);
 }

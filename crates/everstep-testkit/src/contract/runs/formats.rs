@@ -6,7 +6,7 @@ use everstep_core::ids::{NodeId, RunId};
 use everstep_core::journal::FORMAT;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
-use everstep_store::{Gate, Item, RunStore, TickRequest};
+use everstep_store::{Gate, Item, NewFork, RunStore, TickRequest};
 
 use crate::contract::fixtures::*;
 
@@ -109,7 +109,7 @@ pub async fn a_start_without_a_projection_has_the_format_of_its_item(store: Arc<
 pub async fn a_fork_has_the_format_of_its_source(store: Arc<dyn RunStore>) {
     let node = member(&*store).await;
     let (run, fork) = (started(&*store, node, LATER).await, new_run());
-    let forked = store.fork_run(HERE, run, 1, fork, at(0), Default::default()).await.unwrap();
+    let forked = store.fork_run(HERE, run, NewFork::new(fork, 1, at(0))).await.unwrap();
     assert_eq!((forked, format(&*store, fork).await), (Some(1), LATER));
     assert_eq!(store.claim_runs(node, "", at(60), 10).await.unwrap(), []);
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use everstep_core::ids::{NodeId, RunId};
 use everstep_core::status::Status;
 use everstep_store::{
-    CommitOutcome, Gate, Item, MachinePlace, NewRun, Projection, RunFilter, RunGlance, RunStore, SideWrites,
+    CommitOutcome, Gate, Item, MachinePlace, NewFork, NewRun, Projection, RunFilter, RunGlance, RunStore, SideWrites,
 };
 
 use crate::contract::fixtures::*;
@@ -90,7 +90,7 @@ pub async fn a_fork_has_no_place_before_its_first_item(store: Arc<dyn RunStore>)
     let node = member(&*store).await;
     let (source, fork) = (started(&*store, node, "draft", new()).await, new_run());
     apply(&*store, node, &moves_to(place("review", 2), moving(source, 2, node))).await;
-    store.fork_run(HERE, source, 1, fork, at(0), SideWrites::default()).await.unwrap();
+    store.fork_run(HERE, source, NewFork::new(fork, 1, at(0))).await.unwrap();
     assert_eq!(machine(&*store, fork).await, None);
     assert_eq!(machine(&*store, source).await, Some(place("review", 2)));
 }

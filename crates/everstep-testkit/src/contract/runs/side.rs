@@ -6,13 +6,16 @@ use everstep_core::actor::Actor;
 use everstep_core::journal::Kind;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
-use everstep_store::{AuditFilter, AuditRow, CommitOutcome, Error, Gate, Item, NewRun, SideWrites, Stores, WaitChange};
+use everstep_store::{
+    AuditFilter, AuditRow, CommitOutcome, Error, Gate, Item, NewFork, NewRun, SideWrites, Stores, WaitChange,
+};
 
 use crate::contract::fixtures::*;
 
 /// An item with rows of the audit.
 fn audited<const N: usize>(rows: [&Arc<AuditRow>; N], item: Item) -> Item {
-    Item { side: Some(Box::new(SideWrites { audit: rows.map(Arc::clone).to_vec() })), ..item }
+    let side = SideWrites { audit: rows.map(Arc::clone).to_vec(), ..SideWrites::default() };
+    Item { side: Some(Box::new(side)), ..item }
 }
 
 /// The rows of the audit, oldest first.
@@ -183,9 +186,19 @@ pub async fn a_fork_writes_its_audit_rows(stores: Stores) {
     let row = audit_row(1);
     let side = |row: &Arc<AuditRow>| SideWrites::with_audit(Arc::clone(row));
     let (fork, none) = (new_run(), new_run());
-    assert_eq!(store.fork_run(HERE, source, 9, none, at(0), side(&audit_row(2))).await.unwrap(), None);
-    assert_eq!(store.fork_run(HERE, source, 1, fork, at(0), side(&row)).await.unwrap(), Some(1));
-    let taken = store.fork_run(HERE, source, 1, fork, at(0), side(&audit_row(3))).await;
+    assert_eq!(
+        store
+            .fork_run(HERE, source, NewFork { side: side(&audit_row(2)), ..NewFork::new(none, 9, at(0)) })
+            .await
+            .unwrap(),
+        None
+    );
+    assert_eq!(
+        store.fork_run(HERE, source, NewFork { side: side(&row), ..NewFork::new(fork, 1, at(0)) }).await.unwrap(),
+        Some(1)
+    );
+    let taken =
+        store.fork_run(HERE, source, NewFork { side: side(&audit_row(3)), ..NewFork::new(fork, 1, at(0)) }).await;
     assert!(matches!(taken, Err(Error::Refused(_))), "{taken:?}");
     has_audit(&stores, &[&row]).await;
 }
@@ -197,7 +210,8 @@ pub async fn an_audit_row_with_a_nul_is_refused_with_its_item(stores: Stores) {
     let row = Arc::new(AuditRow { target: "a\0b".to_owned(), ..AuditRow::clone(&audit_row(1)) });
     let refused = store.commit(node, &[audited([&row], step(run, 2))]).await;
     assert!(matches!(refused, Err(Error::Refused(_))), "{refused:?}");
-    let refused = store.fork_run(HERE, run, 1, fork, at(0), SideWrites::with_audit(row)).await;
+    let refused =
+        store.fork_run(HERE, run, NewFork { side: SideWrites::with_audit(row), ..NewFork::new(fork, 1, at(0)) }).await;
     assert!(matches!(refused, Err(Error::Refused(_))), "{refused:?}");
     assert_eq!(seqs(store, run).await, [1]);
     assert!(store.load_run(fork).await.unwrap().is_none());

@@ -2,6 +2,7 @@
 
 pub(crate) mod control;
 mod entry_line;
+pub(crate) mod events;
 pub(crate) mod follow;
 pub(crate) mod health;
 pub(crate) mod journal;
@@ -12,7 +13,9 @@ mod run_id;
 pub(crate) mod runs;
 pub(crate) mod show;
 pub(crate) mod start;
+pub(crate) mod subscriptions;
 mod timeline;
+mod times;
 pub(crate) mod transfer;
 pub(crate) mod workers;
 pub(crate) mod workflows;

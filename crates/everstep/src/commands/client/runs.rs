@@ -9,8 +9,8 @@ use everstep_engine::{Clock as _, SystemClock};
 use everstep_net::Method;
 use serde_json::{Value, json};
 
+use super::times::read_time;
 use crate::client_args::RunsArgs;
-use crate::config::HumanDuration;
 use crate::remote::Remote;
 use crate::{output, text};
 
@@ -71,28 +71,4 @@ fn parameters(args: &RunsArgs, room: usize, cursor: Option<&str>, now: Timestamp
     parameters.extend(args.input.iter().map(|(path, value)| (format!("input.{path}"), value.clone())));
     parameters.extend(args.tags.iter().map(|(name, value)| (format!("tag.{name}"), value.clone())));
     parameters
-}
-
-/// A time as the server reads it. `1h` is one hour before now; the server checks all other forms.
-fn read_time(given: &str, now: Timestamp) -> String {
-    match given.parse::<HumanDuration>() {
-        Ok(HumanDuration(span)) => {
-            let millis = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
-            Timestamp::from_millis(now.millis().saturating_sub(millis).max(0)).to_string()
-        }
-        Err(_) => given.to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_duration_is_a_time_before_now() {
-        let now = "2026-11-17T12:00:00Z".parse().unwrap();
-        assert_eq!(read_time("90m", now), "2026-11-17T10:30:00Z");
-        assert_eq!(read_time("99999999d", now), "1970-01-01T00:00:00Z");
-        assert_eq!(read_time("2026-01-01T00:00:00Z", now), "2026-01-01T00:00:00Z");
-    }
 }

@@ -1,11 +1,13 @@
 //! `everstep start`.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use everstep_net::Method;
 use serde_json::{Map, Value, json};
 
 use crate::client_args::StartArgs;
+use crate::config::HumanDuration;
 use crate::remote::{NO_QUERY, Remote};
 use crate::{exit, input, output, text};
 
@@ -24,6 +26,12 @@ pub(crate) async fn run(args: &StartArgs) -> anyhow::Result<ExitCode> {
     if !args.tags.is_empty() {
         let tags: Map<String, Value> = args.tags.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
         body["tags"] = Value::Object(tags);
+    }
+    if let Some(time) = &args.at {
+        body["startAt"] = json!(time);
+    }
+    if let Some(HumanDuration(delay)) = args.delay {
+        body["delaySeconds"] = json!(whole_seconds(delay));
     }
     if args.allow_unserved {
         body["allowUnserved"] = json!(true);
@@ -51,6 +59,11 @@ pub(crate) async fn run(args: &StartArgs) -> anyhow::Result<ExitCode> {
         output::print(id)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A part of a second counts as a second: a run does not begin early.
+fn whole_seconds(delay: Duration) -> u64 {
+    delay.as_secs() + u64::from(delay.subsec_nanos() > 0)
 }
 
 fn print_end(run: &Value, is_json: bool) -> anyhow::Result<ExitCode> {

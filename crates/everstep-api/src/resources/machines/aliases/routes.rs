@@ -109,7 +109,7 @@ fn of_definitions(table: Table) -> Table {
             doc("machines", "Create a definition (alias)")
                 .about(
                     "Saves a version of a state machine. It is activated only if `is_active` is true. A definition that \
-                     equals the newest version is that version, and the response is 200.",
+                     equals the newest version adds no version, and the response is 200.",
                 )
                 .must_be_keyed()
                 .takes::<CreateDefinitionRequest>()

@@ -28,7 +28,7 @@ pub(crate) struct Actions {
     pub(crate) actions: Vec<AvailableAction>,
 }
 
-/// The values that a person who decides is shown.
+/// The values that are shown to the person who decides.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ShownFields {
     /// The SHA-256 of the values. A transition that carries it is refused if they have changed.

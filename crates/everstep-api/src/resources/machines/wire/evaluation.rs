@@ -78,7 +78,7 @@ pub(crate) struct EvaluateDefinitionRequest {
 #[serde(deny_unknown_fields)]
 pub(crate) struct ImaginedPerson {
     /// The person's id at the identity provider.
-    #[schemars(length(min = 1, max = 256))]
+    #[schemars(length(min = 1, max = 255))]
     pub(crate) user: String,
     /// The roles of the person's token.
     #[serde(default)]
@@ -116,7 +116,8 @@ pub(crate) struct DryRun {
     run: Option<StateRun>,
     #[schemars(with = "Json")]
     output: Option<Payload>,
-    /// Why the run would be paused after the request: an action that follows cannot be evaluated, or has no end.
+    /// Why the run would be paused after the request: an action that follows cannot be evaluated, or the
+    /// actions follow each other endlessly.
     pause: Option<ActionReason>,
 }
 

@@ -29,7 +29,7 @@ pub(crate) struct HistoryEntry {
     seq: u64,
     at: Time,
     kind: EntryKind,
-    /// The action; `@start` for the start of the run, the name of a timer.
+    /// The action; `@start` for the start of the run; for a timer, its name.
     action: Option<String>,
     from: Option<String>,
     to: Option<String>,
@@ -43,7 +43,7 @@ pub(crate) struct HistoryEntry {
     votes: Vec<Actor>,
     /// Whether a vote was withdrawn.
     is_withdrawn: bool,
-    /// The digest of the values that the person was shown.
+    /// The digest of the values that were shown to the person.
     shown: Option<String>,
     /// `{who}`: the persons to whom the state was assigned; or `{voter: {from, to}}`: the voter that was replaced.
     #[schemars(with = "Json")]

@@ -78,7 +78,7 @@ pub(crate) struct AssignRequest {
     pub(crate) who: Option<Vec<String>>,
     /// In place of `who`: replaces a voter of the present state who has not voted.
     pub(crate) voter: Option<VoterChange>,
-    /// Why, for the history.
+    /// The reason, which the history records.
     #[schemars(length(max = 2_000))]
     pub(crate) reason: Option<String>,
 }

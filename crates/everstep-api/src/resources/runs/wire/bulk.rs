@@ -52,7 +52,7 @@ pub(crate) struct Filter {
     #[serde(default, deserialize_with = "whole::optional")]
     #[schemars(range(min = 1, max = 2_147_483_647))]
     pub(crate) version: Option<u32>,
-    /// The state of a machine. Unless `status` names other statuses, only runs that have not ended.
+    /// The state of a machine. Ended runs are included only if `status` names a status of ended runs.
     pub(crate) state: Option<String>,
     /// One status, or several.
     #[schemars(with = "Option<Statuses>")]
@@ -71,6 +71,9 @@ pub(crate) struct Filter {
     pub(crate) key: Option<String>,
     /// The code with which runs failed, or are paused.
     pub(crate) error_code: Option<String>,
+    /// Runs that a trigger has started: `event:` and the id of an event.
+    #[schemars(length(min = 1, max = 264))]
+    pub(crate) trigger: Option<String>,
     /// The beginning of ids, at least eight letters; or the name of a workflow.
     #[schemars(length(min = 1, max = 128))]
     pub(crate) text: Option<String>,

@@ -12,7 +12,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::http::schema::{Id, Json};
+use super::trigger::{ResolvingEvent, Trigger};
+use crate::http::schema::{Id, Json, Object};
 use crate::http::time::Time;
 
 /// A page of a journal.
@@ -77,6 +78,9 @@ enum Data {
         input: Payload,
         #[serde(skip_serializing_if = "Option::is_none")]
         parent: Option<Value>,
+        /// The event that has started the run, or the first of its ancestors.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        trigger: Option<Trigger>,
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "Json")]
         definition: Option<Payload>,
@@ -93,6 +97,13 @@ enum Data {
         /// When a worker began the attempt.
         #[serde(skip_serializing_if = "Option::is_none")]
         started_at: Option<Time>,
+        /// The published event that has resolved a wait of a graph.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        event: Option<ResolvingEvent>,
+        /// The event that the step publishes: `{topic, data, id?, subject?}`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "Option<Object>")]
+        published: Option<Value>,
     },
     #[schemars(title = "StepFailedData")]
     Failed {
@@ -161,6 +172,9 @@ enum Data {
         #[schemars(with = "Json")]
         pattern: Payload,
         due: Option<Time>,
+        /// The wait also accepts events that were published from this time on.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        since: Option<Time>,
     },
     WaitResolved(Resolved),
     #[schemars(title = "SignalBufferedData")]
@@ -250,6 +264,11 @@ enum Resolved {
         #[serde(skip_serializing_if = "Option::is_none")]
         buffered: Option<u64>,
     },
+    Event {
+        event: ResolvingEvent,
+        #[schemars(with = "Json")]
+        data: Payload,
+    },
     Timeout,
 }
 
@@ -259,6 +278,8 @@ enum Resolved {
 enum Dispatched {
     Task,
     Instant,
+    /// A function publishes an event.
+    Publish,
     Delay {
         due: Time,
     },
@@ -268,6 +289,9 @@ enum Dispatched {
         #[schemars(with = "Json")]
         pattern: Payload,
         due: Option<Time>,
+        /// The wait also accepts events that were published from this time on.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        since: Option<Time>,
     },
     #[serde(rename_all = "camelCase")]
     Child {
@@ -291,13 +315,21 @@ impl Data {
     fn from_event(event: Event) -> Self {
         match event {
             Event::RunStarted { input, cause, definition } => {
-                let parent = cause.and_then(|cause| cause.parent);
+                let (parent, trigger) = cause.map(|cause| (cause.parent, cause.trigger)).unwrap_or_default();
                 let parent = parent.map(|parent| json!({"run": parent.run, "step": parent.step}));
-                Self::Started { input, parent, definition }
+                Self::Started { input, parent, trigger: trigger.map(Trigger::from_core), definition }
             }
             Event::StepDispatched { dispatch, .. } => Self::Dispatched(Dispatched::from_dispatch(dispatch)),
-            Event::StepCompleted { outcome: Outcome { output, handle, logs, started_at }, .. } => {
-                Self::Completed { output, handle, logs, started_at: started_at.map(Time::from_timestamp) }
+            Event::StepCompleted { outcome, .. } => {
+                let Outcome { output, handle, logs, started_at, event, published } = outcome;
+                Self::Completed {
+                    output,
+                    handle,
+                    logs,
+                    started_at: started_at.map(Time::from_timestamp),
+                    event: event.map(|event| ResolvingEvent::from_core(*event)),
+                    published: published.map(|published| json!(published)),
+                }
             }
             Event::StepFailed { failure, logs, started_at, .. } => {
                 Self::Failed { error: describe(&failure), logs, started_at: started_at.map(Time::from_timestamp) }
@@ -333,11 +365,13 @@ impl Data {
             Event::RunCancelled { reason } => Self::Cancelled { reason },
             Event::TurnStarted { turn, worker } => Self::TurnStarted { turn, worker },
             Event::TurnLost { turn } => Self::TurnLost { turn },
-            Event::WaitOpened { event, pattern, due, .. } => {
-                Self::WaitOpened { event, pattern, due: due.map(Time::from_timestamp) }
+            Event::WaitOpened { event, pattern, due, since, .. } => {
+                let [due, since] = [due, since].map(|time| time.map(Time::from_timestamp));
+                Self::WaitOpened { event, pattern, due, since }
             }
             Event::WaitResolved { by, .. } => Self::WaitResolved(match by {
                 Resolution::Signal { event, payload, buffered } => Resolved::Signal { event, payload, buffered },
+                Resolution::Event { event, data } => Resolved::Event { event: ResolvingEvent::from_core(event), data },
                 Resolution::Timeout => Resolved::Timeout,
             }),
             Event::SignalBuffered { event, payload, until } => {
@@ -375,8 +409,12 @@ impl Dispatched {
         match dispatch {
             Dispatch::Task => Self::Task,
             Dispatch::Instant => Self::Instant,
+            Dispatch::Publish => Self::Publish,
             Dispatch::Delay { due } => Self::Delay { due: Time::from_timestamp(due) },
-            Dispatch::Wait { event, pattern, due } => Self::Wait { event, pattern, due: due.map(Time::from_timestamp) },
+            Dispatch::Wait { event, pattern, due, since } => {
+                let [due, since] = [due, since].map(|time| time.map(Time::from_timestamp));
+                Self::Wait { event, pattern, due, since }
+            }
             Dispatch::Child(child) => Self::Child {
                 run: child.run,
                 workflow: child.workflow.clone(),

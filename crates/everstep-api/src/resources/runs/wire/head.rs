@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use everstep_core::failure::Failure;
 use everstep_core::ids::{RunId, StepKey};
-use everstep_core::journal::{Dispatch, Event, Resolution};
+use everstep_core::journal::{Dispatch, Event, Outcome, Resolution};
 use everstep_core::payload::Payload;
 use everstep_core::story::{Activity, MachineUpdate, RunUpdate, StepUpdate, Update};
 use everstep_engine::JournalEntry;
@@ -54,7 +54,7 @@ struct Facts {
     handle: Option<String>,
     /// The work that a dispatched step starts.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("enum" = ["task", "instant", "delay", "wait", "child", "body"]))]
+    #[schemars(extend("enum" = ["task", "instant", "publish", "delay", "wait", "child", "body"]))]
     dispatch: Option<&'static str>,
     /// When a step continues without an input.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -128,7 +128,7 @@ impl Facts {
             Event::StepCompleted { outcome, .. } => Self {
                 handle: outcome.handle.clone(),
                 started_at: outcome.started_at.map(Time::from_timestamp),
-                bytes: outcome.output.size() + line_bytes(&outcome.logs),
+                bytes: outcome.output.size() + line_bytes(&outcome.logs) + published_bytes(outcome),
                 log_lines: outcome.logs.len(),
                 ..none
             },
@@ -148,6 +148,9 @@ impl Facts {
             },
             Event::WaitResolved { by: Resolution::Signal { event, payload, .. }, .. } => {
                 Self { signal: Some(event.clone()), bytes: payload.size(), ..none }
+            }
+            Event::WaitResolved { by: Resolution::Event { event, data }, .. } => {
+                Self { signal: Some(event.topic.clone()), bytes: data.size(), ..none }
             }
             Event::SignalBuffered { event, payload, until } => Self {
                 signal: Some(event.clone()),
@@ -184,8 +187,9 @@ impl Facts {
         match dispatch {
             Dispatch::Task => of("task"),
             Dispatch::Instant => of("instant"),
+            Dispatch::Publish => of("publish"),
             Dispatch::Delay { due } => Self { due: Some(Time::from_timestamp(*due)), ..of("delay") },
-            Dispatch::Wait { event, pattern, due } => Self {
+            Dispatch::Wait { event, pattern, due, .. } => Self {
                 signal: Some(event.clone()),
                 due: due.map(Time::from_timestamp),
                 bytes: pattern.size(),
@@ -200,6 +204,10 @@ impl Facts {
             Dispatch::Body { items } => Self { bytes: items.iter().map(Payload::size).sum(), ..of("body") },
         }
     }
+}
+
+fn published_bytes(outcome: &Outcome) -> usize {
+    outcome.published.as_ref().map_or(0, |published| published.data.size())
 }
 
 fn line_bytes(lines: &[String]) -> usize {

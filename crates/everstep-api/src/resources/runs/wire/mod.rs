@@ -12,6 +12,7 @@ mod status;
 mod step;
 mod step_detail;
 mod test;
+mod trigger;
 mod view;
 mod waiting;
 
@@ -26,5 +27,6 @@ pub(crate) use status::{Status, Statuses};
 pub(crate) use step::{Context, Line, Logs, Scope, Step, Steps};
 pub(crate) use step_detail::{StepDetail, StepPart};
 pub(crate) use test::TestRun;
+pub(crate) use trigger::Trigger;
 pub(crate) use view::{View, Viewed};
 pub(crate) use waiting::{ForWorker, about, warning};

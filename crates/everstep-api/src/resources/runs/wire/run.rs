@@ -3,6 +3,7 @@
 use everstep_core::failure::Failure;
 use everstep_core::ids::{NodeId, RunId, StepKey};
 use everstep_core::payload::Payload;
+use everstep_core::time::Timestamp;
 use everstep_engine::{FunctionEnd, MachineSnapshot, RunSnapshot};
 use everstep_store::RunRow;
 use schemars::JsonSchema;
@@ -10,6 +11,7 @@ use serde::Serialize;
 
 use super::Status as AnyStatus;
 use super::machine::Machine;
+use super::trigger::Trigger;
 use super::waiting::{self, ForWorker, Open};
 use crate::http::problem::{Document, Problem};
 use crate::http::schema::{Id, Json};
@@ -37,6 +39,8 @@ pub(crate) struct Run {
     /// The run that it was forked from.
     #[schemars(with = "Option<Id>")]
     origin: Option<RunId>,
+    /// The event that has started it; null if a caller or another run has.
+    trigger: Option<Trigger>,
     /// Test runs are neither listed nor counted.
     is_test: bool,
     /// The time, signal, child run or worker that it waits for, as a sentence without its subject, such as `sleeps at
@@ -82,6 +86,7 @@ impl Run {
             error: row.error.map(Error::from_failure),
             parent: row.parent,
             origin: row.origin,
+            trigger: row.trigger.map(Trigger::from_core),
             is_test: row.is_test,
             waiting_for: None,
             machine: None,
@@ -97,6 +102,15 @@ impl Run {
             created_at: Time::from_timestamp(row.created_at),
             ended_at: row.ended_at.map(Time::from_timestamp),
         }
+    }
+
+    /// The run with the reason why it has not begun.
+    pub(crate) fn before_begin(row: RunRow, for_worker: Option<ForWorker>, now: Timestamp) -> Self {
+        let waiting_for = match for_worker {
+            Some(for_worker) => Some(for_worker.sentence(&row.workflow, row.version)),
+            None => waiting::sentence_before_begin(&row, now),
+        };
+        Self { waiting_for, is_unserved: for_worker == Some(ForWorker::Unserved), ..Self::from_row(row) }
     }
 
     /// The warning for the caller that started it, if no worker can continue it.
@@ -156,6 +170,8 @@ pub(crate) struct RunSummary {
     /// The run that it was forked from.
     #[schemars(with = "Option<Id>")]
     origin: Option<RunId>,
+    /// The event that has started it; null if a caller or another run has.
+    trigger: Option<Trigger>,
     #[schemars(with = "Json")]
     tags: Payload,
     created_at: Time,
@@ -175,6 +191,7 @@ impl RunSummary {
             error: row.error.map(Error::from_failure),
             parent: row.parent,
             origin: row.origin,
+            trigger: row.trigger.map(Trigger::from_core),
             tags: row.tags,
             created_at: Time::from_timestamp(row.created_at),
             ended_at: row.ended_at.map(Time::from_timestamp),

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::http::schema::{Json, Object};
+use crate::http::schema::{Json, Moment, Object};
 
 /// `POST /v1/workflows/{name}/runs`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -30,6 +30,13 @@ pub(crate) struct OfWorkflow {
     /// Tags for finding the run.
     #[serde(default)]
     pub(crate) tags: BTreeMap<String, String>,
+    /// When the run begins, at most 365 days from now; until then it is pending. A time in the past is now.
+    #[schemars(with = "Option<Moment>")]
+    pub(crate) start_at: Option<String>,
+    /// The seconds after which the run begins, in place of `startAt`; at most 365 days.
+    #[serde(default, deserialize_with = "whole::optional")]
+    #[schemars(range(min = 0, max = 31_536_000))]
+    pub(crate) delay_seconds: Option<u64>,
     /// Starts the run although no worker has ever registered the workflow: the run waits for a worker. Default: a start
     /// of an unknown name is refused.
     #[serde(default)]
@@ -44,6 +51,8 @@ impl Default for OfWorkflow {
             idempotency_key: None,
             retention_days: None,
             tags: BTreeMap::new(),
+            start_at: None,
+            delay_seconds: None,
             allow_unserved: false,
         }
     }

@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::run::Error;
+use super::trigger::ResolvingEvent;
 use crate::http::schema::{Json, Object};
 use crate::http::time::Time;
 
@@ -31,7 +32,7 @@ pub(crate) struct Step {
     pub(crate) key: StepKey,
     /// The node of the graph; for a step of code, the name again.
     pub(crate) node: String,
-    /// The node's type, or the kind of a step of code: `run`, `sleep`, `wait` or `call`. Null if the workflow cannot be
+    /// The node's type, or the kind of a step of code: `run`, `sleep`, `wait`, `call` or `publish`. Null if the workflow cannot be
     /// read.
     #[serde(rename = "type")]
     pub(crate) kind: Option<String>,
@@ -47,10 +48,13 @@ pub(crate) struct Step {
     /// The output of a completed step.
     #[schemars(with = "Json")]
     pub(crate) output: Option<Payload>,
-    /// Why it finally failed.
+    /// Why its last attempt failed.
     pub(crate) error: Option<Error>,
     /// The handle with which it completed; null for the default handle.
     pub(crate) handle: Option<String>,
+    /// The published event that has resolved a wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) event: Option<ResolvingEvent>,
 }
 
 impl Step {
@@ -71,6 +75,7 @@ impl Step {
             output: step.output,
             error: step.error.map(Error::from_failure),
             handle: step.handle,
+            event: step.event.map(ResolvingEvent::from_core),
         }
     }
 }

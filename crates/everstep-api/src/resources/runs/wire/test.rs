@@ -11,7 +11,7 @@ use crate::http::schema::{Json, Object};
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct TestRun {
-    /// A graph, as it would be saved.
+    /// A graph or a state machine, as it would be saved.
     #[schemars(with = "Object")]
     pub(crate) definition: Payload,
     #[serde(default = "nothing")]

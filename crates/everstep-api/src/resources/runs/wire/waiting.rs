@@ -6,7 +6,8 @@ use everstep_core::ids::{RunId, StepKey};
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
-use everstep_engine::{DefinedWait, RunSnapshot, StepActivity, StepSnapshot};
+use everstep_engine::{DefinedWait, EXAMINED_EVENTS_MAX, LookBackSnapshot, RunSnapshot, StepActivity, StepSnapshot};
+use everstep_store::RunRow;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -86,7 +87,7 @@ fn is_approval(activity: &StepActivity) -> bool {
 
 /// The evaluated config of a wait in a graph. It was evaluated when the wait began.
 pub(crate) fn about(activity: &StepActivity) -> Option<Value> {
-    let StepActivity::Wait { event, pattern, defined: Some(defined) } = activity else { return None };
+    let StepActivity::Wait { event, pattern, defined: Some(defined), .. } = activity else { return None };
     let name = if defined.is_approval { "approval" } else { "event" };
     Some(json!({name: event, "match": pattern}))
 }
@@ -108,12 +109,29 @@ fn word(activity: &StepActivity) -> &'static str {
     }
 }
 
+/// The sentence about a run that could begin or continue, and for which no node has a place.
+const FOR_ROOM: &str = "waits for room on a node";
+
+/// The sentence about a run that has not begun.
+pub(crate) fn sentence_before_begin(row: &RunRow, now: Timestamp) -> Option<String> {
+    match row.status {
+        Status::Paused => Some("is paused before its beginning".to_owned()),
+        Status::Pending => {
+            let planned = row.start.as_ref().and_then(|start| start.begin_at);
+            let begin = planned.unwrap_or(row.wake_at).max(row.wake_at);
+            let is_later = begin > now && begin != Timestamp::NEVER;
+            Some(if is_later { format!("begins at {}", time(begin)) } else { FOR_ROOM.to_owned() })
+        }
+        Status::Running | Status::Waiting | Status::Completed | Status::Failed | Status::Cancelled => None,
+    }
+}
+
 /// The sentence about the waits of a run, without its subject: "sleeps at step nap until …".
 /// None for a run that has ended.
 pub(crate) fn sentence(snapshot: &RunSnapshot) -> Option<String> {
     match snapshot.status {
         Status::Completed | Status::Failed | Status::Cancelled => return None,
-        Status::Pending => return Some("waits for a node that has room for it".to_owned()),
+        Status::Pending => return Some(FOR_ROOM.to_owned()),
         Status::Paused => {
             let since = snapshot.paused_at.map(|at| format!(" since {}", time(at))).unwrap_or_default();
             let why =
@@ -167,10 +185,17 @@ fn clause(open: &StepSnapshot) -> String {
     match activity {
         StepActivity::Task => format!("performs step {step}, attempt {attempt}"),
         StepActivity::Delay => format!("sleeps at step {step}{until}"),
-        StepActivity::Wait { event, pattern, .. } => {
+        StepActivity::Wait { event, pattern, look_back, .. } => {
             let with = restriction(pattern).map(|pattern| format!(" with {}", excerpt(pattern))).unwrap_or_default();
             let what = if is_approval(activity) { "approval" } else { "signal" };
-            format!("waits for the {what} {event:?}{with} at step {step}{until}")
+            let examined = match look_back {
+                Some(LookBackSnapshot { since, is_exhausted: true }) => format!(
+                    "; the first {EXAMINED_EVENTS_MAX} events since {} were examined, and none of them matches",
+                    time(*since)
+                ),
+                _ => String::new(),
+            };
+            format!("waits for the {what} {event:?}{with} at step {step}{until}{examined}")
         }
         StepActivity::Child { run } => format!("waits for child run {run} at step {step}{until}"),
         StepActivity::Retry => match due {
@@ -224,12 +249,14 @@ mod tests {
             event: "approve".to_owned(),
             pattern: Payload::from(pattern),
             defined: None,
+            look_back: None,
         };
         let ask = wait(json!({}));
         let approval = StepActivity::Wait {
             event: "approve".to_owned(),
             pattern: Payload::from(json!({})),
             defined: Some(DefinedWait { is_approval: true, title: None }),
+            look_back: None,
         };
         assert_eq!(about(&approval), Some(json!({"approval": "approve", "match": {}})));
         assert_eq!(say(step_snapshot("ask", approval, None)), "waits for the approval \"approve\" at step ask");
@@ -243,6 +270,20 @@ mod tests {
             "waits for the signal \"approve\" with {\"order\":7} at step ask"
         );
         assert!(say(step_snapshot("ask", wait(json!({"order": "é".repeat(500)})), None)).contains("é… at step"));
+        let looking_back = |is_exhausted| StepActivity::Wait {
+            event: "order.paid".to_owned(),
+            pattern: Payload::from(json!({})),
+            defined: None,
+            look_back: Some(LookBackSnapshot { since: Timestamp::from_millis(1_763_251_200_000), is_exhausted }),
+        };
+        let waits = "waits for the signal \"order.paid\" at step ask";
+        assert_eq!(say(step_snapshot("ask", looking_back(false), None)), waits);
+        assert_eq!(
+            say(step_snapshot("ask", looking_back(true), None)),
+            format!(
+                "{waits}; the first 10000 events since 2025-11-16T00:00:00Z were examined, and none of them matches"
+            )
+        );
         assert_eq!(
             say(step_snapshot("nap", StepActivity::Delay, day)),
             "sleeps at step nap until 2025-11-16T00:00:00Z"

@@ -24,6 +24,15 @@ impl JsonSchema for Definition {
                     "type": ["object", "null"],
                     "description": "Of a graph: the JSON Schema (2020-12) that the input of every new run fits, at most 64 KiB.",
                 },
+                "trigger": {
+                    "type": ["object", "null"],
+                    "description": "The trigger of the workflow: `{type: \"event\", topic, match?, input?}`, or `{type: \"manual\"}`.",
+                },
+                "triggers": {
+                    "type": ["array", "null"],
+                    "description": "In place of `trigger`: at most 20 triggers.",
+                    "items": {"type": "object"},
+                },
                 "nodes": {
                     "type": ["array", "null"],
                     "description": "Of a graph: a start, an end, and the nodes between them.",

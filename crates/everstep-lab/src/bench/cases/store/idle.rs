@@ -1,19 +1,24 @@
 //! The resources of an idle engine whose database has many records.
 
+use everstep_engine::NodeClock;
+
 use super::Part;
-use super::ops;
+use super::fill::fill;
 use crate::bench::args::Plan;
 use crate::bench::cases::idle;
 use crate::bench::figure::{Figure, Figures};
 use crate::bench::ground::{self, Scratch};
 use crate::bench::{process, report, shapes};
 
+/// More records say no more about an idle engine.
+const RECORDS_MAX: usize = 1_000_000;
+
 /// The records are created in this process and the engine is measured in another, which has not created them.
 pub(super) async fn measure(plan: &Plan, name: &str) -> anyhow::Result<Vec<Figure>> {
-    let records = plan.records;
+    let records = plan.records.min(RECORDS_MAX);
     report::tell(&format!("{name}: {records} records"));
     let scratch = Scratch::new(&plan.site).await?;
-    ground::visit(&scratch.site(), move |stores| async move { ops::fill(&*stores.records, records).await }).await?;
+    fill(&scratch.site(), records, NodeClock::system().now()).await?;
     let node = Plan { site: scratch.site(), ..plan.clone() };
     let measured = process::measure_in_child(Part::IdleNode.name(), &node).await?;
     scratch.remove().await?;

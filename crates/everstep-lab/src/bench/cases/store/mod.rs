@@ -1,8 +1,9 @@
 //! The data store: what records cost the database, the nodes of a graph, callers in the process and clients over HTTP.
 //!
-//! `ops` makes the ops and fills a namespace, `writers` keeps callers busy; the other files each measure a part of the
+//! `ops` makes the ops, `fill` fills a namespace, `writers` keeps callers busy; the other files each measure a part of the
 //! case.
 
+mod fill;
 mod http;
 mod idle;
 mod latency;

@@ -3,19 +3,17 @@
 use std::time::Duration;
 
 use everstep_core::ids::{RunId, StepKey, WorkspaceId};
-use everstep_core::records::{Author, IncrementRequest, Op, OpAction, OpKey, SetRequest};
+use everstep_core::records::{Author, IncrementRequest, Op, OpAction, OpKey};
 use everstep_engine::{NodeClock, Random, SystemRng};
 use everstep_store::RecordStore;
-use serde_json::json;
 
 pub(super) const NAMESPACE: &str = "bench";
 /// The number of counters that are incremented.
 pub(super) const COUNTERS: usize = 1_000;
 /// The maximum number of ops in a batch of the record writer.
 const BATCH_OPS_MAX: usize = 512;
-/// Records are created in larger batches, which are not measured.
-const FILL_OPS: usize = 2_000;
-const KEPT: Duration = Duration::from_secs(30 * 86_400);
+/// How long changes are kept.
+pub(super) const KEPT: Duration = Duration::from_secs(30 * 86_400);
 
 /// Makes batches of increments, over all counters in turn.
 pub(super) struct Ops {
@@ -42,7 +40,7 @@ impl Ops {
     }
 
     /// An op of a step of a new run.
-    fn op(&self, action: OpAction) -> Op {
+    pub(super) fn op(&self, action: OpAction) -> Op {
         let (run, step) = (RunId::new(self.clock.now(), self.random.next()), StepKey::from("step"));
         Op {
             workspace: WorkspaceId::DEFAULT,
@@ -76,22 +74,11 @@ pub(super) fn counters() -> Vec<String> {
     (0..COUNTERS).map(counter).collect()
 }
 
-fn record_key(number: usize) -> String {
+pub(super) fn record_key(number: usize) -> String {
     format!("record-{number:08}")
 }
 
 /// Counters that are spread evenly over all records.
 pub(super) fn spread_counters(records: usize) -> Vec<String> {
     (0..COUNTERS).map(|number| record_key(number * (records / COUNTERS).max(1))).collect()
-}
-
-/// Creates records. Each is a counter.
-pub(super) async fn fill(store: &dyn RecordStore, records: usize) -> anyhow::Result<()> {
-    let ops = Ops::new(Vec::new());
-    for first in (0..records).step_by(FILL_OPS) {
-        let set = |number| ops.op(OpAction::Set(SetRequest::new(record_key(number), json!(0))));
-        let batch: Vec<Op> = (first..records.min(first + FILL_OPS)).map(set).collect();
-        ops.apply(store, &batch).await?;
-    }
-    Ok(())
 }

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use everstep_engine::NodeClock;
+
+use super::fill::fill;
 use super::{limit, ops};
 use crate::bench::args::{Plan, RECORDS_MIN, Site};
 use crate::bench::drive::Pace;
@@ -37,7 +40,7 @@ pub(super) async fn measure(plan: &Plan, name: &str) -> anyhow::Result<Vec<Figur
 /// A database with records.
 async fn create(site: &Site, records: usize) -> anyhow::Result<Scratch> {
     let scratch = Scratch::new(site).await?;
-    ground::visit(&scratch.site(), move |stores| async move { ops::fill(&*stores.records, records).await }).await?;
+    fill(&scratch.site(), records, NodeClock::system().now()).await?;
     Ok(scratch)
 }
 

@@ -4,6 +4,8 @@
 //! 2. Updates are numbered. A reader continues after the number that it has read; a later update of the same run
 //!    replaces an earlier one.
 //! 3. A reader that is too late, or whose numbers are those of another process, learns that it has missed updates.
+//! 4. An update that is gathered long after its item was decided may be older than an update of another node that was read
+//!    before, so that it is reported as missing.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,6 +24,8 @@ use crate::observe::CommittedItem;
 const INTEREST_LIFETIME: Duration = Duration::from_secs(10);
 /// The maximum number of runs whose updates are held, per workspace.
 const HELD_RUNS_MAX: usize = 1_000;
+/// A change whose commit takes longer than this is late.
+const LATE_AFTER: Duration = Duration::from_secs(1);
 
 /// The status of a run that has started or changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +37,8 @@ pub struct StatusUpdate {
     pub status: Status,
     pub created_at: Timestamp,
     pub ended_at: Option<Timestamp>,
+    /// The seq of the last entry with this status: of two updates of a run, the one with the higher seq is the later one.
+    pub seq: u64,
 }
 
 /// The position of a reader in the updates of one node.
@@ -75,18 +81,31 @@ struct Gathered {
 
 impl StatusFeed {
     /// Gathers the change of status in an item.
-    pub(crate) fn gather(&self, item: &CommittedItem<'_>) {
+    pub(crate) fn gather(&self, item: &CommittedItem<'_>, now: Timestamp) {
         if item.is_test || item.before == Some(item.after) || !self.is_followed.load(Ordering::Relaxed) {
             return;
         }
-        let ended_at = item.entries.last().map(|entry| entry.at).filter(|_| item.after.has_ended());
+        let last = item.entries.last();
+        if last.is_some_and(|entry| now.since(entry.at) > LATE_AFTER) {
+            return self.miss(item.workspace);
+        }
+        let ended_at = last.map(|entry| entry.at).filter(|_| item.after.has_ended());
         self.add(item.workspace, || StatusUpdate {
             run: item.run,
             workflow: item.workflow.to_owned(),
             status: item.after,
-            created_at: item.started_at,
+            created_at: item.created_at,
             ended_at,
+            seq: last.map_or(0, |entry| entry.seq),
         });
+    }
+
+    /// Reports that an update is missing.
+    fn miss(&self, workspace: WorkspaceId) {
+        if let Some(gathered) = self.lock().get_mut(&workspace) {
+            gathered.last += 1;
+            gathered.dropped = gathered.last;
+        }
     }
 
     /// Gathers an update that no item contains.
@@ -189,7 +208,7 @@ mod tests {
 
     fn update(run: u128, status: Status) -> StatusUpdate {
         let (run, workflow) = (RunId::new(Timestamp::EPOCH, run), "w".to_owned());
-        StatusUpdate { run, workflow, status, created_at: Timestamp::EPOCH, ended_at: None }
+        StatusUpdate { run, workflow, status, created_at: Timestamp::EPOCH, ended_at: None, seq: 0 }
     }
 
     #[test]
@@ -205,6 +224,17 @@ mod tests {
         let page = feed.read(HERE, Some(first.cursor), NOW, 8);
         assert_eq!(page.updates, [update(1, Status::Waiting), update(2, Status::Running)]);
         assert!(!page.has_gap && feed.read(HERE, Some(page.cursor), NOW, 9).updates.is_empty());
+    }
+
+    #[test]
+    fn a_late_update_is_a_gap() {
+        let feed = StatusFeed::default();
+        let first = feed.read(HERE, None, NOW, 7);
+        feed.add(HERE, || update(1, Status::Running));
+        feed.miss(HERE);
+        let page = feed.read(HERE, Some(first.cursor), NOW, 8);
+        assert!(page.has_gap && page.updates == [update(1, Status::Running)]);
+        assert!(!feed.read(HERE, Some(page.cursor), NOW, 8).has_gap);
     }
 
     #[test]

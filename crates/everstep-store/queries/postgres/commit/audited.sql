@@ -1,4 +1,4 @@
--- The part of a commit that writes the side rows of its items. It is added to runs.sql or to all.sql, before the final
+-- The part of a commit that writes the audit rows of its items. It is added to runs.sql or to all.sql, before the final
 -- select, only if an item has such rows. A row is joined to the gates of its items: it exists with one of them or not
 -- at all, and a row that exists does not change. Served by the primary key of audit (workspace, id).
 audited as (

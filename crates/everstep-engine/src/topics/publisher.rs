@@ -1,0 +1,80 @@
+//! The event publisher: writes the events of many callers, many in one transaction.
+
+use std::sync::Arc;
+
+use everstep_core::topics::TopicEvent;
+use everstep_store::{EventRow, PublishOutcome, TopicStore};
+use futures_util::future::BoxFuture;
+use tokio::sync::oneshot;
+
+use super::queue::EventQueue;
+use crate::batch::{BatchBounds, BatchPort, Rejection};
+use crate::error::Error;
+use crate::observe::Observe;
+
+pub(super) const EVENTS: BatchBounds = BatchBounds { requests_max: 512, bytes_max: 1024 * 1024 };
+
+/// An event on its way to the database.
+pub(super) struct PublishRequest {
+    /// Absent only while the store has it.
+    pub(super) event: Option<TopicEvent>,
+    pub(super) reply: oneshot::Sender<Result<PublishOutcome, Error>>,
+}
+
+pub(super) struct EventPublisher {
+    pub(super) store: Arc<dyn TopicStore>,
+    pub(super) observe: Arc<dyn Observe>,
+    pub(super) queue: Arc<EventQueue>,
+}
+
+impl BatchPort for EventPublisher {
+    type Request = PublishRequest;
+    type Answer = PublishOutcome;
+
+    fn send<'a>(
+        &'a self,
+        batch: &'a mut [PublishRequest],
+    ) -> BoxFuture<'a, everstep_store::Result<Vec<Option<PublishOutcome>>>> {
+        Box::pin(async move {
+            let events: Vec<_> = batch.iter_mut().map(|request| request.event.take().expect("not yet sent")).collect();
+            let published = self.store.publish(&events).await;
+            for (request, event) in batch.iter_mut().zip(events) {
+                request.event = Some(event);
+            }
+            let outcomes = published?;
+            // The fan-out begins before the callers receive their answers, and with all events of the batch together.
+            let events = batch.iter().zip(&outcomes).filter(|(_, outcome)| **outcome == PublishOutcome::Published);
+            let rows: Vec<_> = events.filter_map(|(request, _)| request.event.clone()).map(EventRow::open).collect();
+            self.observe.events_published(rows.len());
+            self.queue.add(rows);
+            Ok(outcomes.into_iter().map(Some).collect())
+        })
+    }
+
+    fn answer(&self, request: PublishRequest, answer: Result<PublishOutcome, Rejection>) {
+        let answer = answer.map_err(|rejection| match rejection {
+            Rejection::Refused(reason) => Error::Refused(reason),
+            Rejection::Full(message) => Error::Full(message),
+            Rejection::Unreadable(message) => Error::Unavailable(message),
+        });
+        // The caller may have stopped waiting.
+        let _ = request.reply.send(answer);
+    }
+
+    fn size(&self, request: &PublishRequest) -> usize {
+        request.event.as_ref().map_or(0, TopicEvent::size)
+    }
+
+    fn is_wanted(&self, request: &PublishRequest) -> bool {
+        !request.reply.is_closed()
+    }
+
+    fn waits_for_space(&self, _: &PublishRequest) -> bool {
+        false
+    }
+
+    /// A source publishes an id once, so that an event needs no lease.
+    fn may_send(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,6 @@
+-- Deletes a subscription that a caller has created.
+-- Served by the primary key of subscriptions (id, workspace).
+delete from subscriptions
+where workspace = :workspace
+    and id = :id
+    and origin is null

@@ -1,0 +1,14 @@
+-- The clock of the database, and the definition of the active version of a workflow; null if no version is active.
+-- Served by the primary keys of workflow_heads (workspace, name) and workflows (workspace, name, version).
+select
+    (extract(epoch from clock_timestamp()) * 1000000)::bigint,
+    (
+        select workflows.definition
+        from workflow_heads
+        join workflows
+            on workflows.workspace = workflow_heads.workspace
+            and workflows.name = workflow_heads.name
+            and workflows.version = workflow_heads.version
+        where workflow_heads.workspace = :workspace
+            and workflow_heads.name = :name
+    )

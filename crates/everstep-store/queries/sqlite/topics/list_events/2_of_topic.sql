@@ -1,0 +1,12 @@
+-- Events of a topic in a range of ids, newest first.
+-- Served by events_by_topic (workspace, topic, id).
+select
+    workspace, id, topic, source, event_id, at, depth, subject, extensions, replay_of, replay_to, codec, data,
+    cursor, matched_workflows, matched_waits, failed, fanned_at
+from events indexed by events_by_topic
+where workspace = :workspace
+    and topic = :topic
+    and id >= :from
+    and id < :to
+order by id desc
+limit :limit

@@ -1,0 +1,6 @@
+-- Deletes a subscription that a workflow declared.
+-- Served by the primary key of subscriptions (workspace, id).
+delete from subscriptions
+where workspace = :workspace
+    and id = :id
+    and origin is not null

@@ -1,0 +1,205 @@
+//! Publishes events, reads them, and deletes old ones.
+
+use everstep_core::ids::{EventId, WorkspaceId};
+use everstep_core::time::Timestamp;
+use everstep_core::topics::TopicEvent;
+use rusqlite::{Connection, named_params};
+use uuid::Uuid;
+
+use super::rows::{collect, event_from_row};
+use crate::access::first_id;
+use crate::error::Result;
+use crate::sqlite::database::Database;
+use crate::sqlite::queries::query;
+use crate::topics::{EventQuery, EventRow, PublishOutcome, ResultPage, pack_json, read_results};
+use crate::{numbers, pack, texts};
+
+impl Database {
+    pub fn publish(&mut self, events: &[TopicEvent]) -> Result<Vec<PublishOutcome>> {
+        for event in events {
+            texts::check_event(event)?;
+        }
+        let tx = self.begin()?;
+        let mut outcomes = Vec::with_capacity(events.len());
+        for event in events {
+            outcomes.push(match insert_event(&tx, event)? {
+                true => PublishOutcome::Published,
+                false => known_outcome(&tx, event)?,
+            });
+        }
+        tx.commit()?;
+        Ok(outcomes)
+    }
+
+    pub fn event(&self, workspace: WorkspaceId, id: EventId) -> Result<Option<EventRow>> {
+        read_event(&self.connection, workspace, id)
+    }
+
+    pub fn list_events(&self, workspace: WorkspaceId, query: &EventQuery) -> Result<Vec<EventRow>> {
+        let (from, to) = query.bounds();
+        let (from, to) = (from.into_bytes(), to.into_bytes());
+        let workspace = workspace.uuid().into_bytes();
+        let limit = numbers::clamp_limit(query.limit);
+        let mut statement;
+        let found = match &query.topic {
+            Some(topic) => {
+                statement = self.connection.prepare_cached(query!("topics/list_events/2_of_topic"))?;
+                statement.query(named_params! {
+                    ":workspace": workspace, ":topic": topic, ":from": from, ":to": to, ":limit": limit,
+                })?
+            }
+            None => {
+                statement = self.connection.prepare_cached(query!("topics/list_events/1_all"))?;
+                statement.query(named_params! {
+                    ":workspace": workspace, ":from": from, ":to": to, ":limit": limit,
+                })?
+            }
+        };
+        collect(found, event_from_row)
+    }
+
+    pub fn events_since(
+        &self,
+        workspace: WorkspaceId,
+        topic: &str,
+        since: Timestamp,
+        after: Option<EventId>,
+        limit: usize,
+    ) -> Result<Vec<TopicEvent>> {
+        let first = first_id(since);
+        let after = after.map_or(first, |after| after.uuid().max(first));
+        let mut statement = self.connection.prepare_cached(query!("topics/events_since"))?;
+        let found = statement.query(named_params! {
+            ":workspace": workspace.uuid().into_bytes(),
+            ":topic": topic,
+            ":after": after.into_bytes(),
+            ":since": since.micros(),
+            ":limit": numbers::clamp_limit(limit),
+        })?;
+        collect(found, |row| Ok(event_from_row(row)?.event))
+    }
+
+    pub fn count_events(
+        &self,
+        workspace: WorkspaceId,
+        topic: &str,
+        (from, to): (Timestamp, Timestamp),
+        limit: usize,
+    ) -> Result<u64> {
+        let mut statement = self.connection.prepare_cached(query!("topics/count_events"))?;
+        let params = named_params! {
+            ":workspace": workspace.uuid().into_bytes(),
+            ":topic": topic,
+            ":from": first_id(from).into_bytes(),
+            ":to": first_id(to).into_bytes(),
+            ":limit": numbers::clamp_limit(limit),
+        };
+        Ok(statement.query_row(params, |row| crate::sqlite::columns::seq(row, 0))?)
+    }
+
+    pub fn event_results(
+        &self,
+        workspace: WorkspaceId,
+        id: EventId,
+        after: Option<u32>,
+        limit: usize,
+    ) -> Result<ResultPage> {
+        let mut statement = self.connection.prepare_cached(query!("topics/event_results"))?;
+        let mut found = statement.query(named_params! {
+            ":event": bytes(id),
+            ":workspace": workspace.uuid().into_bytes(),
+            ":after": after.unwrap_or_default(),
+            ":limit": i64::MAX,
+        })?;
+        let mut page = ResultPage::default();
+        let mut last = None;
+        while let Some(row) = found.next()? {
+            if page.results.len() >= limit {
+                page.next = last;
+                break;
+            }
+            let stored = row.get_ref(2)?.as_blob().map_err(rusqlite::Error::from)?;
+            page.results.extend(read_results(&pack::unpack(row.get(1)?, stored)?)?);
+            last = Some(row.get(0)?);
+        }
+        Ok(page)
+    }
+
+    pub fn open_events(&self, before: Timestamp, after: Option<EventId>, limit: usize) -> Result<Vec<EventRow>> {
+        let mut statement = self.connection.prepare_cached(query!("topics/open_events"))?;
+        let found = statement.query(named_params! {
+            ":after": after.map_or(Uuid::nil(), EventId::uuid).into_bytes(),
+            ":before": first_id(before).into_bytes(),
+            ":limit": numbers::clamp_limit(limit),
+        })?;
+        collect(found, event_from_row)
+    }
+
+    pub fn count_open_events(&self) -> Result<u64> {
+        let mut statement = self.connection.prepare_cached(query!("topics/count_open_events"))?;
+        Ok(statement.query_row([], |row| crate::sqlite::columns::seq(row, 0))?)
+    }
+
+    pub fn sweep_events(&mut self, before: Timestamp, limit: usize) -> Result<usize> {
+        let tx = self.begin()?;
+        let mut statement = tx.prepare_cached(query!("topics/sweep_events/1_old"))?;
+        let params = named_params! { ":before": first_id(before).into_bytes(), ":limit": numbers::clamp_limit(limit) };
+        let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+        let old: Vec<([u8; 16], [u8; 16])> = statement.query_map(params, read)?.collect::<rusqlite::Result<_>>()?;
+        drop(statement);
+        for (workspace, id) in &old {
+            tx.prepare_cached(query!("topics/sweep_events/2_results"))?.execute(named_params! { ":id": id })?;
+            tx.prepare_cached(query!("topics/sweep_events/3_event"))?
+                .execute(named_params! { ":workspace": workspace, ":id": id })?;
+        }
+        tx.commit()?;
+        Ok(old.len())
+    }
+}
+
+pub(super) fn read_event(connection: &Connection, workspace: WorkspaceId, id: EventId) -> Result<Option<EventRow>> {
+    let mut statement = connection.prepare_cached(query!("topics/event"))?;
+    let mut found = statement.query(named_params! { ":workspace": workspace.uuid().into_bytes(), ":id": bytes(id) })?;
+    found.next()?.map(event_from_row).transpose()
+}
+
+/// Publishes an event in a transaction. `false`: its id, or its source and event id, are known.
+pub(in crate::sqlite) fn insert_event(tx: &Connection, event: &TopicEvent) -> rusqlite::Result<bool> {
+    let (codec, data) = pack_json(event.data.json());
+    let (replay_of, replay_to) = event.replay_of.unzip();
+    let inserted = tx.prepare_cached(query!("topics/publish/1_insert"))?.execute(named_params! {
+        ":workspace": event.workspace.uuid().into_bytes(),
+        ":id": bytes(event.id),
+        ":topic": event.topic,
+        ":source": event.source,
+        ":event_id": event.event_id,
+        ":at": event.at.micros(),
+        ":depth": event.depth,
+        ":subject": event.subject,
+        ":extensions": event.extensions.as_ref().map(|extensions| extensions.json().as_bytes()),
+        ":replay_of": replay_of.map(bytes),
+        ":replay_to": replay_to.map(|to| to.uuid().into_bytes()),
+        ":codec": codec.number(),
+        ":data": data,
+    })?;
+    Ok(inserted == 1)
+}
+
+/// The outcome of an event that was not inserted.
+fn known_outcome(tx: &Connection, event: &TopicEvent) -> Result<PublishOutcome> {
+    let mut statement = tx.prepare_cached(query!("topics/publish/2_known"))?;
+    let mut found = statement.query(named_params! {
+        ":workspace": event.workspace.uuid().into_bytes(),
+        ":source": event.source,
+        ":event_id": event.event_id,
+    })?;
+    match found.next()? {
+        Some(row) => Ok(PublishOutcome::of_known(event, event_from_row(row)?)),
+        // Its own id is known, under another source or event id: no caller chooses such an id.
+        None => Ok(PublishOutcome::Reused(event.id)),
+    }
+}
+
+fn bytes(id: EventId) -> [u8; 16] {
+    id.uuid().into_bytes()
+}

@@ -1,0 +1,16 @@
+//! Topics: rows, and the parts of their verbs that both databases share.
+
+mod columns;
+mod rows;
+mod triggers;
+mod waits;
+
+pub(crate) use columns::{
+    EventColumns, SubscriptionColumns, pack_json, read_results, results_json, subscription_filter, target_json,
+};
+pub use rows::{
+    EventQuery, EventResult, EventRow, EventSlice, FanOutPosition, MatchCounts, MatchingWait, PublishOutcome,
+    ResultPage, SliceOutcome, StartRow, SubscriptionOutcome, SubscriptionQuery, WaitPage, WaitPosition,
+};
+pub(crate) use triggers::trigger_changes;
+pub(crate) use waits::{Candidate, SHAPES_MAX, WaitScan, wanted_hashes};

@@ -1,0 +1,224 @@
+//! Rows of topics, as the store receives and returns them.
+
+use everstep_core::ids::{EventId, NodeId, RunId, StepKey, SubscriptionId, WorkspaceId};
+use everstep_core::time::Timestamp;
+use everstep_core::topics::{Pattern, TopicEvent};
+use serde::{Deserialize, Serialize};
+
+use crate::item::{InboxInput, NewRun, SentInput};
+
+/// An event with the state of its fan-out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EventRow {
+    pub event: TopicEvent,
+    pub position: FanOutPosition,
+    /// When the fan-out was done; none while the event is open.
+    pub fanned_at: Option<Timestamp>,
+    pub matched: MatchCounts,
+}
+
+impl EventRow {
+    /// An event that was published now.
+    pub fn open(event: TopicEvent) -> Self {
+        Self { event, position: FanOutPosition::default(), fanned_at: None, matched: MatchCounts::default() }
+    }
+}
+
+/// The number of targets that an event has reached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MatchCounts {
+    pub workflows: u64,
+    pub queues: u64,
+    pub http: u64,
+    pub waits: u64,
+    /// Subscriptions that matched, and whose target refused the event, or whose expression failed.
+    pub failed: u64,
+}
+
+impl MatchCounts {
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            workflows: self.workflows + other.workflows,
+            queues: self.queues + other.queues,
+            http: self.http + other.http,
+            waits: self.waits + other.waits,
+            failed: self.failed + other.failed,
+        }
+    }
+}
+
+/// How far the fan-out of an event has come. The slices are made in this order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum FanOutPosition {
+    /// Subscriptions after this one; all of them if there is none.
+    Subscriptions(Option<SubscriptionId>),
+    /// Waits after this position; all of them if there is none.
+    Waits(Option<WaitPosition>),
+}
+
+impl Default for FanOutPosition {
+    fn default() -> Self {
+        Self::Subscriptions(None)
+    }
+}
+
+impl FanOutPosition {
+    /// The position as the column of the event has it.
+    pub(crate) fn to_text(&self) -> String {
+        if *self == Self::default() {
+            return String::new();
+        }
+        serde_json::to_string(self).expect("a position is plain data")
+    }
+
+    pub(crate) fn from_text(text: &str) -> Option<Self> {
+        if text.is_empty() { Some(Self::default()) } else { serde_json::from_str(text).ok() }
+    }
+}
+
+/// A position among the waits for a topic: waits without hashes come first, then the others shape by shape.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WaitPosition {
+    /// The hashes of the shape and of the values; none for a wait that an earlier release has written.
+    pub hashes: Option<(i64, i64)>,
+    pub run: RunId,
+    pub step: StepKey,
+}
+
+/// The outcome of one event of a publish.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PublishOutcome {
+    /// Written now, or by the same call whose outcome was unknown.
+    Published,
+    /// The source has published this id before: the first event.
+    Known(Box<EventRow>),
+    /// The source has published this id before, with another topic, other data or another subject.
+    Reused(EventId),
+}
+
+/// A filter of events, newest first.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EventQuery {
+    pub topic: Option<String>,
+    /// From this time on.
+    pub since: Option<Timestamp>,
+    /// Before this time.
+    pub until: Option<Timestamp>,
+    /// Events before this one.
+    pub before: Option<EventId>,
+    pub limit: usize,
+}
+
+/// A filter of subscriptions, by id.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SubscriptionQuery {
+    /// Only those with exactly this pattern.
+    pub pattern: Option<Pattern>,
+    pub after: Option<SubscriptionId>,
+    pub limit: usize,
+}
+
+/// The outcome of adding a subscription.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SubscriptionOutcome {
+    Added,
+    /// The workspace has this number of subscriptions: nothing was written.
+    QuotaReached(u64),
+}
+
+/// One result of an event's fan-out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "camelCase")]
+pub enum EventResult {
+    /// A run was created.
+    Run { subscription: SubscriptionId, run: RunId },
+    /// An open wait received the event.
+    Wait { run: RunId, step: StepKey },
+    /// The target of a subscription refused the event, or its expression failed.
+    Failed { subscription: SubscriptionId, code: String, message: String },
+}
+
+/// Results of an event, in the order of its slices.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ResultPage {
+    pub results: Vec<EventResult>,
+    /// The slice after which the next page begins; none on the last page.
+    pub next: Option<u32>,
+}
+
+/// An open wait that an event resolves.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MatchingWait {
+    pub run: RunId,
+    pub step: StepKey,
+    pub position: WaitPosition,
+}
+
+/// One page of the waits that an event resolves.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WaitPage {
+    pub waits: Vec<MatchingWait>,
+    /// Where the next page begins; none on the last page.
+    pub next: Option<WaitPosition>,
+}
+
+/// A slice of the fan-out of one event.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EventSlice {
+    pub workspace: WorkspaceId,
+    pub event: EventId,
+    /// The position at which the slice begins: its gate.
+    pub seen: FanOutPosition,
+    /// The position after the slice; none if the fan-out is then done.
+    pub next: Option<FanOutPosition>,
+    /// The time of the slice.
+    pub at: Timestamp,
+    pub starts: Vec<StartRow>,
+    /// Inputs for runs with open waits.
+    pub inputs: Vec<InboxInput>,
+    pub results: Vec<EventResult>,
+}
+
+impl EventSlice {
+    /// What the slice adds to the counts of its event.
+    pub fn counts(&self) -> MatchCounts {
+        let mut counts = MatchCounts::default();
+        for result in &self.results {
+            match result {
+                EventResult::Run { .. } => counts.workflows += 1,
+                EventResult::Wait { .. } => counts.waits += 1,
+                EventResult::Failed { .. } => counts.failed += 1,
+            }
+        }
+        counts
+    }
+}
+
+/// The row of a run without a journal.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StartRow {
+    pub run: RunId,
+    pub new: NewRun,
+    /// The node that begins it; none leaves it unowned.
+    pub owner: Option<NodeId>,
+    /// When an unowned run is due.
+    pub wake_at: Timestamp,
+    pub format: u32,
+}
+
+/// The outcome of a slice.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SliceOutcome {
+    Written {
+        /// The runs that were created, among the starts of the slice.
+        started: Vec<RunId>,
+        /// The outcomes of the inputs, in their order.
+        sent: Vec<SentInput>,
+    },
+    /// The event has another position, or its fan-out is done: nothing was written.
+    Stale,
+}
