@@ -1,16 +1,24 @@
 # Every way to build, run and check Everstep. `make help` lists them.
 
 CARGO ?= cargo
-# The planted-bug suite and the others share one set of third-party crates: always name the whole workspace.
+# All commands share one set of third-party crates: always name the whole workspace.
 WORKSPACE := --workspace --locked
+# The suites spend most of their time in these two crates: optimized, the suite of the core needs 47 s of processor time
+# instead of 127 s. Plain `cargo test` compiles both faster, for people who change them.
+OPTIMIZED := --config profile.dev.package.everstep-core.opt-level=1 --config profile.dev.package.everstep-engine.opt-level=1
+# The test programs contain the bugs that the simulator must find, so that one build serves all suites. A bug acts only
+# on a thread that plants it. `make run`, `make dist` and clippy build without these bugs.
+TESTS := $(WORKSPACE) --features everstep-testkit/planted-bugs $(OPTIMIZED)
 SEEDS ?= 20000
 # The benchmark, beside the server that it measures.
 LAB := $(or $(CARGO_TARGET_DIR),target)/release/everstep-lab
-# The duration of the Schemathesis run.
-SECONDS ?= 30
+# The duration of the Schemathesis run, which `make test` plays beside the suites.
+SECONDS ?= 60
 FUZZ_SECONDS ?= 60
+# Whether the packages in a folder are those of its lock file.
+HAS_MODULES := [ node_modules/.package-lock.json -nt package-lock.json ]
 
-.PHONY: help run console console-check dist test test-long check fmt lint lint-deploy unit sdk planted schemathesis generators sim fuzz bench trace deny tools databases browser clients
+.PHONY: help run console console-check console-modules dist test test-long check fmt clippy lint-deploy programs unit sdk planted schemathesis generators generator-programs sim fuzz bench trace deny tools databases browser clients
 
 help: ## Show this list.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,21 +30,28 @@ run: console ## Build the server and start it on http://127.0.0.1:7373; data in 
 console: ## Build the web console, if a file of it has changed.
 	@if command -v npm >/dev/null; then scripts/console.sh; else echo "npm is missing: the server is built without the console" >&2; fi
 
-console-check: ## Check the sources of the console: types, lint, messages, tests.
-	@cd console && { [ node_modules/.package-lock.json -nt package-lock.json ] && [ -d node_modules/vitest ] || npm ci --silent; }
+console-check: console-modules ## Check the sources of the console: types, lint, messages, tests.
 	cd console && npm run --silent check && npm test --silent
 
 dist: console ## Build the binary as it is published: target/dist/everstep.
 	$(CARGO) build --profile dist --locked -p everstep
 
-test: tools databases browser console lint lint-deploy unit sdk planted schemathesis generators trace ## Everything that continuous integration runs.
+# Two commands at a time. First the compiler, beside the tests that need no server and the downloads; then the suites,
+# which mostly wait, beside the programs that use the server or the compiler.
+test: tools databases browser console-modules ## Everything that continuous integration runs.
+	$(CARGO) fmt --all --check
+	@scripts/beside.sh '$(MAKE) --no-print-directory console programs' '$(MAKE) --no-print-directory sdk console-check lint-deploy generator-programs'
+	@scripts/beside.sh '$(MAKE) --no-print-directory unit' '$(MAKE) --no-print-directory schemathesis generators clippy'
 
 test-long: test sim fuzz deny ## `test`, then the long simulation, a minute of random rules, three minutes of Schemathesis, the licence check and neighbours under attack.
 	scripts/schemathesis.sh 180
 	$(CARGO) test --release --locked -p everstep-engine --test neighbours
 
-check: tools console-check ## The quick part of `test`: formatting, and what the compiler, clippy and the console's checks say.
+check: tools console-check ## The quick part of `test`: formatting, clippy, and the checks of the console.
 	$(CARGO) fmt --all --check
+	@$(MAKE) --no-print-directory clippy
+
+clippy:
 	$(CARGO) clippy $(WORKSPACE) --all-targets -- -D warnings
 
 fmt: tools ## Format all code.
@@ -50,6 +65,8 @@ bench: ## Measure this machine, and check the figures against the budgets.
 	$(LAB) bench machine --store postgres --check bench/budgets.toml
 	$(LAB) bench store --check bench/budgets.toml
 	$(LAB) bench store --store postgres --check bench/budgets.toml
+	$(LAB) bench events --check bench/budgets.toml
+	$(LAB) bench events --store postgres --check bench/budgets.toml
 	cd sdks/typescript && npm ci && npm run build
 	$(LAB) bench code --check bench/budgets.toml
 	$(LAB) bench code --store postgres --check bench/budgets.toml
@@ -61,36 +78,44 @@ fuzz: ## Evaluate random rules of JSON Logic on random data for FUZZ_SECONDS=60.
 	FUZZ_SECONDS=$(FUZZ_SECONDS) $(CARGO) test --release --locked -p everstep-core --test suite -- --ignored rules_are_fuzzed
 
 trace: ## Check that every requirement claimed in docs/trace.toml is held by a test that exists.
-	$(CARGO) test $(WORKSPACE) --quiet --test trace -- --nocapture
+	$(CARGO) test $(TESTS) --quiet --test trace -- --nocapture
 
-schemathesis: ## Ask a server for SECONDS=30 what its OpenAPI document allows, and what it does not.
-	$(CARGO) build $(WORKSPACE) --bin everstep
+schemathesis: ## Send to a server for SECONDS=60 requests that its OpenAPI document allows, and requests that it does not.
+	$(CARGO) build $(TESTS) --bin everstep
 	scripts/schemathesis.sh $(SECONDS)
 
 generators: ## Give the OpenAPI document to generators of clients and to linters, and use two of the clients.
-	$(CARGO) build $(WORKSPACE) --bin everstep
+	$(CARGO) build $(TESTS) --bin everstep
 	scripts/generators.sh
+
+# The downloads of the two targets above.
+generator-programs:
+	@scripts/schemathesis.sh --install
+	@scripts/generators.sh --install
 
 deny: ## Check the licences and sources of all dependencies.
 	@command -v cargo-deny >/dev/null || { echo "cargo-deny is missing: cargo install --locked cargo-deny" >&2; exit 1; }
 	cargo-deny --locked check bans licenses sources
 
-lint: check
-
 lint-deploy: ## Check the files of deploy/ with the linters that are installed.
 	scripts/lint-deploy.sh
 
+# Builds all test programs, and the server that some of them start.
+programs: console
+	$(CARGO) test $(TESTS) --no-run
+
 # The engine's own suites run on SQLite, and once more on PostgreSQL.
 unit: databases browser clients console
-	CARGO=$(CARGO) node scripts/suites.mjs $(WORKSPACE)
+	CARGO=$(CARGO) node scripts/suites.mjs $(TESTS)
 
-# The SDK alone; the scenarios of sdks/conformance, which `unit` plays, test it with servers.
+# The SDK alone; the scenarios of sdks/conformance, which `unit` plays, test it with servers. Not beside `unit`: the test
+# of the package removes the build of the SDK and writes it again.
 sdk: clients
 	cd sdks/typescript && npm test && npm run --silent test:pack
 
-# The simulator must find every bug of the list: each is planted in turn.
+# The simulator must find every bug of the list: each is planted in turn. `unit` contains these tests.
 planted:
-	$(CARGO) test $(WORKSPACE) --features everstep-testkit/planted-bugs --test simulation --test contract_sqlite planted
+	$(CARGO) test $(TESTS) --test simulation --test contract_sqlite planted
 
 # Reports missing tools before anything is built; installs those that rustup can.
 tools:
@@ -109,9 +134,12 @@ browser:
 
 # curl, with which the tests execute the commands of the documents, and programs for Node.js: the stock Socket.IO client,
 # and workers of the TypeScript SDK.
-clients:
+clients: console-modules
 	@command -v curl >/dev/null || { echo "curl is missing: install it" >&2; exit 1; }
+	@cd crates/everstep/tests/live/client && { $(HAS_MODULES) || npm ci --silent; }
+	@cd sdks/typescript && { $(HAS_MODULES) || npm ci --silent; } && npm run --silent build
+
+# The packages of the console with its checks and its scenarios. `make console` alone installs fewer.
+console-modules:
 	@command -v npm >/dev/null || { echo "Node.js is missing: install version 20 or later, with npm" >&2; exit 1; }
-	@cd crates/everstep/tests/live/client && npm ci --silent
-	@cd console && { [ -d node_modules/playwright-core ] || npm ci --silent; }
-	@cd sdks/typescript && npm ci --silent && npm run --silent build
+	@cd console && { $(HAS_MODULES) && [ -d node_modules/vitest ] || { npm ci --silent && touch node_modules/.stamp; }; }

@@ -61,9 +61,18 @@ def records():
     return [ask("POST", "/v1/links/order", {"from": one, "to": two})["linkId"] for one, two in sides]
 
 
+def events():
+    """Events of one topic, and subscriptions to it, with their ids."""
+    path = "/v1/topics/order.paid/subscriptions"
+    made = [ask("POST", path, {"type": "workflow", "name": "done"})["id"] for _ in range(8)]
+    sent = [ask("POST", "/v1/topics/order.paid", {"order": number})["id"] for number in range(8)]
+    return sent, made
+
+
 STORED = ["a", "b", "c", "d"]
 RUNS = seed()
 LINKS = records()
+EVENTS, SUBSCRIPTIONS = events()
 SESSIONS = [session() for _ in range(8)]
 KINDS = [kind["name"] for kind in ask("GET", "/v1/catalog", None)["kinds"]]
 OWN = ask("GET", "/v1/me", None)["key"]["id"]
@@ -91,6 +100,10 @@ def map_path_parameters(context, path_parameters):
             places["id"] = found[1]
             if "name" in places and is_name(name):
                 places["name"] = found[0]
+    elif "/v1/subscriptions/{id}" in path and is_id(run):
+        places["id"] = known(SUBSCRIPTIONS, run) or run
+    elif "/v1/events/{id}" in path and is_id(run):
+        places["id"] = known(EVENTS, run) or run
     elif "/links/{namespace}/{id}" in path and is_id(run):
         places["id"] = known(LINKS, run) or run
     elif "/worker/sessions/{id}" in path and isinstance(run, str) and SESSION.fullmatch(run):

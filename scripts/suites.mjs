@@ -3,16 +3,16 @@
 //
 // Usage: node scripts/suites.mjs [arguments of `cargo test`]
 //
-// The suites that take longest begin first. Those of POSTGRES run a second time, on PostgreSQL. The output of a suite is
-// printed when it has ended, and a list of the failed ones at the end.
+// The suites that take longest begin first. The modules of `engine` in POSTGRES run a second time, on PostgreSQL. The
+// output of a suite is printed when it has ended, the longest suites and the failed ones at the end.
 
 import { spawn } from "node:child_process";
 import { dirname } from "node:path";
 
 const LANES = Number(process.env.SUITES ?? 2);
 const CARGO = process.env.CARGO ?? "cargo";
-const LONGEST = ["simulation", "contract_postgres", "conformance", "faults", "machines", "suite", "cluster"];
-const POSTGRES = ["engine", "shapes", "children", "forks", "lanes", "code", "names", "stranded", "formats"];
+const LONGEST = ["simulation", "contract_postgres", "engine on PostgreSQL", "engine", "conformance", "faults", "machines", "suite", "cluster"];
+const POSTGRES = "engine clock records shapes children forks lanes code names stranded formats".split(" ");
 
 /** Runs a program to its end. Its output is returned, not printed, unless `stdio` says otherwise. */
 function run(program, args, options = {}) {
@@ -39,30 +39,38 @@ const programs = built.output
   .filter((message) => message.reason === "compiler-artifact" && message.profile.test && message.executable)
   .map(({ target, executable, manifest_path: manifest }) => {
     const name = target.kind.includes("test") ? target.name : `${target.name} (unit tests)`;
-    return { name, executable, folder: dirname(manifest), env: {} };
+    return { name, executable, args: [], folder: dirname(manifest), env: {} };
   });
-const again = programs.filter(({ name }) => POSTGRES.includes(name)).map((suite) => {
-  return { ...suite, name: `${suite.name} on PostgreSQL`, env: { TEST_STORE: "postgres" } };
+const again = programs.filter(({ name }) => name === "engine").map((suite) => {
+  const args = POSTGRES.map((module) => `${module}::`);
+  return { ...suite, name: "engine on PostgreSQL", args, env: { TEST_STORE: "postgres" } };
 });
 const rank = ({ name }) => (LONGEST.includes(name) ? LONGEST.indexOf(name) : LONGEST.length);
 const queue = [...programs, ...again].sort((a, b) => rank(a) - rank(b));
 console.log(`${queue.length} suites, ${LANES} at a time`);
 
-const failed = [];
+const ended = [];
 async function lane() {
   for (let suite = queue.shift(); suite; suite = queue.shift()) {
     const since = Date.now();
     const env = { ...process.env, CARGO_MANIFEST_DIR: suite.folder, ...suite.env };
-    const { ok, signal, output } = await run(suite.executable, [], { cwd: suite.folder, env });
-    const seconds = ((Date.now() - since) / 1000).toFixed(1);
-    console.log(`\n== ${suite.name}: ${ok ? "passed" : signal ? `ended by ${signal}` : "FAILED"} in ${seconds} s`);
+    const { ok, signal, output } = await run(suite.executable, suite.args, { cwd: suite.folder, env });
+    const seconds = (Date.now() - since) / 1000;
+    console.log(`\n== ${suite.name}: ${ok ? "passed" : signal ? `ended by ${signal}` : "FAILED"} in ${seconds.toFixed(1)} s`);
     // The list of passed tests is of no interest.
     console.log(ok ? (output.match(/^test result.*$/m)?.[0] ?? "") : output);
-    if (!ok) failed.push(suite.name);
+    ended.push({ name: suite.name, ok, seconds });
   }
 }
+const began = Date.now();
 await Promise.all(Array.from({ length: LANES }, lane));
 
+const minutes = ((Date.now() - began) / 60_000).toFixed(1);
+const longest = ended.toSorted((a, b) => b.seconds - a.seconds).slice(0, 10);
+const shown = longest.map(({ name, seconds }) => `${name} ${seconds.toFixed(0)} s`).join(", ");
+console.log(`\n${ended.length} suites in ${minutes} minutes; the longest: ${shown}`);
+
+const failed = ended.filter(({ ok }) => !ok).map(({ name }) => name);
 const documented = await run(CARGO, ["test", ...args, "--doc", "--quiet"], { stdio: "inherit" });
 if (!documented.ok) failed.push("examples in doc comments");
 if (failed.length > 0) {
