@@ -18,7 +18,7 @@ FUZZ_SECONDS ?= 60
 # Whether the packages in a folder are those of its lock file.
 HAS_MODULES := [ node_modules/.package-lock.json -nt package-lock.json ]
 
-.PHONY: help run console console-check console-modules dist test test-long check fmt clippy lint-deploy programs unit sdk planted schemathesis generators generator-programs sim fuzz bench trace deny tools databases browser clients
+.PHONY: help run console console-check console-modules dist test test-long check fmt clippy lint-deploy programs unit suites suites-alone sdk planted schemathesis generators generator-programs sim fuzz bench trace deny tools databases browser clients
 
 help: ## Show this list.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,11 +37,12 @@ dist: console ## Build the binary as it is published: target/dist/everstep.
 	$(CARGO) build --profile dist --locked -p everstep
 
 # Two commands at a time. First the compiler, beside the tests that need no server and the downloads; then the suites,
-# which mostly wait, beside the programs that use the server or the compiler.
+# which mostly wait, beside the programs that use the server or the compiler; at last the suites that measure time.
 test: tools databases browser console-modules ## Everything that continuous integration runs.
 	$(CARGO) fmt --all --check
 	@scripts/beside.sh '$(MAKE) --no-print-directory console programs' '$(MAKE) --no-print-directory sdk console-check lint-deploy generator-programs'
-	@scripts/beside.sh '$(MAKE) --no-print-directory unit' '$(MAKE) --no-print-directory schemathesis generators clippy'
+	@scripts/beside.sh '$(MAKE) --no-print-directory suites' '$(MAKE) --no-print-directory schemathesis generators clippy'
+	@$(MAKE) --no-print-directory suites-alone
 
 test-long: test sim fuzz deny ## `test`, then the long simulation, a minute of random rules, three minutes of Schemathesis, the licence check and neighbours under attack.
 	scripts/schemathesis.sh 180
@@ -104,9 +105,16 @@ lint-deploy: ## Check the files of deploy/ with the linters that are installed.
 programs: console
 	$(CARGO) test $(TESTS) --no-run
 
-# The engine's own suites run on SQLite, and once more on PostgreSQL.
-unit: databases browser clients console
-	CARGO=$(CARGO) node scripts/suites.mjs $(TESTS)
+# The suites of all crates. The engine's own suites run on SQLite, and once more on PostgreSQL.
+unit: suites
+	@$(MAKE) --no-print-directory suites-alone
+
+suites: databases browser clients console
+	CARGO=$(CARGO) node scripts/suites.mjs beside $(TESTS)
+
+# The suites that measure time, and those tests again that failed in `suites`.
+suites-alone:
+	CARGO=$(CARGO) node scripts/suites.mjs alone $(TESTS)
 
 # The SDK alone; the scenarios of sdks/conformance, which `unit` plays, test it with servers. Not beside `unit`: the test
 # of the package removes the build of the SDK and writes it again.

@@ -11,6 +11,8 @@ const SCRIPT_TIMEOUT: Duration = Duration::from_millis(300);
 /// For scripts that end before the deadline, even on a busy machine.
 const LONG_TIMEOUT: Duration = Duration::from_secs(10);
 const OVERRUN_MAX: Duration = Duration::from_millis(500);
+/// Other processes only add to a measured time, so the shortest of a few measurements is compared with the bound.
+const MEASUREMENTS_MAX: usize = 3;
 
 async fn attack_within(limit: Duration, code: &str) -> Error {
     stop_within(limit, Script::new(code, "{}")).await
@@ -18,14 +20,20 @@ async fn attack_within(limit: Duration, code: &str) -> Error {
 
 async fn stop_within(limit: Duration, script: Script) -> Error {
     let _clock = CLOCK.lock().await;
-    let sandbox = Sandbox::new(1);
     let code = script.code.clone();
     let script = Script { timeout: limit, ..script };
-    let begin = Instant::now();
-    let result = sandbox.run(script).await;
-    let took = begin.elapsed();
-    assert!(took <= limit + OVERRUN_MAX, "{code} took {took:?}");
-    result.expect_err(&code).error
+    let mut measured = Vec::new();
+    while measured.len() < MEASUREMENTS_MAX {
+        let sandbox = Sandbox::new(1);
+        let begin = Instant::now();
+        let result = sandbox.run(script.clone()).await;
+        let took = begin.elapsed();
+        if took <= limit + OVERRUN_MAX {
+            return result.expect_err(&code).error;
+        }
+        measured.push(took);
+    }
+    panic!("{code} took {measured:?}");
 }
 
 async fn times_out(code: &str) {
