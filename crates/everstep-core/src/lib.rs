@@ -10,6 +10,7 @@ pub mod contains;
 pub mod definition;
 pub mod evaluate;
 pub mod failure;
+pub mod fair_share;
 pub mod graph;
 pub mod ids;
 pub mod journal;

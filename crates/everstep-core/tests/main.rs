@@ -7,6 +7,7 @@ mod codec;
 mod conditions;
 mod context;
 mod decisions;
+mod fair_share;
 mod history;
 mod keys;
 mod laws;
