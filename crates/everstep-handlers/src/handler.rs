@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use everstep_core::evaluate::Fault;
 use everstep_core::failure::Failure;
+use everstep_core::fair_share::ShareBounds;
 use everstep_core::ids::{RunId, StepKey, WorkspaceId};
 use everstep_core::journal::Outcome;
 use everstep_core::kinds::KindInfo;
@@ -111,6 +112,16 @@ pub trait Handler: Send + Sync {
     /// Whether the handler itself ends a task at its timeout. The engine does so for all others.
     fn times_itself(&self) -> bool {
         false
+    }
+
+    /// The bounds of the tasks that one node performs at the same time, whose places the workspaces share.
+    fn bounds(&self) -> ShareBounds {
+        ShareBounds::new(self.describe().concurrency as u64)
+    }
+
+    /// The key of a task within its workspace, if keys have a bound: such as the host of a request.
+    fn place_key(&self, _task: &Task) -> Box<str> {
+        Box::default()
     }
 
     /// Performs one task. Dropping the future stops the work.

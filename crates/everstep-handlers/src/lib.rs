@@ -24,7 +24,7 @@ mod store;
 pub use catalogue::{CatalogueEntry, Handle, Timeout, catalogue, graph_schema, page};
 pub use data_query::DataQueryHandler;
 pub use handler::{Description, Example, Handler, Task, TaskResult};
-pub use http::HttpHandler;
+pub use http::{HttpBounds, HttpHandler};
 pub use javascript::JavaScriptHandler;
 pub use noop::NoopHandler;
 pub use places::{Place, Places};

@@ -13,6 +13,7 @@ use everstep_net::{Client, Guard};
 use everstep_sandbox::Sandbox;
 use zeroize::Zeroizing;
 
+use crate::http::HttpBounds;
 use crate::sources::{Drivers, Query, SOURCE_NOT_FOUND, Source};
 
 /// Reveals the secrets of a workspace.
@@ -65,6 +66,7 @@ pub trait Records: Send + Sync {
 pub struct Ports {
     pub sandbox: Sandbox,
     pub client: Client,
+    pub http: HttpBounds,
     pub secrets: Arc<dyn Secrets>,
     pub sources: Arc<dyn Sources>,
     pub drivers: Drivers,
@@ -82,6 +84,7 @@ impl Ports {
             sandbox: Sandbox::new(1),
             drivers: Drivers::new(client.clone(), Arc::clone(&secrets), None),
             client,
+            http: HttpBounds::default(),
             secrets,
             sources: Arc::new(Nothing),
             fetch_policy: Arc::new(Nothing),

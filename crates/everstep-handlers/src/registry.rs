@@ -27,7 +27,7 @@ impl Registry {
         let others = [
             Arc::new(JavaScriptHandler::new(ports.sandbox, ports.client.clone(), ports.fetch_policy))
                 as Arc<dyn Handler>,
-            Arc::new(HttpHandler::new(ports.client, ports.secrets)),
+            Arc::new(HttpHandler::new(ports.client, ports.secrets, ports.http)),
             Arc::new(DataQueryHandler::new(ports.sources, ports.drivers)),
             Arc::new(NoopHandler::new()),
         ];

@@ -13,6 +13,7 @@ use everstep_api::auth::RATE_LIMIT_DEFAULT;
 use everstep_api::auth::identity::IdentityOptions;
 use everstep_core::records::RecordLimits;
 use everstep_engine::Options;
+use everstep_handlers::HttpBounds;
 use everstep_net::Guard;
 use everstep_vault::SealKey;
 use serde::Deserialize;
@@ -35,6 +36,8 @@ const HISTORY_DAYS: RangeInclusive<u32> = 1..=3_650;
 const EVENT_RETENTION_DAYS: RangeInclusive<u32> = 1..=90;
 /// A node must be able to renew its lease several times before it expires.
 const LEASE_MIN: Duration = Duration::from_millis(500);
+
+const MIB: usize = 1024 * 1024;
 
 /// The effective settings.
 #[derive(Clone, Debug)]
@@ -78,6 +81,7 @@ pub struct ServerConfig {
 pub(crate) struct EngineConfig {
     pub(crate) options: Options,
     pub(crate) javascript_threads: Option<usize>,
+    pub(crate) http: HttpBounds,
     /// The addresses that workflows may reach.
     pub(crate) guard: Guard,
     /// The folder of SQLite files that data sources may read.
@@ -188,7 +192,7 @@ impl EngineConfig {
             max_state_bytes: typed
                 .max_state_mib
                 .or(file.max_state_mib)
-                .map_or(defaults.max_state_bytes, |mib| mib.saturating_mul(1024 * 1024)),
+                .map_or(defaults.max_state_bytes, |mib| mib.saturating_mul(MIB)),
             park_after: typed.park_after.or(file.park_after).map_or(defaults.park_after, |span| span.0),
             worker_lease: match typed.worker_lease.or(file.worker_lease) {
                 Some(HumanDuration(lease)) if lease < LEASE_MIN => {
@@ -226,6 +230,7 @@ impl EngineConfig {
             ..defaults
         };
         let javascript_threads = typed.javascript_threads.or(file.javascript_threads);
+        let http = http_bounds(typed, file)?;
         let guard = match typed.allow_addresses.as_deref().or(file.allow_addresses.as_deref()) {
             Some(networks) => networks.parse().map_err(|error| invalid(format!("allow-addresses: {error}")))?,
             // A user who runs a local file can reach the same addresses without Everstep.
@@ -234,8 +239,20 @@ impl EngineConfig {
         };
         let sqlite_sources = typed.sqlite_sources_dir.clone().or_else(|| file.sqlite_sources_dir.clone());
         let allows_fetch = runs_own_file;
-        Ok(Self { options, javascript_threads, guard, sqlite_sources, allows_fetch })
+        Ok(Self { options, javascript_threads, http, guard, sqlite_sources, allows_fetch })
     }
+}
+
+fn http_bounds(typed: &EngineSettings, file: &EngineSettings) -> anyhow::Result<HttpBounds> {
+    let defaults = HttpBounds::default();
+    let per_workspace = typed.max_http_per_workspace.or(file.max_http_per_workspace);
+    let per_host = typed.max_http_per_host.or(file.max_http_per_host);
+    let mib = at_least_one("max-http-mib", typed.max_http_mib.or(file.max_http_mib), defaults.memory_bytes / MIB)?;
+    Ok(HttpBounds {
+        workspace_max: at_least_one("max-http-per-workspace", per_workspace, defaults.workspace_max)?,
+        host_max: at_least_one("max-http-per-host", per_host, defaults.host_max)?,
+        memory_bytes: mib.saturating_mul(MIB),
+    })
 }
 
 /// The maximum size of a value. Its two variables must not contradict each other.

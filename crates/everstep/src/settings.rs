@@ -430,6 +430,36 @@ pub struct EngineSettings {
     )]
     pub(crate) javascript_threads: Option<usize>,
 
+    /// The maximum number of requests of http nodes that one workspace has in progress at a node [default: 128].
+    #[arg(
+        long,
+        env = "EVERSTEP_MAX_HTTP_PER_WORKSPACE",
+        hide_env_values = true,
+        value_name = "N",
+        help_heading = "Engine options"
+    )]
+    pub(crate) max_http_per_workspace: Option<usize>,
+
+    /// The maximum number of requests of http nodes that one workspace has in progress with one host [default: 64].
+    #[arg(
+        long,
+        env = "EVERSTEP_MAX_HTTP_PER_HOST",
+        hide_env_values = true,
+        value_name = "N",
+        help_heading = "Engine options"
+    )]
+    pub(crate) max_http_per_host: Option<usize>,
+
+    /// Memory for all requests of http nodes in progress, in MiB; each counts as 64 KiB [default: 64].
+    #[arg(
+        long,
+        env = "EVERSTEP_MAX_HTTP_MIB",
+        hide_env_values = true,
+        value_name = "MIB",
+        help_heading = "Engine options"
+    )]
+    pub(crate) max_http_mib: Option<usize>,
+
     /// Private addresses (loopback, private, reserved) that workflows may reach: networks separated by commas, such as
     /// 10.0.0.0/8,127.0.0.1, or all [default: none; all for run].
     #[arg(

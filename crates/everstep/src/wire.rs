@@ -156,6 +156,7 @@ impl NodePorts {
         let handlers = Registry::standard(Ports {
             sandbox: config.javascript_threads.map_or_else(Sandbox::default, Sandbox::new),
             client,
+            http: config.http,
             secrets: Arc::<Vault>::clone(vault),
             sources: Arc::<DataSources>::clone(&data.sources),
             drivers: data.drivers.clone(),

@@ -1,11 +1,12 @@
-//! Passes tasks to handlers: at most a fixed number of a kind at the same time, round-robin over workspaces.
+//! Passes tasks to handlers: a bounded number of a kind at the same time, whose places the workspaces share.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use everstep_core::failure::{Failure, code};
+use everstep_core::fair_share::{FairShare, PlaceRequest, ShareBounds};
 use everstep_core::ids::{RunId, StepKey, WorkspaceId};
 use everstep_core::run::Input;
 use everstep_handlers::{Handler, Task, TaskResult};
@@ -22,22 +23,19 @@ pub(crate) struct Dispatcher {
     shared: Arc<Shared>,
     kinds: BTreeMap<String, KindQueue>,
     shards: Vec<ShardSender>,
+    /// The first workspace that this node has seen, and whether it has seen another.
+    first_workspace: OnceLock<WorkspaceId>,
+    is_shared: AtomicBool,
 }
 
 /// The tasks of one kind.
 struct KindQueue {
     handler: Arc<dyn Handler>,
-    running_max: usize,
-    queue: Mutex<Queue>,
+    share: Mutex<FairShare<Box<str>, Job>>,
 }
 
-#[derive(Default)]
-struct Queue {
-    running: usize,
-    waiting: BTreeMap<WorkspaceId, VecDeque<Job>>,
-    /// The workspace that was served last.
-    last: Option<WorkspaceId>,
-}
+/// A task with its place.
+type PlacedJob = PlaceRequest<Box<str>, Job>;
 
 /// A task on its way to its handler.
 pub(crate) struct Job {
@@ -52,10 +50,29 @@ impl Dispatcher {
         let kinds = world.handlers.descriptions().filter_map(|description| {
             let name = description.info.name.clone();
             let handler = Arc::clone(world.handlers.find_handler(&name)?);
-            Some((name, KindQueue { handler, running_max: description.concurrency.max(1), queue: Mutex::default() }))
+            let share = Mutex::new(FairShare::new(at_least_one(handler.bounds())));
+            Some((name, KindQueue { handler, share }))
         });
         let kinds = kinds.collect();
-        Arc::new(Self { world, shared, kinds, shards })
+        let (first_workspace, is_shared) = (OnceLock::new(), AtomicBool::new(false));
+        Arc::new(Self { world, shared, kinds, shards, first_workspace, is_shared })
+    }
+
+    /// Makes a workspace known. From the second one on, the queue of every kind knows that it is shared, also if a
+    /// workspace has no tasks of that kind yet.
+    fn introduce(&self, workspace: WorkspaceId) {
+        if self.is_shared.load(Ordering::Relaxed) {
+            return;
+        }
+        let first = *self.first_workspace.get_or_init(|| workspace);
+        if first != workspace {
+            self.is_shared.store(true, Ordering::Relaxed);
+            for kind in self.kinds.values() {
+                let mut share = kind.share.lock().expect("no holder of the lock panics");
+                share.introduce(first);
+                share.introduce(workspace);
+            }
+        }
     }
 
     /// Accepts a task: performs it at once if its kind has capacity, else in its turn.
@@ -66,13 +83,19 @@ impl Dispatcher {
             report(&job.reply, run, step, attempt, Err(Failure::fatal(code::UNKNOWN_KIND, message)).into());
             return;
         };
-        let mut queue = kind.queue.lock().expect("no holder of the lock panics");
-        if queue.running >= kind.running_max || !self.may_dispatch() {
-            queue.waiting.entry(job.task.workspace).or_default().push_back(job);
-            return;
+        let (workspace, key) = (job.task.workspace, kind.handler.place_key(&job.task));
+        self.introduce(workspace);
+        let mut share = kind.share.lock().expect("no holder of the lock panics");
+        if self.may_dispatch() && share.try_take(workspace, &key, 1) {
+            drop(share);
+            return self.spawn(PlaceRequest { workspace, key, amount: 1, item: job });
         }
-        queue.running += 1;
-        drop(queue);
+        share.request(workspace, key, 1, job).expect("every kind has a place");
+        drop(share);
+        self.admit(kind);
+    }
+
+    fn spawn(self: &Arc<Self>, job: PlacedJob) {
         let dispatcher = Arc::clone(self);
         self.world.spawn.spawn(Box::pin(async move { dispatcher.work(job).await }));
     }
@@ -84,33 +107,32 @@ impl Dispatcher {
 
     /// The lease was renewed: performs the tasks that waited for the renewal.
     pub(crate) fn go_on(self: &Arc<Self>) {
-        for kind in self.kinds.values() {
-            loop {
-                let mut queue = kind.queue.lock().expect("no holder of the lock panics");
-                if queue.running >= kind.running_max || !self.may_dispatch() {
-                    break;
-                }
-                let Some(job) = queue.next_job() else { break };
-                queue.running += 1;
-                drop(queue);
-                let dispatcher = Arc::clone(self);
-                self.world.spawn.spawn(Box::pin(async move { dispatcher.work(job).await }));
+        self.kinds.values().for_each(|kind| self.admit(kind));
+    }
+
+    /// Performs the tasks that wait and whose places are free.
+    fn admit(self: &Arc<Self>, kind: &KindQueue) {
+        loop {
+            let mut share = kind.share.lock().expect("no holder of the lock panics");
+            if !self.may_dispatch() {
+                return;
             }
+            let Some(job) = share.admit_next() else { return };
+            drop(share);
+            self.spawn(job);
         }
     }
 
-    /// Performs a task, then the tasks that wait for its capacity.
-    async fn work(self: Arc<Self>, first: Job) {
-        let kind = &self.kinds[&first.task.kind];
+    /// Performs a task, then the tasks that wait for its place.
+    async fn work(self: Arc<Self>, first: PlacedJob) {
+        let kind = &self.kinds[&first.item.task.kind];
         let mut next = Some(first);
-        while let Some(job) = next {
+        while let Some(PlaceRequest { workspace, key, amount, item: job }) = next {
             self.shared.performing.fetch_add(1, Ordering::SeqCst);
             self.perform(kind, job).await;
-            let mut queue = kind.queue.lock().expect("no holder of the lock panics");
-            next = if !self.may_dispatch() { None } else { queue.next_job() };
-            if next.is_none() {
-                queue.running -= 1;
-            }
+            let mut share = kind.share.lock().expect("no holder of the lock panics");
+            share.release(workspace, &key, amount);
+            next = if self.may_dispatch() { share.admit_next() } else { None };
         }
     }
 
@@ -148,66 +170,14 @@ impl Dispatcher {
     }
 }
 
-impl Queue {
-    /// The next task: of the workspace after the one that was served last.
-    fn next_job(&mut self) -> Option<Job> {
-        let after = self.last.and_then(|last| {
-            use std::ops::Bound::{Excluded, Unbounded};
-            self.waiting.range((Excluded(last), Unbounded)).next().map(|(workspace, _)| *workspace)
-        });
-        let workspace = after.or_else(|| self.waiting.keys().next().copied())?;
-        let jobs = self.waiting.get_mut(&workspace)?;
-        let job = jobs.pop_front();
-        if jobs.is_empty() {
-            self.waiting.remove(&workspace);
-        }
-        self.last = Some(workspace);
-        job
-    }
+/// A kind without a place would never perform its tasks.
+fn at_least_one(bounds: ShareBounds) -> ShareBounds {
+    let ShareBounds { places, workspace_max, key_max } = bounds;
+    ShareBounds { places: places.max(1), workspace_max: workspace_max.max(1), key_max: key_max.max(1) }
 }
 
 fn report(reply: &ShardSender, run: RunId, step: StepKey, attempt: u32, report: TaskResult) {
     let TaskResult { result, logs } = report;
     let input = Input::Result { step, attempt, result, logs };
     let _ = reply.send(ToShard::Input(run, Envelope::new(input)));
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use everstep_core::payload::Payload;
-    use everstep_core::time::Timestamp;
-    use futures_util::future::AbortHandle;
-    use serde_json::Value;
-
-    use super::*;
-
-    fn job(workspace: u128, step: &str) -> Job {
-        let task = Task {
-            workspace: WorkspaceId::new(Timestamp::EPOCH, workspace),
-            run: RunId::new(Timestamp::EPOCH, 1),
-            step: step.into(),
-            attempt: 1,
-            kind: "noop".to_owned(),
-            config: Value::Null,
-            secrets: Vec::new(),
-            written: Value::Null,
-            context: Payload::null(),
-            timeout: Duration::ZERO,
-            actor: Arc::default(),
-        };
-        let (_, abort) = AbortHandle::new_pair();
-        Job { task, abort, reply: tokio::sync::mpsc::unbounded_channel().0 }
-    }
-
-    #[test]
-    fn workspaces_take_turns_however_much_each_has_queued() {
-        let mut queue = Queue::default();
-        for job in [job(1, "a1"), job(1, "a2"), job(1, "a3"), job(2, "b1"), job(3, "c1"), job(3, "c2")] {
-            queue.waiting.entry(job.task.workspace).or_default().push_back(job);
-        }
-        let order: Vec<_> = std::iter::from_fn(|| queue.next_job()).map(|job| job.task.step.to_string()).collect();
-        assert_eq!(order, ["a1", "b1", "c1", "a2", "c2", "a3"]);
-    }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use everstep_core::evaluate::Fault;
 use everstep_core::failure::Failure;
+use everstep_core::fair_share::ShareBounds;
 use everstep_core::journal::Outcome;
 use everstep_core::kinds::KindInfo;
 use everstep_net::Client;
@@ -19,16 +20,38 @@ use crate::ports::Secrets;
 use crate::secrets::RevealedSecrets;
 
 const TIMEOUT_SECONDS_DEFAULT: u32 = 30;
+/// The memory of a request that waits for its response: the connection, its buffers and the task.
+const REQUEST_BYTES: usize = 64 * 1024;
+
+/// The bounds of the requests that the http nodes of a server have in progress. Most of them only wait for a response,
+/// so that memory bounds their number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HttpBounds {
+    /// Requests of one workspace.
+    pub workspace_max: usize,
+    /// Requests of one workspace to one host.
+    pub host_max: usize,
+    /// Memory of all requests.
+    pub memory_bytes: usize,
+}
+
+impl Default for HttpBounds {
+    fn default() -> Self {
+        Self { workspace_max: 128, host_max: 64, memory_bytes: 64 * 1024 * 1024 }
+    }
+}
 
 /// Sends HTTP requests through the guarded client.
 pub struct HttpHandler {
     client: Client,
     secrets: Arc<dyn Secrets>,
+    bounds: ShareBounds,
     description: Description,
 }
 
 impl HttpHandler {
-    pub fn new(client: Client, secrets: Arc<dyn Secrets>) -> Self {
+    pub fn new(client: Client, secrets: Arc<dyn Secrets>, bounds: HttpBounds) -> Self {
+        let requests_max = (bounds.memory_bytes / REQUEST_BYTES).max(1);
         let schema = config::schema::<Config>();
         let info = KindInfo {
             name: "http".to_owned(),
@@ -48,9 +71,14 @@ impl HttpHandler {
             schema,
             examples: examples(),
             is_internal: false,
-            concurrency: 256,
+            concurrency: requests_max,
         };
-        Self { client, secrets, description }
+        let bounds = ShareBounds {
+            places: requests_max as u64,
+            workspace_max: bounds.workspace_max as u64,
+            key_max: bounds.host_max as u64,
+        };
+        Self { client, secrets, bounds, description }
     }
 
     async fn ask(&self, mut task: Task) -> Result<Outcome, Failure> {
@@ -80,6 +108,16 @@ impl Handler for HttpHandler {
             faults = request::check(config);
         }
         faults
+    }
+
+    fn bounds(&self) -> ShareBounds {
+        self.bounds
+    }
+
+    /// The host. Addresses that are secrets count as one host: they are revealed only while the task is performed.
+    fn place_key(&self, task: &Task) -> Box<str> {
+        let url = task.config["url"].as_str().and_then(|url| request::read_address(url).ok());
+        url.as_ref().and_then(|url| url.host_str()).unwrap_or_default().into()
     }
 
     async fn perform(&self, task: Task) -> TaskResult {

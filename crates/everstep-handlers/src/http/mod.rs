@@ -6,4 +6,4 @@ mod host;
 mod request;
 mod response;
 
-pub use handler::HttpHandler;
+pub use handler::{HttpBounds, HttpHandler};

@@ -12,6 +12,7 @@ use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 use everstep_core::failure::{Failure, code};
+use everstep_core::fair_share::ShareBounds;
 use everstep_core::ids::WorkspaceId;
 use everstep_core::kinds::Kinds;
 use everstep_handlers::{Ports, Registry, Secrets, Task};
@@ -469,4 +470,16 @@ fn configs_are_checked_when_saved() {
         let found = faults("http", &config);
         assert!(found.len() == 1 && found[0].starts_with(message), "{config}: {found:?}");
     }
+}
+
+#[test]
+fn requests_are_bounded_by_workspace_and_by_host() {
+    let registry = Registry::standard(Ports::none());
+    let handler = registry.find_handler("http").expect("the kind exists");
+    let ShareBounds { places, workspace_max, key_max } = handler.bounds();
+    assert_eq!((places, workspace_max, key_max), (1_024, 128, 64));
+    let host = |url: Value| handler.place_key(&task("http", json!({"url": url}), Value::Null));
+    assert_eq!(&*host(json!("https://API.example.com:8443/orders?a=b")), "api.example.com");
+    assert_eq!(&*host(json!({"$secret": "address"})), "", "it is not revealed before its task begins");
+    assert_eq!(&*host(json!("no address")), "");
 }
