@@ -419,7 +419,7 @@ export type DataSources = {
 export type Database = {
   /** `sqlite` or `postgres`. */
   kind: string;
-  /** `ok` or `unavailable`. */
+  /** `ok`, `unavailable`, or `full` while new work is refused because the disk is full. */
   status: string;
   error: string | null;
 };

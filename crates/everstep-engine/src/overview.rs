@@ -1,7 +1,7 @@
 //! Queries for operators: the nodes, the database and the number of runs.
 
 use everstep_core::ids::{NodeId, RunId, WorkspaceId};
-use everstep_store::{Counts, NodeRow, Result, RunStats, StatsQuery};
+use everstep_store::{Counts, NodeRow, Result, RunStats, Space, StatsQuery};
 
 use crate::engine::Engine;
 
@@ -35,6 +35,11 @@ impl Engine {
     pub async fn check_database(&self) -> Result<()> {
         self.world().runs.next_wake("").await?;
         Ok(())
+    }
+
+    /// The space on the disk of the database.
+    pub fn space(&self) -> Space {
+        self.world().runs.space()
     }
 
     /// The number of calls that were sent to the database since it was opened.

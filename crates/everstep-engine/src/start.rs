@@ -1,6 +1,7 @@
 //! Starting a run: one way for callers of the engine and for runs that start children.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use everstep_core::actor::Actor;
 use everstep_core::ids::{RunId, WorkspaceId};
@@ -223,6 +224,12 @@ impl Engine {
         let _permit = self.pending().await?;
         let (mut request, answer) = StartRequest::new(run, start, &version, self.options(), world.clock.now());
         let member = self.member();
+        // A node that could not join because the disk is full.
+        if member.shared.is_fenced.load(Ordering::Relaxed)
+            && let Some(reason) = self.space().refusal
+        {
+            return Err(Error::Full(reason));
+        }
         if request.begin_at.is_none() {
             request.take_permit(&member.shared.permits, &world.clock).await;
         }

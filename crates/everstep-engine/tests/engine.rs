@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use everstep_core::ids::{CommitId, WorkspaceId};
+use everstep_core::ids::{CommitId, NodeId, WorkspaceId};
 use everstep_core::journal::codec;
 use everstep_core::journal::{Entry, Event, Kind};
 use everstep_core::payload::Payload;
@@ -12,8 +12,8 @@ use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_engine::{Engine, Error, Options, Start};
 use everstep_handlers::Registry;
-use everstep_store::sqlite::SqliteStore;
-use everstep_store::{Gate, Item, NewEntry, Projection, Stores};
+use everstep_store::sqlite::{self, SqliteStore};
+use everstep_store::{Gate, Item, NewEntry, Projection, RunStore, Stores};
 use serde_json::{Value, json};
 
 use crate::support::{
@@ -336,6 +336,80 @@ async fn a_full_disk_refuses_new_work_and_loses_none() {
     assert_eq!(finish(&engine, run).await.status, Status::Completed);
     let page = engine.world().runs.list_runs(WORKSPACE, Default::default(), None, 10).await.unwrap();
     assert_eq!(page.runs.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn on_a_full_disk_runs_end_and_are_cancelled_from_the_reserve() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Arc::new(SqliteStore::open(folder.path(), &Default::default()).unwrap());
+    let engine = engine_with(Stores::new(Arc::clone(&store)), options()).await;
+    publish(&engine, "w", &chain(&[wait_for("go"), noop(json!({"output": 1}))])).await;
+    let runs = [start(&engine, "w", json!({})).await, start(&engine, "w", json!({})).await];
+    let late = start(&engine, "w", json!({})).await;
+    for run in [runs[0], runs[1], late] {
+        reach(&engine, run, Status::Waiting).await;
+    }
+    let [ends, is_cancelled] = runs;
+    let go = || Input::Signal { event: "go".into(), payload: Payload::from(json!({})) };
+    // 1.6 MB are left: less than the reserve, and enough for runs that have been started.
+    let pages = store.pages().await.unwrap();
+    store.set_max_pages(pages + 200).await.unwrap();
+    assert!(store.space().refusal.is_some_and(|reason| reason.contains("are free")), "{:?}", store.space());
+    let refused = engine.start_run(Start::new("w", json!({}))).await;
+    assert!(matches!(refused, Err(Error::Full(_))), "{refused:?}");
+    assert_eq!(engine.send(ends, go()).await, Ok(Reply::Accepted));
+    assert_eq!(finish(&engine, ends).await.status, Status::Completed);
+    // 0.4 MB are left: only for the end of runs.
+    let pages = store.pages().await.unwrap();
+    store.set_max_pages(pages + 50).await.unwrap();
+    let accepted = engine.clone();
+    let waiting = tokio::spawn(async move { accepted.send(late, go()).await });
+    assert_eq!(engine.send(is_cancelled, Input::Cancel { reason: None }).await, Ok(Reply::Accepted));
+    assert_eq!(finish(&engine, is_cancelled).await.status, Status::Cancelled);
+    assert!(!waiting.is_finished());
+    store.set_max_pages(1_000_000).await.unwrap();
+    assert_eq!(store.space().refusal, None);
+    assert_eq!(waiting.await.unwrap(), Ok(Reply::Accepted));
+    assert_eq!(finish(&engine, late).await.status, Status::Completed);
+    let again = start(&engine, "w", json!({})).await;
+    reach(&engine, again, Status::Waiting).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_starts_on_a_full_disk_reads_and_joins_when_there_is_space() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = engine(folder.path()).await;
+    publish(&first, "w", &chain(&[wait_for("go")])).await;
+    let run = start(&first, "w", json!({})).await;
+    reach(&first, run, Status::Waiting).await;
+    first.stop(Duration::ZERO).await.unwrap();
+    drop(first);
+    // The table of nodes is filled until it has no place for the row of one more.
+    let store = SqliteStore::open(folder.path(), &Default::default()).unwrap();
+    let pages = store.pages().await.unwrap();
+    store.set_max_pages(pages).await.unwrap();
+    let mut nodes = (0..1_000).map(|number| NodeId::new(Timestamp::EPOCH, number));
+    while store.join(nodes.next().expect("the page is full"), Duration::ZERO, None).await.is_ok() {}
+    drop(store);
+
+    let full = sqlite::Options { max_pages: Some(pages), ..Default::default() };
+    let store = Arc::new(SqliteStore::open(folder.path(), &full).unwrap());
+    let second = engine_with(Stores::new(Arc::clone(&store)), options()).await;
+    assert!(second.is_fenced());
+    let row = second.world().runs.get_run(WORKSPACE, run).await.unwrap().unwrap();
+    assert_eq!(row.status, Status::Waiting);
+    let refused = second.start_run(Start::new("w", json!({}))).await;
+    assert!(matches!(refused, Err(Error::Full(_))), "{refused:?}");
+    store.set_max_pages(1_000_000).await.unwrap();
+    let joined = async {
+        while second.is_fenced() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), joined).await.expect("it joins without a restart");
+    let go = Input::Signal { event: "go".into(), payload: Payload::from(json!({})) };
+    assert_eq!(second.send(run, go).await, Ok(Reply::Accepted));
+    assert_eq!(finish(&second, run).await.status, Status::Completed);
 }
 
 #[tokio::test(flavor = "multi_thread")]

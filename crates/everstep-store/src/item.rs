@@ -42,6 +42,13 @@ pub struct Item {
     pub side: Option<Box<SideWrites>>,
 }
 
+impl Item {
+    /// Whether the run ends with this item.
+    pub fn ends_run(&self) -> bool {
+        self.projection.as_ref().is_some_and(|projection| projection.ended_at.is_some())
+    }
+}
+
 /// Rows that are written beside a run, in the transaction of their item: they exist with it or not at all.
 ///
 /// **Invariant**: side writes only insert, and a row that exists does not change. So an item that is resent writes them

@@ -18,6 +18,7 @@ mod records;
 mod resources;
 mod retention;
 mod rows;
+mod space;
 pub mod sqlite;
 mod stats;
 mod texts;
@@ -42,6 +43,7 @@ pub use rows::{
     Counts, InboxRow, NodeRow, RunGlance, RunPage, RunRow, RunSummary, Snapshot, StoredEntry, StoredRun, Tick,
     TickRequest, WaitRow,
 };
+pub use space::Space;
 pub use stats::{DURATION_BUCKETS, MinuteStats, RunStats, StatsQuery, minute_of};
 pub use topics::{
     EventQuery, EventResult, EventRow, EventSlice, FanOutPosition, MatchCounts, MatchingWait, PublishOutcome,

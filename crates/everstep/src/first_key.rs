@@ -2,7 +2,7 @@
 //! stored in a file that only its owner may read.
 
 use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -41,7 +41,15 @@ pub(crate) async fn ensure(store: &dyn AccessStore, data: &Path, now: Timestamp)
     let secret = ApiKey::generate();
     // The file is written before the key is valid: a crash in between loses nothing.
     let draft = data.join(format!("{DRAFT_PREFIX}{}.new", uuid::Uuid::new_v4().simple()));
-    write(data, &draft, &secret).with_context(|| format!("writing the first API key to {}", draft.display()))?;
+    match write(data, &draft, &secret) {
+        Err(error) if error.kind() == ErrorKind::StorageFull => {
+            // It serves the keys that the database has.
+            tracing::error!("the disk is full: a first API key cannot be created; free some disk space and restart");
+            let _ = fs::remove_file(&draft);
+            return Ok(FirstKey::Unknown);
+        }
+        written => written.with_context(|| format!("writing the first API key to {}", draft.display()))?,
+    }
     let new =
         NewKey { name: "first admin".to_owned(), allows: Grant::Role(Role::Admin), expires_at: None, rate_limit: None };
     let row = new.row(&secret, WorkspaceId::DEFAULT, now);

@@ -312,6 +312,7 @@ fn describe(recorder: &PrometheusRecorder) {
         ("workflow_runs_in_flight", "Runs that have not ended, in the whole database."),
         ("everstep_runs_held", "Runs in this node's memory."),
         (topics::OPEN, "Events whose fan-out is not done, in the whole database."),
+        ("everstep_disk_free_bytes", "Free bytes of the disk of the data folder; only with SQLite."),
         ("everstep_records_waiting", "Ops of the data store that wait for their batch on this node."),
     ];
     for (name, about) in gauges {

@@ -44,6 +44,9 @@ async fn page(app: &AppState) -> String {
     let (engine, meters) = (&app.engine, &app.meters);
     meters.gauge("everstep_runs_held").set(engine.active_runs() as f64);
     meters.gauge("everstep_records_waiting").set(engine.records().waiting() as f64);
+    if let Some(free) = engine.space().free_bytes {
+        meters.gauge("everstep_disk_free_bytes").set(free as f64);
+    }
     meters.count("everstep_conflicts_total", engine.conflicts());
     meters.count("everstep_store_calls_total", engine.database_calls());
     if let Err(error) = count_runs(app).await {

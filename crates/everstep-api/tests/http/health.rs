@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use everstep_core::time::Timestamp;
 use everstep_engine::{Clock, NodeClock, SystemClock};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::{Server, until};
 
@@ -33,6 +33,38 @@ impl Clock for Machine {
     fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         self.clock.sleep(duration)
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_with_a_full_disk_is_not_ready_and_answers_reads() {
+    let server = Server::start().await;
+    let wait = json!({"id": "wait", "type": "wait", "config": {"event": "go"}});
+    let run = server.start_chain("w", &[wait]).await;
+    server.wait_for(&run, "waiting").await;
+    let pages = server.database.pages().await.unwrap();
+    server.database.set_max_pages(pages + 200).await.unwrap();
+    let body = server.get("/readyz").await.is(503);
+    assert_eq!((&body["status"], &body["store"]["status"]), (&json!("unavailable"), &json!("full")));
+    let reason = body["store"]["error"].as_str().unwrap();
+    assert!(reason.contains("the disk is full") && reason.contains("are free"), "{reason}");
+    server.get("/livez").await.is(200);
+    server.get(&run).await.is(200);
+    let event = json!({"data": 1});
+    for (path, body) in [("/v1/workflows/w/runs", &json!({})), ("/v1/topics/orders", &event)] {
+        let refused = server.post(path, body).await;
+        assert!(refused.headers.contains_key("retry-after"), "{path}");
+        refused.refuses(507, "STORE_FULL");
+    }
+    server.put("/v1/store/books/one", &json!({"value": 1})).await.refuses(507, "STORE_FULL");
+    server.post(&format!("{run}/cancel"), &Value::Null).await.is(200);
+    server.wait_for(&run, "cancelled").await;
+    let metrics = server.get("/metrics").await.is(200);
+    let free =
+        metrics.as_str().unwrap().lines().find_map(|line| line.strip_prefix("everstep_disk_free_bytes ")).unwrap();
+    assert!((1.0..2_000_000.0).contains(&free.parse::<f64>().unwrap()), "{free}");
+    server.database.set_max_pages(1_000_000).await.unwrap();
+    assert_eq!(server.get("/readyz").await.is(200)["store"]["error"], Value::Null);
+    server.post("/v1/workflows/w/runs", &json!({})).await.is(201);
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 //! The committer blocks for the first item and collects all others that are queued: no timer, no minimum size. While an
 //! outcome is unknown, it sends the same items again, and no other item of their runs.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -39,6 +39,10 @@ impl Proposal {
     fn is_start(&self) -> bool {
         self.item.as_ref().is_some_and(|item| matches!(item.gate, Gate::Start(_)))
     }
+
+    fn ends_run(&self) -> bool {
+        self.item.as_ref().is_some_and(Item::ends_run)
+    }
 }
 
 /// The outcome of a proposal.
@@ -72,6 +76,8 @@ struct Writer {
     shards: Vec<ShardSender>,
     /// Why there is no space, while the disk is full: new work is then rejected at once.
     full: Mutex<Option<String>>,
+    /// The number of batches that wait for space.
+    blocked: AtomicUsize,
 }
 
 impl Committer {
@@ -83,7 +89,7 @@ impl Committer {
         proposals: mpsc::UnboundedReceiver<Proposal>,
     ) -> Self {
         let batches_max = if world.runs.is_shared() { 2 } else { 1 };
-        let writer = Writer { world, node, shared, shards, full: Mutex::default() };
+        let writer = Writer { world, node, shared, shards, full: Mutex::default(), blocked: AtomicUsize::new(0) };
         Self { writer, proposals, waiting: Vec::new(), batches_max }
     }
 
@@ -110,11 +116,16 @@ impl Committer {
                 future::select(writing.next(), std::pin::pin!(shared.crowd.notified())).await;
                 continue;
             };
-            // Items that were accepted before wait for space; starts are rejected. Some may have been received with the
-            // batch that is being written.
+            // Items that were accepted before wait for space; starts are rejected, and items that end runs use the
+            // reserve. Some may have been received with the batch that is being written.
             let received = waiting.len();
-            waiting = writer.refuse_starts(waiting, &message);
+            let (ending, others): (Vec<_>, Vec<_>) =
+                writer.refuse_starts(waiting, &message).into_iter().partition(Proposal::ends_run);
+            waiting = others;
             shared.queued.fetch_sub(received - waiting.len(), Ordering::Relaxed);
+            if !ending.is_empty() {
+                writing.push(writer.write(ending));
+            }
             match future::select(writing.next(), std::pin::pin!(proposals.recv())).await {
                 Either::Left(_) => {}
                 Either::Right((None, written)) => _ = written.await,
@@ -140,7 +151,10 @@ impl Writer {
             }
             match result {
                 Ok(outcomes) => {
-                    self.set_full(None);
+                    // Items that end runs have a reserve: others may still wait.
+                    if self.blocked.load(Ordering::Relaxed) == 0 || !batch.iter().all(Proposal::ends_run) {
+                        self.set_full(None);
+                    }
                     self.answer(batch.into_iter().zip(outcomes.into_iter().map(Verdict::Stored)));
                 }
                 Err(Error::Fenced(_)) => {
@@ -156,17 +170,24 @@ impl Writer {
                 }
                 Err(Error::Full(message)) => {
                     // Items that may have been written are not rejected: their outcome is unknown.
+                    let sent = batch.len();
                     if !is_unknown {
                         batch = self.refuse_starts(batch, &message);
                     }
-                    if !batch.is_empty() {
-                        batches.push(batch);
+                    // There may be space for items without starts, and for items that end runs.
+                    let is_smaller = batch.len() < sent;
+                    let (ending, others): (Vec<_>, Vec<_>) = batch.into_iter().partition(Proposal::ends_run);
+                    let is_mixed = !ending.is_empty() && !others.is_empty();
+                    batches.extend([others, ending].into_iter().filter(|batch| !batch.is_empty()));
+                    if !batches.is_empty() && !is_smaller && !is_mixed {
                         self.set_full(Some(&message));
                         tracing::warn!(
                             message,
                             "the disk is full; new work is rejected and accepted work waits; free some disk space"
                         );
+                        self.blocked.fetch_add(1, Ordering::Relaxed);
                         self.world.sleep(delay).await;
+                        self.blocked.fetch_sub(1, Ordering::Relaxed);
                     }
                 }
                 Err(error) => {

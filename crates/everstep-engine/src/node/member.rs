@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use everstep_core::ids::{NodeId, RunId};
 use everstep_core::planted::{self, Bug};
@@ -45,11 +46,39 @@ impl Member {
         let node = new_id(world, options);
         let sent = world.clock.monotonic();
         let clock = world.runs.join(node, options.node_lease, options.address.clone()).await?;
-        let is_shared = world.runs.is_shared();
-        if is_shared {
+        if world.runs.is_shared() {
             world.clock.catch_up(clock, sent, world.clock.monotonic());
         }
         tracing::info!(%node, shards = options.shards, "joined");
+        Ok(Self::launch(world, options, library, tally, events, (node, sent)))
+    }
+
+    /// A node that could not join because the disk is full. It is fenced from its beginning: it owns and writes
+    /// nothing, its engine reads, and it joins like any other fenced node.
+    pub(crate) fn outside(
+        world: &World,
+        options: &Options,
+        library: &Arc<Library>,
+        tally: &Arc<Tally>,
+        events: &Arc<EventQueue>,
+    ) -> Self {
+        let joined = (new_id(world, options), world.clock.monotonic());
+        let member = Self::launch(world, options, library, tally, events, joined);
+        member.shared.fence();
+        member.quit();
+        member
+    }
+
+    /// Starts the loops of a node, which has joined at a time of the monotonic clock.
+    fn launch(
+        world: &World,
+        options: &Options,
+        library: &Arc<Library>,
+        tally: &Arc<Tally>,
+        events: &Arc<EventQueue>,
+        (node, sent): (NodeId, Duration),
+    ) -> Self {
+        let is_shared = world.runs.is_shared();
         let (committer, proposals) = mpsc::unbounded_channel();
         let (claimer, messages) = mpsc::unbounded_channel();
         let permits = RunPermits::new(options.max_active_runs, claimer.clone());
@@ -96,7 +125,7 @@ impl Member {
         } else {
             world.spawn.spawn(Box::pin(claim.run()));
         }
-        Ok(Self { node, shared, shards, claimer, workers })
+        Self { node, shared, shards, claimer, workers }
     }
 
     pub(crate) fn tell(&self, run: RunId, message: ToShard) -> Result<(), Error> {

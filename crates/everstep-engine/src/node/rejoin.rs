@@ -27,7 +27,7 @@ pub(crate) struct Membership {
 }
 
 impl Membership {
-    /// Joins, and joins again each time the node was fenced.
+    /// Joins, and joins again each time the node was fenced. On a full disk it joins as soon as there is space.
     pub(crate) async fn begin(
         world: &World,
         options: &Options,
@@ -35,7 +35,14 @@ impl Membership {
         tally: &Arc<Tally>,
         events: &Arc<EventQueue>,
     ) -> Result<Arc<Self>, Error> {
-        let member = Member::join(world, options, library, tally, events).await?;
+        let (member, has_joined) = match Member::join(world, options, library, tally, events).await {
+            Ok(member) => (member, true),
+            Err(Error::Full(reason)) => {
+                tracing::error!(reason, "the disk is full: this node only reads, and joins when there is space");
+                (Member::outside(world, options, library, tally, events), false)
+            }
+            Err(error) => return Err(error),
+        };
         let membership = Arc::new(Self {
             world: world.clone(),
             options: options.clone(),
@@ -45,8 +52,8 @@ impl Membership {
             member: RwLock::new(Arc::new(member)),
             is_stopping: AtomicBool::new(false),
         });
-        // If no other node can use the database, no node is fenced.
-        if world.runs.is_shared() {
+        // If no other node can use the database, no node is fenced that has joined.
+        if world.runs.is_shared() || !has_joined {
             world.spawn.spawn(Box::pin(rejoin_when_fenced(Arc::downgrade(&membership))));
         }
         Ok(membership)

@@ -15,6 +15,9 @@ use crate::ports::World;
 use crate::records;
 use crate::topics;
 
+/// The maximum time between two executions of a job while the disk is full: the jobs free space.
+const PERIOD_ON_FULL_DISK: Duration = Duration::from_secs(10);
+
 struct Job {
     /// For log lines.
     name: &'static str,
@@ -92,7 +95,9 @@ pub(crate) async fn run(world: World, options: Options, stop: Arc<Notify>) {
         for (due, job) in &mut jobs {
             if *due <= world.clock.monotonic() {
                 job.run_once(&world, &options).await;
-                *due = world.clock.monotonic() + job.period;
+                let is_full = world.runs.space().refusal.is_some();
+                let period = if is_full { job.period.min(PERIOD_ON_FULL_DISK) } else { job.period };
+                *due = world.clock.monotonic() + period;
             }
         }
     }

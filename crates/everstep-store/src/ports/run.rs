@@ -12,6 +12,7 @@ use crate::item::{CommitOutcome, HeldStart, InboxId, Item, NewFork, SideWrites, 
 use crate::rows::{
     Counts, InboxRow, NodeRow, RunGlance, RunPage, RunRow, Snapshot, StoredEntry, StoredRun, Tick, TickRequest, WaitRow,
 };
+use crate::space::Space;
 use crate::stats::{MinuteStats, RunStats, StatsQuery};
 
 /// Every promise here is proved by `everstep_testkit::contract::runs`.
@@ -170,4 +171,12 @@ pub trait RunStore: Send + Sync {
 
     /// The number of calls that this store has sent to the database since it was opened, through all ports.
     fn calls(&self) -> u64;
+
+    /// The space on the disk of the database, as it was measured last.
+    ///
+    /// While new work is refused, [`crate::Error::Full`] is returned for starts, and for batches in which there are
+    /// starts; then for items that do not end their runs; never first for items that end them.
+    fn space(&self) -> Space {
+        Space::default()
+    }
 }

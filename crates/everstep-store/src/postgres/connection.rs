@@ -127,8 +127,11 @@ impl<'a> Connection<'a> {
         };
         self.unanswered.fetch_sub(1, Ordering::Relaxed);
         let result = result.map_err(StatementError::from);
-        if result.as_ref().is_err_and(StatementError::breaks_connection) {
-            self.is_broken.store(true, Ordering::Relaxed);
+        if let Err(failure) = &result {
+            self.home.full.note(failure);
+            if failure.breaks_connection() {
+                self.is_broken.store(true, Ordering::Relaxed);
+            }
         }
         result
     }

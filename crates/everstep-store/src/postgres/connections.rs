@@ -9,6 +9,7 @@ use tokio_postgres::{Config, Row};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::connection::Connection;
+use super::disk::FullReport;
 use super::errors::StatementError;
 use super::queries::{Param, Query};
 use super::store::Options;
@@ -39,6 +40,8 @@ pub(super) struct Connections {
     pub(super) local: Option<String>,
     pub(super) call_timeout: Duration,
     pub(super) calls: AtomicU64,
+    /// When the server reported last that its disk is full.
+    pub(super) full: FullReport,
 }
 
 impl Connections {
@@ -56,6 +59,7 @@ impl Connections {
             local: options.pooled.then(|| set_locally(options)),
             call_timeout: options.call_timeout,
             calls: AtomicU64::new(0),
+            full: FullReport::default(),
         })
     }
 

@@ -89,7 +89,7 @@ impl From<StatementError> for Error {
 }
 
 /// The server's message, without the detail, which may contain data.
-fn from_db_error(error: &DbError) -> Error {
+pub(super) fn from_db_error(error: &DbError) -> Error {
     let code = error.code().code();
     let message = format!("{} ({code})", error.message());
     match code {

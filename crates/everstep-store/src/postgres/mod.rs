@@ -7,6 +7,7 @@
 //! * `store`, `url`, `tls`: opening a database, and connecting to its server.
 //! * `connections`, `connection`: the pool; time limits; prepared statements, or unnamed ones behind a pooler.
 //! * `server`, `schema`, `partitions`: the checks and tables that opening a database needs, and their maintenance.
+//! * `disk`: the reports of a full disk.
 //! * `queries`, `arrays`, `columns`, `errors`: statements, their array parameters, columns of rows, error codes.
 
 mod access;
@@ -14,6 +15,7 @@ mod arrays;
 mod columns;
 mod connection;
 mod connections;
+mod disk;
 mod errors;
 mod partitions;
 mod queries;

@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use super::columns;
 use super::database::Database;
+use super::disk::Purpose;
 use super::queries::query;
 use super::store::SqliteStore;
 use crate::access::{AuditFilter, AuditRow, KeyRow, WorkspaceRow};
@@ -36,7 +37,7 @@ impl AccessStore for SqliteStore {
 
     async fn add_key(&self, key: &KeyRow) -> Result<()> {
         let key = key.clone();
-        self.write(move |database| insert_key(database, query!("add_key"), &key)).await?;
+        self.write_for(Purpose::AcceptedWork, move |database| insert_key(database, query!("add_key"), &key)).await?;
         Ok(())
     }
 
@@ -79,7 +80,7 @@ impl AccessStore for SqliteStore {
     async fn add_workspace(&self, row: &WorkspaceRow) -> Result<bool> {
         texts::check([row.name.as_str()])?;
         let row = row.clone();
-        self.write(move |database| {
+        self.write_for(Purpose::NewWork, move |database| {
             let added = database.connection.prepare_cached(query!("add_workspace"))?.execute(named_params! {
                 ":id": row.id.uuid().into_bytes(),
                 ":name": row.name,

@@ -8,6 +8,7 @@ use everstep_core::time::Timestamp;
 use rusqlite::backup::Backup;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
+use super::disk::Disk;
 use super::schema;
 use crate::error::Result;
 use crate::migrations;
@@ -29,7 +30,7 @@ const READER_PRAGMAS: &str = "
 ";
 /// The time for which a call waits for a lock. The folder's lock excludes other servers; only a tool such as `sqlite3`
 /// may lock.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 const CACHED_STATEMENTS_MAX: usize = 256;
 
 /// One connection to one database, with the verbs of [`crate::RunStore`], [`crate::WorkflowStore`],
@@ -38,6 +39,10 @@ const CACHED_STATEMENTS_MAX: usize = 256;
 /// It starts no threads, and its only clock is the one by which leases are measured.
 pub struct Database {
     pub(super) connection: Connection,
+    /// Of the writer of a data folder.
+    pub(super) disk: Option<Disk>,
+    /// Whether the runs of ended processes are not yet released, because the disk was full.
+    pub(super) must_release: bool,
     clock: Box<dyn Fn() -> Timestamp + Send>,
 }
 
@@ -81,7 +86,7 @@ impl Database {
     fn configured(connection: Connection) -> Result<Self> {
         connection.busy_timeout(BUSY_TIMEOUT)?;
         connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS_MAX);
-        Ok(Self { connection, clock: Box::new(system_time) })
+        Ok(Self { connection, disk: None, must_release: false, clock: Box::new(system_time) })
     }
 
     /// Replaces the clock by which leases are measured.
@@ -92,7 +97,12 @@ impl Database {
     /// Limits the file to a number of pages; a call that needs more fails with [`Error::Full`]. The limit is at least
     /// the present number of pages.
     pub fn set_max_pages(&mut self, pages: u32) -> Result<()> {
-        Ok(self.connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))?)
+        self.connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))?;
+        if let Some(disk) = &mut self.disk {
+            disk.max_pages = Some(pages);
+        }
+        self.measure_disk();
+        Ok(())
     }
 
     /// The number of pages of the file.

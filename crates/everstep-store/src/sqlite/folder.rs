@@ -13,11 +13,13 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Result};
 
 const FOLDER_MODE: u32 = 0o700;
-const FILE_MODE: u32 = 0o600;
+pub(super) const FILE_MODE: u32 = 0o600;
 /// The permissions of users other than the owner.
 const OTHERS_MASK: u32 = 0o077;
 const DATABASE_FILE: &str = "everstep.db";
 const LOCK_FILE: &str = "lock";
+/// The file that takes the space of the reserve.
+pub(super) const RESERVE_FILE: &str = "reserve";
 
 /// A locked data folder. The lock ends with this value, or with the process.
 #[derive(Debug)]
@@ -52,9 +54,17 @@ impl Folder {
             Err(TryLockError::Error(error)) => return Err(unusable(error)),
         }
         lock.set_len(0).map_err(unusable)?;
-        writeln!(lock, "{}", std::process::id()).map_err(unusable)?;
+        match writeln!(lock, "{}", std::process::id()) {
+            // The lock protects the folder without the id, which is for messages.
+            Err(error) if error.kind() == io::ErrorKind::StorageFull => {}
+            written => written.map_err(unusable)?,
+        }
         close_files(path).map_err(unusable)?;
         Ok(Self { path: path.to_owned(), _lock: lock })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
     pub(super) fn database(&self) -> PathBuf {
@@ -91,7 +101,7 @@ fn close_folder(path: &Path) -> Result<()> {
 /// database (`-wal`, `-shm`) the mode of the database.
 fn close_files(path: &Path) -> io::Result<()> {
     OpenOptions::new().create(true).append(true).mode(FILE_MODE).open(path.join(DATABASE_FILE))?;
-    for name in [DATABASE_FILE, "everstep.db-wal", "everstep.db-shm", "everstep.db-journal", LOCK_FILE] {
+    for name in [DATABASE_FILE, "everstep.db-wal", "everstep.db-shm", "everstep.db-journal", LOCK_FILE, RESERVE_FILE] {
         let file = path.join(name);
         let mode = match fs::metadata(&file) {
             Ok(metadata) => metadata.permissions().mode(),
@@ -152,7 +162,7 @@ mod tests {
         let path = above.path().join("data");
         let store = SqliteStore::open(&path, &Options::default()).unwrap();
         store.pages().await.unwrap();
-        let names = ["everstep.db", "everstep.db-shm", "everstep.db-wal", "lock"];
+        let names = ["everstep.db", "everstep.db-shm", "everstep.db-wal", "lock", "reserve"];
         assert_eq!(files(&path), names.map(|name| (name.to_owned(), 0o600)));
     }
 

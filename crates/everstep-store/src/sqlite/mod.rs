@@ -5,13 +5,14 @@
 //! calls on its own thread. The statements are in `queries/sqlite`, the schema in `migrations/sqlite`.
 //!
 //! * `runs`, `workflows` (with `register`), `access`, `resources`, `records`, `topics`: one file or folder per port.
-//! * `store`, `threads`, `folder`, `database`, `schema`: opening, threads, the lock of the data folder, connections,
-//!   migrations.
+//! * `store`, `threads`, `folder`, `disk`, `database`, `schema`: opening, threads, the lock of the data folder, its
+//!   free space, connections, migrations.
 //! * `queries`, `columns`, `errors`: statements, columns of rows, error codes.
 
 mod access;
 mod columns;
 mod database;
+mod disk;
 mod errors;
 mod folder;
 mod queries;

@@ -5,6 +5,7 @@ use everstep_core::ids::WorkspaceId;
 use rusqlite::{OptionalExtension, Row, named_params};
 
 use super::columns;
+use super::disk::Purpose;
 use super::queries::query;
 use super::store::SqliteStore;
 use crate::error::Result;
@@ -17,7 +18,7 @@ impl ResourceStore for SqliteStore {
     async fn put_resource(&self, row: &ResourceRow) -> Result<bool> {
         texts::check([row.name.as_str()])?;
         let row = row.clone();
-        self.write(move |database| {
+        self.write_for(Purpose::NewWork, move |database| {
             let (workspace, kind) = (row.workspace.uuid().into_bytes(), row.kind.as_str());
             let tx = database.begin()?;
             let replaced = tx.prepare_cached(query!("put_resource/1_replace"))?.execute(named_params! {

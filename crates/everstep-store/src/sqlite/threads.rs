@@ -1,13 +1,14 @@
 //! Threads that each own a database and receive calls from a channel.
 
 use std::panic::{self, AssertUnwindSafe};
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use tokio::sync::oneshot;
 
 use super::database::Database;
+use super::disk::MEASURE_PERIOD;
 use crate::error::{Error, Result};
 
 type Call = Box<dyn FnOnce(&mut Database) + Send>;
@@ -65,13 +66,22 @@ impl Drop for Threads {
 
 fn serve(mut database: Database, calls: &Mutex<Receiver<Call>>) {
     loop {
-        let next = calls.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(call) = next else {
-            return;
-        };
+        let Some(call) = next_call(&mut database, calls) else { return };
         // A panic must not end the thread: the transaction is rolled back, and the caller receives an error.
         if panic::catch_unwind(AssertUnwindSafe(|| call(&mut database))).is_err() {
             tracing::error!("a call to the store panicked");
         }
     }
+}
+
+/// The next call; none if there will be no other. The writer measures its disk while it waits.
+fn next_call(database: &mut Database, calls: &Mutex<Receiver<Call>>) -> Option<Call> {
+    let calls = calls.lock().unwrap_or_else(PoisonError::into_inner);
+    while database.disk.is_some() {
+        match calls.recv_timeout(MEASURE_PERIOD) {
+            Err(RecvTimeoutError::Timeout) => database.watch_disk(),
+            call => return call.ok(),
+        }
+    }
+    calls.recv().ok()
 }

@@ -11,6 +11,7 @@ use rusqlite::{Connection, OptionalExtension, Row, named_params};
 
 use super::columns;
 use super::database::Database;
+use super::disk::Purpose;
 use super::queries::query;
 use super::store::SqliteStore;
 use super::topics::replace_triggers;
@@ -29,11 +30,12 @@ impl WorkflowStore for SqliteStore {
         activate: bool,
         precondition: Precondition,
     ) -> Result<SaveOutcome> {
-        self.write(move |database| database.save_workflow(&workflow, activate, precondition)).await
+        self.write_for(Purpose::NewWork, move |database| database.save_workflow(&workflow, activate, precondition))
+            .await
     }
 
     async fn register_workflows(&self, workflows: Vec<(NewWorkflow, u32)>) -> Result<Vec<RegistrationOutcome>> {
-        self.write(move |database| database.register_workflows(&workflows)).await
+        self.write_for(Purpose::AcceptedWork, move |database| database.register_workflows(&workflows)).await
     }
 
     async fn choose_version(
@@ -44,7 +46,10 @@ impl WorkflowStore for SqliteStore {
         precondition: Precondition,
     ) -> Result<ActivationOutcome> {
         let name = name.to_owned();
-        self.write(move |database| database.choose_version(workspace, &name, version, precondition)).await
+        self.write_for(Purpose::AcceptedWork, move |database| {
+            database.choose_version(workspace, &name, version, precondition)
+        })
+        .await
     }
 
     async fn delete_workflow(&self, workspace: WorkspaceId, name: &str) -> Result<Deletion> {

@@ -1,6 +1,6 @@
 //! The database's errors, as errors of the ports.
 
-use everstep_store::{Error, Item, NewRun, RunStore};
+use everstep_store::{Error, Item, NewRun, RunStore, Space};
 use everstep_testkit::contract::{fixtures::*, run};
 use everstep_testkit::postgres::{Cluster, TestDatabase};
 
@@ -31,6 +31,7 @@ fn errors_contain_the_remedy() {
         let store = open(&database).await;
         let node = member(&store).await;
         let going_on = owned_run(&store, node).await;
+        assert_eq!(store.space(), Space::default());
         for code in ["53100", "53200", "22003", "23514", "54000", "57014", "53300", "25006", "XX001"] {
             plant(&database, code, i64::MAX);
             let batch = [step(going_on, 2), start(new_run(), Some(node))];
@@ -42,6 +43,7 @@ fn errors_contain_the_remedy() {
                 _ => matches!(error, Error::Unavailable(_)),
             };
             assert!(is_right, "{code}: {error:?}");
+            assert!(store.space().refusal.is_some(), "a full disk is reported for some seconds");
             assert_eq!(seqs(&store, going_on).await, [1], "{code}: nothing was written");
         }
         plant(&database, "53100", 0);

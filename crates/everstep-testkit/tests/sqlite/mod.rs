@@ -45,6 +45,40 @@ fn a_full_disk_refuses_the_batch_until_there_is_room() {
 }
 
 #[test]
+fn on_a_full_disk_retention_frees_space_for_new_work() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(folder.path());
+        let node = member(&store).await;
+        // Noise, which compression does not shorten.
+        let noise: String = (0..40_000_u64).map(|n| format!("{:x}", n.wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect();
+        let big = || NewRun { input: Payload::from(json!(noise)), retention_days: 1, ..new() };
+        for _ in 0..60 {
+            let run = new_run();
+            apply(&store, node, &start_with(run, Some(node), big())).await;
+            apply(&store, node, &end(run, 2, at(1))).await;
+        }
+        let pages = store.pages().await.unwrap();
+        store.set_max_pages(pages).await.unwrap();
+        let started = start_with(new_run(), Some(node), big());
+        assert!(matches!(store.commit(node, std::slice::from_ref(&started)).await, Err(Error::Full(_))));
+        let later = at(2 * 86_400);
+        let mut swept = 0;
+        loop {
+            match store.sweep(later, 1_000).await.unwrap() {
+                0 => break,
+                runs => swept += runs,
+            }
+        }
+        assert_eq!(swept, 60);
+        store.maintain(later).await.unwrap();
+        assert_eq!(store.space().refusal, None, "the file is smaller by more than 12 MiB");
+        assert!(store.pages().await.unwrap() < pages / 2);
+        apply(&store, node, &started).await;
+    });
+}
+
+#[test]
 fn a_folder_in_use_is_refused_with_the_process_that_uses_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("new/data");

@@ -19,6 +19,7 @@ use crate::postgres::store::PostgresStore;
 use crate::rows::{
     Counts, InboxRow, NodeRow, RunGlance, RunPage, RunRow, Snapshot, StoredEntry, StoredRun, Tick, TickRequest, WaitRow,
 };
+use crate::space::Space;
 use crate::stats::{MinuteStats, RunStats, StatsQuery};
 use crate::{numbers, pack, texts};
 
@@ -289,6 +290,10 @@ impl RunStore for PostgresStore {
 
     fn calls(&self) -> u64 {
         self.connections.calls() + self.heartbeat.calls()
+    }
+
+    fn space(&self) -> Space {
+        self.connections.full.space()
     }
 }
 

@@ -5,19 +5,23 @@
 
 use async_trait::async_trait;
 use everstep_core::ids::WorkspaceId;
-use everstep_core::records::{LinkPage, LinkQuery, Op, Record, RecordPage, RecordQuery};
+use everstep_core::records::{Author, LinkPage, LinkQuery, Op, Record, RecordPage, RecordQuery};
 use everstep_core::time::Timestamp;
 
 use crate::error::Result;
 use crate::ports::RecordStore;
 use crate::records::{AppliedBatch, ChangePage, ChangeQuery, ExpiredRecord, NamespacePage, NamespaceQuery, RecordKey};
+use crate::sqlite::disk::Purpose;
 use crate::sqlite::store::SqliteStore;
 
 #[async_trait]
 impl RecordStore for SqliteStore {
     async fn apply(&self, ops: &[Op], now: Timestamp, kept_until: Timestamp) -> Result<AppliedBatch> {
+        // Ops of runs and of the sweeper are accepted work.
+        let is_accepted = |op: &Op| op.author.run.is_some() || op.author == Author::system();
+        let purpose = if ops.iter().all(is_accepted) { Purpose::AcceptedWork } else { Purpose::NewWork };
         let ops = ops.to_vec();
-        self.write(move |database| database.apply_ops(&ops, now, kept_until)).await
+        self.write_for(purpose, move |database| database.apply_ops(&ops, now, kept_until)).await
     }
 
     async fn get(&self, keys: &[RecordKey]) -> Result<Vec<Option<Record>>> {

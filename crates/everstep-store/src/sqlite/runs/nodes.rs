@@ -72,6 +72,19 @@ impl Database {
     }
 }
 
+impl Database {
+    /// Releases the runs of ended processes, if the disk was full when the folder was opened.
+    pub(crate) fn release_if_missed(&mut self) -> Result<()> {
+        if self.must_release {
+            self.release_all(self.now())?;
+            // The nodes may have been fenced before the disk was full.
+            self.recount()?;
+            self.must_release = false;
+        }
+        Ok(())
+    }
+}
+
 /// All nodes, by the time `clock` of the database.
 pub(super) fn read_nodes(connection: &Connection, clock: Timestamp) -> Result<Vec<NodeRow>> {
     let mut statement = connection.prepare_cached(query!("nodes"))?;

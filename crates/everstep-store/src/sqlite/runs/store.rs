@@ -10,20 +10,26 @@ use everstep_core::time::Timestamp;
 
 use crate::error::Result;
 use crate::filter::RunFilter;
-use crate::item::{CommitOutcome, HeldStart, InboxId, Item, NewFork, SideWrites, WaitKind};
+use crate::item::{CommitOutcome, Gate, HeldStart, InboxId, Item, NewFork, SideWrites, WaitKind};
 use crate::pack::Packed;
 use crate::ports::RunStore;
 use crate::rows::{
     Counts, InboxRow, NodeRow, RunGlance, RunPage, RunRow, Snapshot, StoredEntry, StoredRun, Tick, TickRequest, WaitRow,
 };
+use crate::space::Space;
 use crate::sqlite::database::Database;
+use crate::sqlite::disk::Purpose;
 use crate::sqlite::store::SqliteStore;
 use crate::stats::{MinuteStats, RunStats, StatsQuery};
 
 #[async_trait]
 impl RunStore for SqliteStore {
     async fn join(&self, node: NodeId, lease: Duration, address: Option<String>) -> Result<Timestamp> {
-        self.write(move |database| database.join(node, lease, address.as_deref())).await
+        self.write(move |database| {
+            database.release_if_missed()?;
+            database.join(node, lease, address.as_deref())
+        })
+        .await
     }
 
     async fn tick(&self, node: NodeId, lease: Duration, now: Timestamp, request: &TickRequest) -> Result<Tick> {
@@ -45,7 +51,7 @@ impl RunStore for SqliteStore {
 
     async fn commit(&self, node: NodeId, items: &[Item]) -> Result<Vec<CommitOutcome>> {
         let packed: Vec<_> = items.iter().map(Packed::copy).collect();
-        self.write(move |database| database.commit_packed(node, &packed)).await
+        self.write_for(purpose(items), move |database| database.commit_packed(node, &packed)).await
     }
 
     async fn claim_runs(&self, node: NodeId, lane: &str, now: Timestamp, limit: usize) -> Result<Vec<RunId>> {
@@ -75,7 +81,7 @@ impl RunStore for SqliteStore {
     }
 
     async fn put_snapshot(&self, run: RunId, snapshot: Snapshot) -> Result<()> {
-        self.write(move |database| database.put_snapshot(run, snapshot)).await
+        self.write_for(Purpose::NewWork, move |database| database.put_snapshot(run, snapshot)).await
     }
 
     async fn journal(&self, run: RunId, after: u64, limit: usize) -> Result<Vec<StoredEntry>> {
@@ -101,11 +107,11 @@ impl RunStore for SqliteStore {
     }
 
     async fn fork_run(&self, workspace: WorkspaceId, source: RunId, fork: NewFork) -> Result<Option<u64>> {
-        self.write(move |database| database.fork_run(workspace, source, &fork)).await
+        self.write_for(Purpose::NewWork, move |database| database.fork_run(workspace, source, &fork)).await
     }
 
     async fn hold_start(&self, run: RunId, hold: HeldStart, side: SideWrites) -> Result<bool> {
-        self.write(move |database| database.hold_start(run, &hold, &side)).await
+        self.write_for(Purpose::AcceptedWork, move |database| database.hold_start(run, &hold, &side)).await
     }
 
     async fn delete_test_run(&self, workspace: WorkspaceId, run: RunId) -> Result<bool> {
@@ -162,5 +168,20 @@ impl RunStore for SqliteStore {
 
     fn calls(&self) -> u64 {
         self.calls()
+    }
+
+    fn space(&self) -> Space {
+        self.space()
+    }
+}
+
+/// What a batch of items writes. Items that end runs are sent alone if there is no space for others.
+fn purpose(items: &[Item]) -> Purpose {
+    if items.iter().any(|item| matches!(item.gate, Gate::Start(_))) {
+        Purpose::NewWork
+    } else if items.iter().all(Item::ends_run) {
+        Purpose::Upkeep
+    } else {
+        Purpose::AcceptedWork
     }
 }

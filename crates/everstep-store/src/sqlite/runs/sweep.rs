@@ -20,6 +20,11 @@ const FENCED_NODE_RETENTION: Duration = Duration::from_secs(86_400);
 const ENTRIES_PER_TRANSACTION_MAX: usize = 20_000;
 /// Frees at most 1,024 pages of the file: 8 MiB.
 const VACUUM: &str = "pragma incremental_vacuum(1024)";
+/// The bounds of a transaction on a full disk: it is written to the log before it frees space.
+const RUNS_ON_FULL_DISK_MAX: usize = 16;
+const ENTRIES_ON_FULL_DISK_MAX: usize = 256;
+const VACUUM_ON_FULL_DISK: &str = "pragma incremental_vacuum(64)";
+const VACUUMS_ON_FULL_DISK_MAX: usize = 64;
 
 /// The result of one transaction of a sweep.
 pub struct SweepResult {
@@ -30,10 +35,14 @@ pub struct SweepResult {
 
 impl Database {
     pub fn sweep(&mut self, now: Timestamp, limit: usize) -> Result<SweepResult> {
+        let (limit, entries_max) = match self.is_refusing() {
+            true => (limit.min(RUNS_ON_FULL_DISK_MAX), ENTRIES_ON_FULL_DISK_MAX),
+            false => (limit, ENTRIES_PER_TRANSACTION_MAX),
+        };
         let audit_rows_max = numbers::clamp_limit(limit.saturating_mul(AUDIT_ROWS_PER_RUN_MAX));
         let limit = numbers::clamp_limit(limit);
         let tx = self.begin()?;
-        let mut room = sweep_graves(&tx)?;
+        let mut room = sweep_graves(&tx, entries_max)?;
         let mut runs = 0;
         if room > 0 {
             for expired in Expired::find(&tx, now, limit)? {
@@ -65,9 +74,25 @@ impl Database {
         Ok(SweepResult { runs, is_cut: room == 0 })
     }
 
-    /// Frees unused pages. Each step of the statement frees one.
+    /// Frees unused pages. On a full disk it also makes the file smaller at once, in small steps.
     pub fn maintain(&mut self) -> Result<()> {
-        let mut statement = self.connection.prepare_cached(VACUUM)?;
+        if !self.is_refusing() {
+            return self.vacuum(VACUUM);
+        }
+        for _ in 0..VACUUMS_ON_FULL_DISK_MAX {
+            self.vacuum(VACUUM_ON_FULL_DISK)?;
+            self.cut_log();
+            if self.connection.pragma_query_value(None, "freelist_count", |row| row.get::<_, u32>(0))? == 0 {
+                break;
+            }
+        }
+        self.measure_disk();
+        Ok(())
+    }
+
+    /// Each step of the statement frees one page.
+    fn vacuum(&self, statement: &str) -> Result<()> {
+        let mut statement = self.connection.prepare_cached(statement)?;
         let mut freed = statement.query([])?;
         while freed.next()?.is_some() {}
         Ok(())
@@ -119,8 +144,8 @@ impl Expired {
 
 /// Deletes the rest of journals that a sweep deleted only partly. Returns the number of entries that may still be
 /// deleted.
-fn sweep_graves(tx: &Connection) -> Result<usize> {
-    let mut room = ENTRIES_PER_TRANSACTION_MAX;
+fn sweep_graves(tx: &Connection, entries_max: usize) -> Result<usize> {
+    let mut room = entries_max;
     for run in graves(tx)? {
         room -= delete_journal(tx, run, room)?;
         if room == 0 {

@@ -7,6 +7,7 @@ use everstep_core::topics::{Subscription, TopicEvent};
 
 use crate::error::Result;
 use crate::ports::TopicStore;
+use crate::sqlite::disk::Purpose;
 use crate::sqlite::store::SqliteStore;
 use crate::topics::{
     EventQuery, EventRow, EventSlice, PublishOutcome, ResultPage, SliceOutcome, SubscriptionOutcome, SubscriptionQuery,
@@ -17,7 +18,7 @@ use crate::topics::{
 impl TopicStore for SqliteStore {
     async fn publish(&self, events: &[TopicEvent]) -> Result<Vec<PublishOutcome>> {
         let events = events.to_vec();
-        self.write(move |database| database.publish(&events)).await
+        self.write_for(Purpose::NewWork, move |database| database.publish(&events)).await
     }
 
     async fn event(&self, workspace: WorkspaceId, id: EventId) -> Result<Option<EventRow>> {
@@ -72,12 +73,12 @@ impl TopicStore for SqliteStore {
 
     async fn add_subscription(&self, subscription: &Subscription, quota: usize) -> Result<SubscriptionOutcome> {
         let subscription = subscription.clone();
-        self.write(move |database| database.add_subscription(&subscription, quota)).await
+        self.write_for(Purpose::NewWork, move |database| database.add_subscription(&subscription, quota)).await
     }
 
     async fn change_subscription(&self, subscription: &Subscription) -> Result<bool> {
         let subscription = subscription.clone();
-        self.write(move |database| database.change_subscription(&subscription)).await
+        self.write_for(Purpose::NewWork, move |database| database.change_subscription(&subscription)).await
     }
 
     async fn pause_subscription(
@@ -120,7 +121,7 @@ impl TopicStore for SqliteStore {
 
     async fn fan_out(&self, node: NodeId, slices: &[EventSlice]) -> Result<Vec<SliceOutcome>> {
         let slices = slices.to_vec();
-        self.write(move |database| database.fan_out(node, &slices)).await
+        self.write_for(Purpose::NewWork, move |database| database.fan_out(node, &slices)).await
     }
 
     async fn sweep_events(&self, before: Timestamp, limit: usize) -> Result<usize> {
