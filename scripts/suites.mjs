@@ -20,7 +20,7 @@ const LANES = Number(process.env.SUITES ?? 2);
 const CARGO = process.env.CARGO ?? "cargo";
 const LONGEST = ["simulation", "contract_postgres", "console", "conformance", "faults", "engine on PostgreSQL", "engine", "machines", "suite", "cluster"];
 const POSTGRES = "engine clock records shapes children forks lanes code names stranded formats".split(" ");
-const ALONE = ["sandbox"];
+const ALONE = ["sandbox", "neighbours"];
 const UNSTEADY_MAX = 3;
 const TARGET = process.env.CARGO_TARGET_DIR ?? "target";
 const TO_REPEAT = join(TARGET, "suites", "repeat.json");
@@ -69,7 +69,7 @@ async function runSuite(suite, args = suite.args) {
   const seconds = (Date.now() - since) / 1000;
   console.log(`\n== ${suite.name}: ${ok ? "passed" : signal ? `ended by ${signal}` : "FAILED"} in ${seconds.toFixed(1)} s`);
   // The list of passed tests is of no interest.
-  console.log(ok ? (output.match(/^test result.*$/m)?.[0] ?? "") : output);
+  console.log(ok ? (output.match(/figures: .*|^test result.*$/gm) ?? []).join("\n") : output);
   return { suite, ok, seconds, failed: ok ? [] : failedTests(output) };
 }
 

@@ -1,8 +1,10 @@
 //! The store contract, the simulator and fixtures: the proofs of Everstep's promises.
 
+pub mod connection;
 pub mod contract;
 pub mod held;
 pub mod issuer;
+pub mod neighbours;
 pub mod postgres;
 pub mod sim;
 pub mod snapshot;

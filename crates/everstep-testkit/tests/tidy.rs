@@ -314,9 +314,11 @@ fn texts_use_precise_words() {
 
 /// General programming nouns, which need no sentence in the glossary. Nouns of the domain are not added here.
 const GENERAL_NOUNS: &[&str] = &[
+    "answer",
     "argument",
     "auth",
     "client",
+    "connection",
     "database",
     "durability",
     "error",

@@ -7,7 +7,6 @@
 mod args;
 mod budgets;
 mod cases;
-mod connection;
 mod drive;
 mod figure;
 mod ground;
@@ -18,6 +17,8 @@ mod report;
 mod run;
 mod shapes;
 mod usage;
+
+use everstep_testkit::connection;
 
 pub(crate) use args::Args;
 pub(crate) use run::run;

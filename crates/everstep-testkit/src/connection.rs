@@ -1,29 +1,29 @@
-//! A connection to a server: one request after the other, at so little cost that it does not affect the measurement.
+//! A connection to a server: one request after the other, at so little cost that it does not affect a measurement.
 
 use anyhow::{Context, ensure};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-pub(super) struct Connection {
+pub struct Connection {
     stream: TcpStream,
     answer: Vec<u8>,
 }
 
 /// A response, up to the next request.
-pub(super) struct Answer<'a> {
-    pub(super) status: u16,
-    pub(super) body: &'a str,
+pub struct Answer<'a> {
+    pub status: u16,
+    pub body: &'a str,
 }
 
 impl Connection {
-    pub(super) async fn open(address: &str) -> anyhow::Result<Self> {
+    pub async fn open(address: &str) -> anyhow::Result<Self> {
         let stream = TcpStream::connect(address).await.with_context(|| format!("connecting to {address}"))?;
         stream.set_nodelay(true)?;
         Ok(Self { stream, answer: Vec::with_capacity(4096) })
     }
 
     /// Sends a request and reads its response.
-    pub(super) async fn ask(&mut self, request: &[u8]) -> anyhow::Result<Answer<'_>> {
+    pub async fn ask(&mut self, request: &[u8]) -> anyhow::Result<Answer<'_>> {
         self.stream.write_all(request).await?;
         self.answer.clear();
         let (mut start, mut whole) = (0, usize::MAX);
@@ -41,15 +41,38 @@ impl Connection {
         let body = std::str::from_utf8(&self.answer[start..])?;
         Ok(Answer { status: status.with_context(|| format!("no response: {head}"))?, body })
     }
+
+    /// Sends a request whose response does not end, and reads the status of the response. The rest of it is not read.
+    pub async fn open_stream(&mut self, request: &[u8]) -> anyhow::Result<u16> {
+        self.send_bytes(request).await?;
+        self.answer.clear();
+        while !self.answer.windows(4).any(|bytes| bytes == b"\r\n\r\n") {
+            ensure!(self.stream.read_buf(&mut self.answer).await? > 0, "the server closed the connection");
+        }
+        let head = String::from_utf8_lossy(&self.answer);
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
+        status.with_context(|| format!("no response: {head}"))
+    }
+
+    /// Sends a part of a request.
+    pub async fn send_bytes(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
+        Ok(self.stream.write_all(bytes).await?)
+    }
+
+    /// Waits until the server closes the connection, and discards what it sends before.
+    pub async fn closed(&mut self) {
+        let mut bytes = [0; 4_096];
+        while self.stream.read(&mut bytes).await.is_ok_and(|read| read > 0) {}
+    }
 }
 
 /// A request to post a document, for [`Connection::ask`].
-pub(super) fn post(address: &str, key: &str, path: &str, body: &str) -> Vec<u8> {
+pub fn post(address: &str, key: &str, path: &str, body: &str) -> Vec<u8> {
     send("POST", address, key, path, body)
 }
 
 /// A request to put a document, for [`Connection::ask`].
-pub(super) fn put(address: &str, key: &str, path: &str, body: &str) -> Vec<u8> {
+pub fn put(address: &str, key: &str, path: &str, body: &str) -> Vec<u8> {
     send("PUT", address, key, path, body)
 }
 
@@ -63,8 +86,23 @@ fn send(method: &str, address: &str, key: &str, path: &str, body: &str) -> Vec<u
 }
 
 /// A GET request that needs no API key.
-pub(super) fn get(address: &str, path: &str) -> Vec<u8> {
+pub fn get(address: &str, path: &str) -> Vec<u8> {
     format!("GET {path} HTTP/1.1\r\nhost: {address}\r\n\r\n").into_bytes()
+}
+
+/// A GET request with an API key.
+pub fn get_with_key(address: &str, key: &str, path: &str) -> Vec<u8> {
+    format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nx-api-key: {key}\r\n\r\n").into_bytes()
+}
+
+/// A request to open a WebSocket, for [`Connection::open_stream`].
+pub fn upgrade(address: &str, key: Option<&str>, path: &str) -> Vec<u8> {
+    let key = key.map(|key| format!("x-api-key: {key}\r\n")).unwrap_or_default();
+    format!(
+        "GET {path} HTTP/1.1\r\nhost: {address}\r\n{key}connection: upgrade\r\nupgrade: websocket\r\n\
+         sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    )
+    .into_bytes()
 }
 
 /// The length of a response's body, from its head.

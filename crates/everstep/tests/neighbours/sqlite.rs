@@ -1,0 +1,35 @@
+//! Misuses, on SQLite.
+
+use everstep_testkit::neighbours::Misuse;
+
+use crate::promise::holds_beside;
+
+#[test]
+fn endless_scripts_do_not_slow_down_a_neighbour() {
+    holds_beside(Misuse::Script);
+}
+
+#[test]
+fn requests_to_a_slow_server_do_not_slow_down_a_neighbour() {
+    holds_beside(Misuse::SlowHttp);
+}
+
+#[test]
+fn tickets_do_not_slow_down_a_neighbour() {
+    holds_beside(Misuse::Tickets);
+}
+
+#[test]
+fn starts_under_new_names_do_not_slow_down_a_neighbour() {
+    holds_beside(Misuse::Names);
+}
+
+#[test]
+fn ops_on_one_record_do_not_slow_down_a_neighbour() {
+    holds_beside(Misuse::RecordOps);
+}
+
+#[test]
+fn actions_in_one_run_do_not_slow_down_a_neighbour() {
+    holds_beside(Misuse::Transitions);
+}
