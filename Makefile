@@ -68,6 +68,8 @@ bench: ## Measure this machine, and check the figures against the budgets.
 	$(LAB) bench store --store postgres --check bench/budgets.toml
 	$(LAB) bench events --check bench/budgets.toml
 	$(LAB) bench events --store postgres --check bench/budgets.toml
+	$(LAB) bench neighbours --check bench/budgets.toml
+	$(LAB) bench neighbours --store postgres --check bench/budgets.toml
 	cd sdks/typescript && npm ci && npm run build
 	$(LAB) bench code --check bench/budgets.toml
 	$(LAB) bench code --store postgres --check bench/budgets.toml

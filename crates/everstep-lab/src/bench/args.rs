@@ -39,9 +39,10 @@ pub(crate) struct Args {
     pub(super) server: Option<String>,
 
     /// Measure only these cases: throughput, latency, starts, growth, sleeping, idle, http, shapes, one shape,
-    /// two-nodes (PostgreSQL). Five further cases must be named: code (a worker of the TypeScript SDK), machine
-    /// (approvals of state machines, and guards, their conditions), store (records), events (published events) and
-    /// follow (a follower of the workspace); a part such as code-load can be measured alone.
+    /// two-nodes (PostgreSQL). Six further cases must be named: code (a worker of the TypeScript SDK), machine
+    /// (approvals of state machines, and guards, their conditions), store (records), events (published events), follow
+    /// (a follower of the workspace) and neighbours (a workspace beside one that misuses the server); a part such as
+    /// code-load can be measured alone.
     #[arg(value_name = "CASE", value_delimiter = ',')]
     pub(super) cases: Vec<String>,
 

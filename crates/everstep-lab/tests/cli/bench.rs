@@ -97,6 +97,18 @@ fn the_benchmark_measures_events() {
     }
 }
 
+#[test]
+fn the_benchmark_measures_a_workspace_beside_one_that_misuses_the_server() {
+    let figures = quick("neighbours-tickets");
+    let metrics: Vec<_> = figures.as_array().unwrap().iter().map(|figure| &figure["metric"]).collect();
+    assert_eq!(
+        metrics,
+        ["runAloneP99", "runP99", "callAloneP99", "callP99", "ofAlone", "ofPromise", "refused"],
+        "{figures}"
+    );
+    assert!(figures[5]["value"].as_f64().unwrap() > 0.0, "{figures}");
+}
+
 /// The figures of some cases, measured as briefly as possible.
 fn quick(cases: &str) -> serde_json::Value {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

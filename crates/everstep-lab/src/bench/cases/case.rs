@@ -1,8 +1,10 @@
 //! The cases by name.
 
+use everstep_testkit::neighbours::Misuse;
+
 use super::{
-    code, events, follow, growth, guards, http, idle, latency, machine, shape, sleeping, starts, store, throughput,
-    two_nodes,
+    code, events, follow, growth, guards, http, idle, latency, machine, neighbours, shape, sleeping, starts, store,
+    throughput, two_nodes,
 };
 use crate::bench::args::{Plan, Site};
 use crate::bench::figure::Figure;
@@ -39,6 +41,8 @@ pub(in crate::bench) enum Case {
     Store(store::Part),
     /// A part of `events`, which opens many waits; measured only if it is named.
     Events(events::Part),
+    /// A misuse of `neighbours`, which needs the server; measured only if it is named.
+    Neighbours(Misuse),
 }
 
 impl Case {
@@ -77,6 +81,10 @@ impl Case {
         events::Part::ALL.into_iter().map(Self::Events)
     }
 
+    fn neighbours() -> impl Iterator<Item = Self> {
+        Misuse::ALL.into_iter().map(Self::Neighbours)
+    }
+
     /// Cases that other cases measure in separate processes.
     fn children() -> impl Iterator<Item = Self> {
         let of_store = store::Part::CHILDREN.into_iter().map(Self::Store);
@@ -102,26 +110,28 @@ impl Case {
             Self::Machine(part) => part.name(),
             Self::Store(part) => part.name(),
             Self::Events(part) => part.name(),
+            Self::Neighbours(misuse) => misuse.case(),
         }
     }
 
     pub(in crate::bench) fn find(name: &str) -> anyhow::Result<Self> {
         let public = || {
             let named = [Self::Follow].into_iter().chain(Self::machine()).chain(Self::code());
-            Self::all().chain(named).chain(Self::store()).chain(Self::events())
+            Self::all().chain(named).chain(Self::store()).chain(Self::events()).chain(Self::neighbours())
         };
         let names = || public().map(Self::name).collect::<Vec<_>>().join(", ");
         let found = public().chain(Self::children()).find(|case| case.name() == name);
         found.ok_or_else(|| {
             let names = names();
             anyhow::anyhow!(
-                "the case {name:?} does not exist; the cases are shapes, code, machine, store, events, {names}"
+                "the case {name:?} does not exist; the cases are shapes, code, machine, store, events, neighbours, \
+                 {names}"
             )
         })
     }
 
-    /// The named cases, or all that need only this program. `shapes` is every shape; `code`, `machine`, `store` and
-    /// `events` are every part of those cases.
+    /// The named cases, or all that need only this program. `shapes` is every shape; `code`, `machine`, `store`,
+    /// `events` and `neighbours` are every part of those cases.
     pub(in crate::bench) fn find_all(names: &[String], site: &Site) -> anyhow::Result<Vec<Self>> {
         let is_shared = matches!(site, Site::Postgres(_));
         if names.is_empty() {
@@ -136,6 +146,7 @@ impl Case {
                 "code" => cases.extend(Self::code()),
                 "machine" => cases.extend(Self::machine()),
                 "events" => cases.extend(Self::events()),
+                "neighbours" => cases.extend(Self::neighbours()),
                 "store" => cases.extend(store::Part::all_on(site).map(Self::Store)),
                 name => cases.push(Self::find(name)?),
             }
@@ -169,6 +180,7 @@ impl Case {
             Self::Machine(part) => part.measure(plan).await,
             Self::Store(part) => part.measure(plan).await,
             Self::Events(part) => part.measure(plan).await,
+            Self::Neighbours(misuse) => neighbours::measure(plan, misuse).await,
         }
     }
 }

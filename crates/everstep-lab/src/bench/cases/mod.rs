@@ -13,6 +13,7 @@ mod limit;
 mod lines;
 mod machine;
 mod meter;
+mod neighbours;
 mod server;
 mod shape;
 mod sleeping;

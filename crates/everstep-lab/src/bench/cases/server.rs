@@ -39,6 +39,11 @@ impl Server {
     /// Starts a server on a fresh database and waits until it listens. It has the default settings, except for the rate
     /// limit of an API key.
     pub(super) async fn start(place: &Site) -> anyhow::Result<Self> {
+        Self::start_with(place, &[("EVERSTEP_RATE_LIMIT", "0".to_owned())]).await
+    }
+
+    /// Starts a server with some settings; all others have their defaults.
+    pub(super) async fn start_with(place: &Site, settings: &[(&str, String)]) -> anyhow::Result<Self> {
         let folder = tempfile::Builder::new().prefix("everstep-bench-").tempdir().context("making a folder")?;
         let mut command = Command::new(find_program()?);
         for (name, _) in std::env::vars_os() {
@@ -46,7 +51,8 @@ impl Server {
                 command.env_remove(name);
             }
         }
-        command.args(["serve", "--listen", "127.0.0.1:0", "--rate-limit", "0"]).arg("--data");
+        command.args(["serve", "--listen", "127.0.0.1:0"]).arg("--data");
+        command.envs(settings.iter().map(|(name, value)| (name, value)));
         let data = match place {
             Site::Sqlite(data) => data.clone(),
             Site::Postgres(_) => folder.path().to_owned(),
