@@ -147,7 +147,7 @@ fn a_closed_folder_holds_one_tidy_file() {
         .map(|file| file.unwrap().file_name().into_string().unwrap())
         .collect();
     names.sort();
-    assert_eq!(names, ["everstep.db", "lock"]);
+    assert_eq!(names, ["everstep.db", "lock", "reserve"]);
 }
 
 #[test]
