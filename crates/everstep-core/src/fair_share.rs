@@ -45,6 +45,11 @@ impl ShareBounds {
         amount <= self.places.min(self.workspace_max).min(self.key_max)
     }
 
+    /// Rules 2 and 3, for a workspace that uses `used` places, takes `amount` and leaves `left` free.
+    fn leaves_enough(&self, left: u64, others: usize, used: u64, amount: u64) -> bool {
+        others == 0 || left >= self.last_quarter() || used == 0 || used.saturating_add(amount) <= left
+    }
+
     /// The last quarter. A resource with a single place has none.
     fn last_quarter(&self) -> u64 {
         self.places.div_ceil(4).min(self.places.saturating_sub(1))
@@ -134,17 +139,80 @@ impl<K: Ord + Clone, T> FairShare<K, T> {
 
     /// Takes places without waiting. While a request waits that could be admitted, no place is taken.
     pub fn try_take(&mut self, workspace: WorkspaceId, key: &K, amount: u64) -> bool {
-        let share = self.workspaces.get(&workspace);
-        let used = share.map_or(0, |share| share.used);
-        let key_share = share.and_then(|share| share.keys.get(key));
-        let is_within_bounds = used.saturating_add(amount) <= self.bounds.workspace_max
-            && key_share.map_or(0, |key| key.used).saturating_add(amount) <= self.bounds.key_max;
-        let has_waiting = !self.ready.is_empty() || key_share.is_some_and(|key| !key.waiting.is_empty());
-        if has_waiting || !is_within_bounds || !self.may_take(workspace, used, amount) {
+        let bounds = self.bounds;
+        let others = self.workspaces.len();
+        let Some(left) = self.left_after(amount).filter(|_| self.ready.is_empty()) else { return false };
+        let Some(share) = self.workspaces.get_mut(&workspace) else {
+            let is_admitted = bounds.admits(amount);
+            if is_admitted {
+                self.add_use(workspace, key, amount);
+            }
+            return is_admitted;
+        };
+        let used = share.used.saturating_add(amount);
+        if used > bounds.workspace_max || !bounds.leaves_enough(left, others - 1, share.used, amount) {
             return false;
         }
-        self.add_use(workspace, key, amount);
+        let Some(key_share) = share.keys.get_mut(key) else {
+            if amount > bounds.key_max {
+                return false;
+            }
+            self.add_use(workspace, key, amount);
+            return true;
+        };
+        if !key_share.waiting.is_empty() || key_share.used.saturating_add(amount) > bounds.key_max {
+            return false;
+        }
+        // The usual case, without the search for changes in the queues: no request waits that could be admitted.
+        key_share.used += amount;
+        share.admitted = self.next;
+        self.next += 1;
+        self.used += amount;
+        if std::mem::replace(&mut share.used, used) == 0 {
+            self.idle.retain(|idle| *idle != workspace);
+        }
         true
+    }
+
+    /// Takes places whether or not they are free, for work that cannot be refused.
+    pub fn take_regardless(&mut self, workspace: WorkspaceId, key: &K, amount: u64) {
+        self.add_use(workspace, key, amount);
+    }
+
+    /// Counts places as used before it is known which workspace will use them.
+    pub fn reserve(&mut self, amount: u64) {
+        self.used += amount;
+    }
+
+    /// Returns reserved places.
+    pub fn return_reserved(&mut self, amount: u64) {
+        self.used = self.used.saturating_sub(amount);
+    }
+
+    /// The number of places that any workspace may take: rules 1 to 3, for a workspace whose use is not known.
+    pub fn room(&self) -> u64 {
+        let kept = if self.workspaces.len() < 2 { 0 } else { self.bounds.last_quarter() };
+        self.bounds.places.saturating_sub(self.used).saturating_sub(kept)
+    }
+
+    /// The number of places that a workspace may take: rules 1 to 3.
+    pub fn room_of(&self, workspace: WorkspaceId) -> u64 {
+        let free = self.bounds.places.saturating_sub(self.used);
+        let share = self.workspaces.get(&workspace);
+        if self.workspaces.len() == usize::from(share.is_some()) {
+            return free;
+        }
+        let used = share.map_or(0, |share| share.used);
+        let of_last_quarter = if used == 0 { free.div_ceil(2) } else { free.saturating_sub(used) / 2 };
+        free.saturating_sub(self.bounds.last_quarter()).max(of_last_quarter)
+    }
+
+    /// Whether a workspace may take from the last quarter by rule 3: another one is known, and it uses little.
+    pub fn has_little_use(&self, workspace: WorkspaceId) -> bool {
+        let share = self.workspaces.get(&workspace);
+        let (used, others) =
+            (share.map_or(0, |share| share.used), self.workspaces.len() - usize::from(share.is_some()));
+        others > 0 && (used == 0 || used + 2 <= self.bounds.places.saturating_sub(self.used))
     }
 
     /// Adds a request to those that wait; [`FairShare::admit_next`] returns it in its turn. `None` if the bounds never
@@ -168,7 +236,7 @@ impl<K: Ord + Clone, T> FairShare<K, T> {
     pub fn admit_next(&mut self) -> Option<PlaceRequest<K, T>> {
         let (used, _, workspace) = *self.ready.first()?;
         let (number, key, amount) = self.workspaces.get(&workspace)?.first_request()?;
-        if !self.may_take(workspace, used, amount) {
+        if !self.may_take(used, amount) {
             return None;
         }
         let key = key.clone();
@@ -180,12 +248,13 @@ impl<K: Ord + Clone, T> FairShare<K, T> {
     /// Returns places.
     pub fn release(&mut self, workspace: WorkspaceId, key: &K, amount: u64) {
         self.used = self.used.saturating_sub(amount);
-        if let Some(share) = self.workspaces.get_mut(&workspace) {
-            share.used = share.used.saturating_sub(amount);
-            if let Some(key_share) = share.keys.get_mut(key) {
-                key_share.used = key_share.used.saturating_sub(amount);
-                share.refresh_head(key, self.bounds.key_max);
-            }
+        let Some(share) = self.workspaces.get_mut(&workspace) else { return };
+        share.used = share.used.saturating_sub(amount);
+        let Some(key_share) = share.keys.get_mut(key) else { return self.refresh(workspace) };
+        key_share.used = key_share.used.saturating_sub(amount);
+        let is_key_unused = key_share.used == 0 && share.keys.len() > 1;
+        if share.waiting > 0 || share.used == 0 || is_key_unused {
+            share.refresh_head(key, self.bounds.key_max);
             self.refresh(workspace);
         }
     }
@@ -197,11 +266,15 @@ impl<K: Ord + Clone, T> FairShare<K, T> {
         Some(item)
     }
 
-    /// Rules 1 to 3, for a workspace that uses this number of places.
-    fn may_take(&self, workspace: WorkspaceId, used: u64, amount: u64) -> bool {
-        let Some(left) = self.bounds.places.saturating_sub(self.used).checked_sub(amount) else { return false };
-        let others = self.workspaces.len() - usize::from(self.workspaces.contains_key(&workspace));
-        others == 0 || left >= self.bounds.last_quarter() || used == 0 || used.saturating_add(amount) <= left
+    /// The free places after so many were taken; `None` if there are fewer.
+    fn left_after(&self, amount: u64) -> Option<u64> {
+        self.bounds.places.saturating_sub(self.used).checked_sub(amount)
+    }
+
+    /// Rules 1 to 3, for a workspace that waits and uses this number of places.
+    fn may_take(&self, used: u64, amount: u64) -> bool {
+        let left = self.left_after(amount);
+        left.is_some_and(|left| self.bounds.leaves_enough(left, self.workspaces.len() - 1, used, amount))
     }
 
     fn add_use(&mut self, workspace: WorkspaceId, key: &K, amount: u64) {

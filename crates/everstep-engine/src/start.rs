@@ -199,7 +199,7 @@ impl StartRequest {
 
     /// Takes a permit for the run, if this node has one.
     pub(crate) async fn take_permit(&mut self, permits: &Arc<RunPermits>, clock: &NodeClock) {
-        self.permit = permits.take_for_start(Share::of_lane(&self.new.lane), clock).await;
+        self.permit = permits.take_for_start(Share::of_lane(&self.new.lane), self.workspace, clock).await;
     }
 }
 

@@ -79,6 +79,10 @@ impl Fixture {
 
     /// An engine with one kind that has these bounds.
     async fn with(bounds: ShareBounds) -> Self {
+        Self::with_options(bounds, options()).await
+    }
+
+    async fn with_options(bounds: ShareBounds, options: Options) -> Self {
         let (sender, begun) = unbounded_channel();
         let (let_through, most) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(0)));
         let turnstile = Turnstile {
@@ -103,7 +107,7 @@ impl Fixture {
         let folder = tempfile::tempdir().unwrap();
         let handlers = Registry::with([Arc::new(turnstile) as Arc<dyn Handler>]);
         let world = world(open(folder.path()).await, handlers);
-        let engine = Engine::start(world, Options { shards: 1, ..options() }).await.unwrap();
+        let engine = Engine::start(world, Options { shards: 1, ..options }).await.unwrap();
         for workspace in [WORKSPACE, other()] {
             let definition = chain(&[("pass", "turnstile", json!({"config": {"door": "{{ctx.input.door}}"}}))]);
             engine.library().publish(workspace, "gate", &definition).await.unwrap().unwrap();
@@ -214,4 +218,24 @@ async fn tasks_that_wait_for_one_host_delay_no_tasks_for_another() {
         assert_eq!(finish(&fixture.engine, run).await.status, Status::Completed);
     }
     assert_eq!(fixture.most.load(Ordering::SeqCst), 7);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_workspace_leaves_the_last_quarter_of_the_active_runs_to_others() {
+    let options = Options { max_active_runs: 16, ..options() };
+    let mut fixture = Fixture::with_options(ShareBounds::new(100), options).await;
+    fixture.settle().await;
+    for _ in 0..40 {
+        fixture.start_other().await;
+    }
+    for _ in 0..12 {
+        assert_eq!(fixture.next().await, other());
+    }
+    // A plain run ends although the runs of its neighbour never do.
+    fixture.settle().await;
+    assert!(fixture.begun.try_recv().is_err(), "the workspace has taken the last quarter");
+    fixture.let_through.add_permits(40);
+    for _ in 0..28 {
+        assert_eq!(fixture.next().await, other(), "the other runs begin as permits become free");
+    }
 }

@@ -1,16 +1,22 @@
-//! Bounds the number of runs that a node owns at the same time.
+//! Bounds the number of runs that a node owns at the same time, and shares it between workspaces.
 //!
 //! A run that this node owns holds a [`RunPermit`]. The number of runs that a claim gets is known only from its reply, so
 //! a claim holds a [`Reservation`] for as many as it requests, from before the query until after its reply. Without the
-//! reservation a start could use the permit that a claim in progress uses a moment later.
+//! reservation a start could use the permit that a claim in progress uses a moment later. The workspace of a claimed run
+//! is known when the run is loaded; until then its permit belongs to no workspace.
+//!
+//! The workspaces share the permits as [`FairShare`] describes. While several are known, claims leave the last quarter
+//! free, so that the start of a workspace with few runs always finds a permit, whatever its neighbours have started.
 //!
 //! **Invariant**: permits and reservations together never exceed `max_active_runs`, except for runs that this node must
 //! own in any case (see [`RunPermits::take_regardless`]).
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use everstep_core::fair_share::{FairShare, ShareBounds};
+use everstep_core::ids::WorkspaceId;
 use futures_util::future;
 use tokio::sync::{Notify, mpsc};
 
@@ -19,8 +25,6 @@ use crate::node::clock::NodeClock;
 
 /// The time for which a start waits for the reply of a claim that has reserved the last permits.
 const CLAIM_ANSWER_WAIT: Duration = Duration::from_millis(100);
-/// One reserved permit in [`RunPermits::counts`], whose lower half counts the permits in use.
-const RESERVED_ONE: u64 = 1 << 32;
 
 /// The performer of a run's steps. A quarter of the permits is reserved for runs that the server performs, so that runs
 /// that wait for slow workers do not block all others.
@@ -43,8 +47,7 @@ pub(crate) struct RunPermits {
     max: u64,
     /// The part of them that runs of workers may use.
     worker_max: u64,
-    /// Reserved permits in the upper half, permits in use in the lower half: one word, so that both change together.
-    counts: AtomicU64,
+    counts: Mutex<Counts>,
     /// Whether due runs of the server's own lane may wait in the database for a permit.
     has_server_backlog: AtomicBool,
     /// Whether due runs of a worker's lane may wait in the database for a permit.
@@ -54,13 +57,20 @@ pub(crate) struct RunPermits {
     claimer: mpsc::UnboundedSender<ToClaimer>,
 }
 
+struct Counts {
+    /// The permits in use and the reserved ones.
+    share: FairShare<(), ()>,
+    /// The permits that claims have reserved.
+    reserved: u64,
+}
+
 impl RunPermits {
     pub(crate) fn new(max_active_runs: usize, claimer: mpsc::UnboundedSender<ToClaimer>) -> Arc<Self> {
-        let max = u64::from(u32::try_from(max_active_runs).unwrap_or(u32::MAX));
+        let max = max_active_runs as u64;
         Arc::new(Self {
             max,
             worker_max: max - max / 4,
-            counts: AtomicU64::new(0),
+            counts: Mutex::new(Counts { share: FairShare::new(ShareBounds::new(max)), reserved: 0 }),
             has_server_backlog: AtomicBool::new(false),
             has_worker_backlog: AtomicBool::new(false),
             settled: Notify::new(),
@@ -68,14 +78,19 @@ impl RunPermits {
         })
     }
 
-    /// The number of runs that hold a permit.
-    pub(crate) fn active(&self) -> usize {
-        (self.counts.load(Ordering::SeqCst) % RESERVED_ONE) as usize
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.counts.lock().expect("no holder of the lock panics")
     }
 
-    /// The number of permits that are neither used nor reserved.
+    /// The number of runs that hold a permit.
+    pub(crate) fn active(&self) -> usize {
+        let counts = self.counts();
+        (counts.share.used() - counts.reserved) as usize
+    }
+
+    /// The number of permits that a claim can reserve.
     pub(crate) fn free(&self, share: Share) -> usize {
-        self.limit(share).saturating_sub(used(self.counts.load(Ordering::SeqCst))) as usize
+        self.counts().room(self.limit(share)) as usize
     }
 
     fn limit(&self, share: Share) -> u64 {
@@ -85,53 +100,76 @@ impl RunPermits {
         }
     }
 
-    /// Takes a permit if one is free.
-    pub(crate) fn try_take(self: &Arc<Self>, share: Share) -> Option<RunPermit> {
-        let limit = self.limit(share);
-        let take = |counts| (used(counts) < limit).then_some(counts + 1);
-        self.counts.fetch_update(Ordering::SeqCst, Ordering::SeqCst, take).ok()?;
-        Some(RunPermit(Arc::clone(self)))
+    /// Takes a permit for a run of a workspace, if one is free. From then on the workspace is known in any case.
+    pub(crate) fn try_take(self: &Arc<Self>, share: Share, workspace: WorkspaceId) -> Option<RunPermit> {
+        let mut counts = self.counts();
+        // The part of the server is for workspaces with few runs as well, also if workers perform them.
+        let limit = if counts.share.has_little_use(workspace) { self.max } else { self.limit(share) };
+        if counts.share.used() < limit && counts.share.try_take(workspace, &(), 1) {
+            return Some(RunPermit { permits: Arc::clone(self), workspace: Some(workspace) });
+        }
+        counts.share.introduce(workspace);
+        None
     }
 
     /// Takes a permit for a run that starts. While a claim has reserved the last permits, the start waits for its
     /// reply: the claim may leave some of them free.
-    pub(crate) async fn take_for_start(self: &Arc<Self>, share: Share, clock: &NodeClock) -> Option<RunPermit> {
-        if let Some(permit) = self.try_take(share) {
+    pub(crate) async fn take_for_start(
+        self: &Arc<Self>,
+        share: Share,
+        workspace: WorkspaceId,
+        clock: &NodeClock,
+    ) -> Option<RunPermit> {
+        if let Some(permit) = self.try_take(share, workspace) {
             return Some(permit);
         }
         let mut timeout = clock.sleep(CLAIM_ANSWER_WAIT);
         loop {
             let mut settled = std::pin::pin!(self.settled.notified());
             settled.as_mut().enable();
-            if let Some(permit) = self.try_take(share) {
+            if let Some(permit) = self.try_take(share, workspace) {
                 return Some(permit);
             }
-            if self.active() as u64 >= self.limit(share) {
+            if !self.may_become_free(share) {
                 return None;
             }
             if let future::Either::Right(_) = future::select(settled, &mut timeout).await {
-                return self.try_take(share);
+                return self.try_take(share, workspace);
             }
         }
+    }
+
+    /// Whether claims in progress have reserved permits that they may return.
+    fn may_become_free(&self, share: Share) -> bool {
+        let counts = self.counts();
+        counts.reserved > 0 && counts.share.used() - counts.reserved < self.limit(share)
     }
 
     /// Takes a permit whether or not one is free. Two runs need it: one that this node already owns in the database,
     /// because the reply of a claim was lost; and one that an input woke and that dispatches a task in the same item.
     /// While the node exceeds its limit, it claims nothing and parks starts.
     pub(crate) fn take_regardless(self: &Arc<Self>) -> RunPermit {
-        self.counts.fetch_add(1, Ordering::SeqCst);
-        RunPermit(Arc::clone(self))
+        self.counts().share.reserve(1);
+        RunPermit { permits: Arc::clone(self), workspace: None }
     }
 
     /// Reserves permits for a claim: as many as are free, and at most `places`.
     pub(crate) fn reserve(self: &Arc<Self>, share: Share, places: usize) -> Reservation {
-        let (limit, mut granted) = (self.limit(share), 0);
-        let reserve = |counts| {
-            granted = limit.saturating_sub(used(counts)).min(places as u64);
-            (granted > 0).then(|| counts + granted * RESERVED_ONE)
-        };
-        let reserved = self.counts.fetch_update(Ordering::SeqCst, Ordering::SeqCst, reserve);
-        Reservation { permits: Arc::clone(self), places: reserved.map_or(0, |_| granted) }
+        let mut counts = self.counts();
+        let granted = counts.room(self.limit(share)).min(places as u64);
+        counts.share.reserve(granted);
+        counts.reserved += granted;
+        Reservation { permits: Arc::clone(self), places: granted }
+    }
+
+    /// Reserves permits for new runs of a workspace: as many as it may take, and at most `places`.
+    pub(crate) fn reserve_for(self: &Arc<Self>, share: Share, workspace: WorkspaceId, places: usize) -> Reservation {
+        let mut counts = self.counts();
+        let free = self.limit(share).saturating_sub(counts.share.used());
+        let granted = counts.share.room_of(workspace).min(free).min(places as u64);
+        counts.share.reserve(granted);
+        counts.reserved += granted;
+        Reservation { permits: Arc::clone(self), places: granted }
     }
 
     /// Sets whether due runs may wait in the database for a permit. If so, the next permit that becomes free wakes the
@@ -144,27 +182,55 @@ impl RunPermits {
         flag.store(has_backlog, Ordering::SeqCst);
     }
 
-    /// Returns `count` permits, and wakes the claimer if runs wait for them.
-    fn give_back(&self, count: u64) {
-        let before = self.counts.fetch_sub(count, Ordering::SeqCst);
+    /// Wakes the claimer after a permit was returned, if runs wait for it and a claim could reserve it.
+    fn wake_claimer(&self, counts: MutexGuard<'_, Counts>) {
+        let (server_room, worker_room) = (counts.room(self.max), counts.room(self.worker_max));
+        drop(counts);
         let is_wanted = |flag: &AtomicBool| flag.load(Ordering::SeqCst) && flag.swap(false, Ordering::SeqCst);
-        let has_worker_place = used(before - count) < self.worker_max;
-        if is_wanted(&self.has_server_backlog) || (has_worker_place && is_wanted(&self.has_worker_backlog)) {
+        if (server_room > 0 && is_wanted(&self.has_server_backlog))
+            || (worker_room > 0 && is_wanted(&self.has_worker_backlog))
+        {
             let _ = self.claimer.send(ToClaimer::Room);
         }
     }
 }
 
-fn used(counts: u64) -> u64 {
-    counts % RESERVED_ONE + counts / RESERVED_ONE
+impl Counts {
+    /// The number of permits that claims can reserve, of those up to a limit.
+    fn room(&self, limit: u64) -> u64 {
+        limit.saturating_sub(self.share.used()).min(self.share.room())
+    }
 }
 
 /// A run's permit to be owned by a node. Dropping it returns the permit.
-pub(crate) struct RunPermit(Arc<RunPermits>);
+pub(crate) struct RunPermit {
+    permits: Arc<RunPermits>,
+    /// The workspace that the permit counts for. A claimed run has none until it is loaded.
+    workspace: Option<WorkspaceId>,
+}
+
+impl RunPermit {
+    /// The workspace of the run is known.
+    pub(crate) fn assign(mut self, workspace: WorkspaceId) -> Self {
+        if self.workspace.is_none() {
+            let mut counts = self.permits.counts();
+            counts.share.return_reserved(1);
+            counts.share.take_regardless(workspace, &(), 1);
+            drop(counts);
+            self.workspace = Some(workspace);
+        }
+        self
+    }
+}
 
 impl Drop for RunPermit {
     fn drop(&mut self) {
-        self.0.give_back(1);
+        let mut counts = self.permits.counts();
+        match self.workspace {
+            Some(workspace) => counts.share.release(workspace, &(), 1),
+            None => counts.share.return_reserved(1),
+        }
+        self.permits.wake_claimer(counts);
     }
 }
 
@@ -185,8 +251,8 @@ impl Reservation {
             return self.permits.take_regardless();
         }
         self.places -= 1;
-        self.permits.counts.fetch_sub(RESERVED_ONE - 1, Ordering::SeqCst);
-        RunPermit(Arc::clone(&self.permits))
+        self.permits.counts().reserved -= 1;
+        RunPermit { permits: Arc::clone(&self.permits), workspace: None }
     }
 
     /// Adds another reservation to this one.
@@ -198,7 +264,10 @@ impl Reservation {
 impl Drop for Reservation {
     fn drop(&mut self) {
         if self.places > 0 {
-            self.permits.give_back(self.places * RESERVED_ONE);
+            let mut counts = self.permits.counts();
+            counts.share.return_reserved(self.places);
+            counts.reserved -= self.places;
+            self.permits.wake_claimer(counts);
         }
         self.permits.settled.notify_waiters();
     }
@@ -208,6 +277,8 @@ impl Drop for Reservation {
 mod tests {
     use super::*;
 
+    const ALONE: WorkspaceId = WorkspaceId::DEFAULT;
+
     fn permits(max: usize) -> (Arc<RunPermits>, mpsc::UnboundedReceiver<ToClaimer>) {
         let (claimer, messages) = mpsc::unbounded_channel();
         (RunPermits::new(max, claimer), messages)
@@ -216,10 +287,10 @@ mod tests {
     #[test]
     fn a_claim_under_way_uses_places() {
         let (permits, _messages) = permits(5);
-        let _first = permits.try_take(Share::Server).unwrap();
+        let _first = permits.try_take(Share::Server, ALONE).unwrap();
         let mut reservation = permits.reserve(Share::Server, 500);
         assert_eq!((reservation.places(), permits.active()), (4, 1));
-        assert!(permits.try_take(Share::Server).is_none());
+        assert!(permits.try_take(Share::Server, ALONE).is_none());
         let _claimed = reservation.fill();
         assert_eq!(permits.active(), 2);
         drop(reservation);
@@ -229,7 +300,7 @@ mod tests {
     #[test]
     fn runs_of_workers_leave_a_quarter_of_the_places() {
         let (permits, _messages) = permits(8);
-        let workers: Vec<_> = std::iter::from_fn(|| permits.try_take(Share::Worker)).collect();
+        let workers: Vec<_> = std::iter::from_fn(|| permits.try_take(Share::Worker, ALONE)).collect();
         assert_eq!(workers.len(), 6);
         assert_eq!(permits.reserve(Share::Worker, 5).places(), 0);
         assert_eq!(permits.reserve(Share::Server, 5).places(), 2);
@@ -238,7 +309,7 @@ mod tests {
     #[test]
     fn a_place_that_becomes_free_wakes_the_claimer_once() {
         let (permits, mut messages) = permits(4);
-        let mut taken: Vec<_> = std::iter::from_fn(|| permits.try_take(Share::Server)).collect();
+        let mut taken: Vec<_> = std::iter::from_fn(|| permits.try_take(Share::Server, ALONE)).collect();
         drop(taken.pop());
         assert!(messages.try_recv().is_err(), "no run waits");
         permits.set_backlog(Share::Server, true);
@@ -251,11 +322,34 @@ mod tests {
     #[test]
     fn a_run_of_a_worker_is_not_announced_a_place_that_is_kept_for_the_server() {
         let (permits, mut messages) = permits(4);
-        let mut taken: Vec<_> = std::iter::from_fn(|| permits.try_take(Share::Server)).collect();
+        let mut taken: Vec<_> = std::iter::from_fn(|| permits.try_take(Share::Server, ALONE)).collect();
         permits.set_backlog(Share::Worker, true);
         drop(taken.pop());
         assert!(messages.try_recv().is_err());
         drop(taken.pop());
         assert!(matches!(messages.try_recv(), Ok(ToClaimer::Room)));
+    }
+
+    #[test]
+    fn a_workspace_leaves_the_last_quarter_of_the_permits_to_others() {
+        let (permits, mut messages) = permits(16);
+        let [good, bad] = [2, 3].map(|number| WorkspaceId::from_uuid(uuid::Uuid::from_u128(number)));
+        drop(permits.try_take(Share::Server, good));
+        let mut of_bad: Vec<_> = std::iter::from_fn(|| permits.try_take(Share::Server, bad)).collect();
+        assert_eq!(of_bad.len(), 12);
+        assert_eq!(permits.free(Share::Server), 0, "a claim does not know whose runs it gets");
+        assert!(permits.try_take(Share::Server, good).is_some());
+        assert!(permits.try_take(Share::Worker, good).is_some());
+        permits.set_backlog(Share::Server, true);
+        drop(permits.try_take(Share::Server, good));
+        assert!(messages.try_recv().is_err(), "a claim could not use the permit");
+        drop(of_bad.pop());
+        assert!(matches!(messages.try_recv(), Ok(ToClaimer::Room)));
+        assert_eq!(permits.reserve_for(Share::Server, good, 9).places(), 3, "of five that are free");
+        // A claimed run counts for its workspace as soon as that is known.
+        let claimed = permits.reserve(Share::Server, 5).fill().assign(bad);
+        assert!(permits.try_take(Share::Server, bad).is_none());
+        drop(claimed);
+        assert!(permits.try_take(Share::Server, bad).is_some());
     }
 }

@@ -179,7 +179,8 @@ impl ActiveRun {
     pub(crate) fn take_over(&mut self, loading: Loading, loaded: &StoredRun, services: &mut Services) -> Next {
         let is_owner = self.ownership == Ownership::Owner;
         let wake_at = loaded.run.wake_at;
-        self.permits.held = is_owner.then(|| loading.permit.unwrap_or_else(|| services.permit()));
+        let permit = is_owner.then(|| loading.permit.unwrap_or_else(|| services.permit()));
+        self.permits.held = permit.map(|permit| permit.assign(self.workspace));
         self.adopt_performer(loading.performer, wake_at);
         self.conflict = loading.conflict;
         self.mailbox.set_urgent(loading.urgent);

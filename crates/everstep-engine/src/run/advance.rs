@@ -96,7 +96,7 @@ impl ActiveRun {
             return Rest::Active;
         }
         if decided.entries.iter().any(propose::is_task) {
-            self.permits.held = Some(services.permit());
+            self.permits.held = Some(services.permit().assign(self.workspace));
             return Rest::Active;
         }
         Rest::Parked(now)
@@ -105,7 +105,7 @@ impl ActiveRun {
     /// Whether the run has a permit on this node, or gets one now.
     pub(super) fn has_place(&mut self, services: &Services) -> bool {
         if self.permits.held.is_none() {
-            self.permits.held = services.try_permit(&self.lane);
+            self.permits.held = services.try_permit(&self.lane, self.workspace);
         }
         self.permits.held.is_some()
     }

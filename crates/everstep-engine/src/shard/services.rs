@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use everstep_core::evaluate::Evaluate;
-use everstep_core::ids::{CommitId, NodeId, RunId};
+use everstep_core::ids::{CommitId, NodeId, RunId, WorkspaceId};
 use everstep_core::run::{Cx, State};
 use everstep_core::time::Timestamp;
 use everstep_core::topics::TopicEvent;
@@ -73,9 +73,9 @@ impl Services {
         self.shared.may_dispatch(&self.world.clock)
     }
 
-    /// A permit for a run of a lane, if one is free.
-    pub(crate) fn try_permit(&self, lane: &str) -> Option<RunPermit> {
-        self.shared.permits.try_take(Share::of_lane(lane))
+    /// A permit for a run of a lane and a workspace, if one is free.
+    pub(crate) fn try_permit(&self, lane: &str, workspace: WorkspaceId) -> Option<RunPermit> {
+        self.shared.permits.try_take(Share::of_lane(lane), workspace)
     }
 
     /// A permit for a run that this node already owns in the database: see [`RunPermits::take_regardless`].

@@ -27,13 +27,16 @@ pub(super) fn place(made: &mut [MadeSlice], member: &Member) -> Reservation {
     if member.shared.is_stopping() {
         return reserved;
     }
-    let mut by_lane: BTreeMap<Arc<str>, Vec<&mut StartRow>> = BTreeMap::new();
-    for start in made.iter_mut().flat_map(|made| &mut made.slice.starts) {
-        by_lane.entry(start.new.lane.as_str().into()).or_default().push(start);
+    let mut by_lane: BTreeMap<(Arc<str>, WorkspaceId), Vec<&mut StartRow>> = BTreeMap::new();
+    for slice in made.iter_mut().map(|made| &mut made.slice) {
+        for start in &mut slice.starts {
+            by_lane.entry((start.new.lane.as_str().into(), slice.workspace)).or_default().push(start);
+        }
     }
-    for (lane, starts) in by_lane {
+    for ((lane, workspace), starts) in by_lane {
         let seats = if lane.is_empty() { usize::MAX } else { member.workers.room_for_new(&lane) };
-        let of_lane = member.shared.permits.reserve(Share::of_lane(&lane), seats.min(starts.len()));
+        let share = Share::of_lane(&lane);
+        let of_lane = member.shared.permits.reserve_for(share, workspace, seats.min(starts.len()));
         let places = of_lane.places();
         reserved.add(of_lane);
         for start in starts.into_iter().take(places) {
