@@ -13,10 +13,12 @@ use super::schema;
 use crate::error::Result;
 use crate::migrations;
 
-/// The page size and the vacuum mode have an effect only before the first table is created.
-const PRAGMAS: &str = "
+/// For a new file: later these have no effect, except that the second one writes a page, which a full disk refuses.
+const FILE_PRAGMAS: &str = "
     pragma page_size = 8192;
     pragma auto_vacuum = incremental;
+";
+const PRAGMAS: &str = "
     pragma journal_mode = wal;
     pragma synchronous = full;
     pragma journal_size_limit = 67108864;
@@ -62,6 +64,7 @@ impl Database {
             None => Self::migrated(Connection::open_in_memory()?)?.connection,
         };
         let mut connection = Connection::open_in_memory()?;
+        connection.execute_batch(FILE_PRAGMAS)?;
         connection.execute_batch(PRAGMAS)?;
         Backup::new(&template, &mut connection)?.step(-1)?;
         *first = Some(template);
@@ -78,6 +81,9 @@ impl Database {
 
     fn migrated(mut connection: Connection) -> Result<Self> {
         connection.busy_timeout(BUSY_TIMEOUT)?;
+        if connection.pragma_query_value(None, "page_count", |row| row.get::<_, u32>(0))? == 0 {
+            connection.execute_batch(FILE_PRAGMAS)?;
+        }
         connection.execute_batch(PRAGMAS)?;
         schema::migrate(&mut connection, migrations::SQLITE)?;
         Self::configured(connection)

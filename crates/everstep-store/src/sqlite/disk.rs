@@ -180,9 +180,9 @@ impl Database {
     /// Fails with [`Error::Full`] if the space that is left is not for this purpose.
     pub(super) fn admit(&mut self, purpose: Purpose) -> Result<()> {
         if self.is_refusing() {
-            self.measure_disk()
+            self.measure_disk();
         } else {
-            self.watch_disk()
+            self.watch_disk();
         }
         self.disk.as_ref().map_or(Ok(()), |disk| disk.admit(purpose))
     }
