@@ -21,7 +21,7 @@ pub struct KindInfo {
     pub needs_context: bool,
     /// The timeout of one attempt if a node names none, in seconds; 0 for none.
     pub timeout_seconds: u32,
-    /// The longest timeout that a node may name, in seconds; 0 for no limit.
+    /// The longest timeout that a node may name when its definition is saved, in seconds; 0 for no limit.
     pub longest_timeout_seconds: u32,
     /// The permission that the publisher of a workflow needs for its nodes of this kind.
     pub permission: Option<&'static str>,

@@ -11,7 +11,8 @@ use everstep_core::run::{Input, Reply};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_engine::{Engine, Error, Options, Start};
-use everstep_handlers::Registry;
+use everstep_handlers::{Ports, Registry};
+use everstep_sandbox::Sandbox;
 use everstep_store::sqlite::{self, SqliteStore};
 use everstep_store::{Gate, Item, NewEntry, Projection, RunStore, Stores};
 use serde_json::{Value, json};
@@ -458,6 +459,31 @@ async fn a_step_that_takes_too_long_times_out() {
     let run = start(&engine, "w", json!({})).await;
     let row = finish(&engine, run).await;
     assert_eq!(row.error.unwrap().code, "STEP_TIMEOUT");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_script_has_at_most_the_longest_timeout_of_its_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let stores = open(folder.path()).await;
+    let with_longest = |seconds| {
+        let sandbox = Sandbox::new(1).with_timeout_max(Duration::from_secs(seconds));
+        world(stores.clone(), Registry::standard(Ports { sandbox, ..Ports::none() }))
+    };
+    let script = json!({"config": {"code": "for (;;) {}"}, "timeoutSeconds": 61, "retry": {"maxAttempts": 1}});
+    let definition = chain(&[("endless", "javascript", script)]);
+    let usual = Engine::start(world(stores.clone(), Registry::standard(Ports::none())), options()).await.unwrap();
+    let refused = usual.library().publish(WORKSPACE, "w", &definition).await.unwrap().unwrap_err();
+    let refused: Vec<_> = refused.iter().map(|problem| (problem.path.as_str(), problem.message.as_str())).collect();
+    assert_eq!(refused, [("/nodes/1/timeoutSeconds", "a timeout of this type is at most 60 seconds")]);
+    usual.stop(Duration::ZERO).await.unwrap();
+    let patient = Engine::start(with_longest(3_600), options()).await.unwrap();
+    publish(&patient, "w", &definition).await;
+    patient.stop(Duration::ZERO).await.unwrap();
+    // A definition that was saved with a longer timeout is still loaded.
+    let brief = Engine::start(with_longest(1), options()).await.unwrap();
+    let run = start(&brief, "w", json!({})).await;
+    let failed = finish(&brief, run).await.error.unwrap();
+    assert_eq!((failed.code.as_str(), failed.message.as_str()), ("STEP_TIMEOUT", "the script took longer than 1s"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

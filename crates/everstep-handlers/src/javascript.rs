@@ -54,7 +54,7 @@ impl JavaScriptHandler {
             raw_fields: vec!["code".to_owned()],
             needs_context: true,
             timeout_seconds: TIMEOUT_SECONDS_DEFAULT,
-            longest_timeout_seconds: 3_600,
+            longest_timeout_seconds: u32::try_from(sandbox.timeout_max().as_secs()).unwrap_or(u32::MAX),
             ..KindInfo::default()
         };
         let description = Description {
@@ -123,7 +123,15 @@ impl Handler for JavaScriptHandler {
             Ok(config) => config,
             Err(failure) => return TaskResult::from(Err(failure)),
         };
-        let timeout = config.timeout_seconds.map_or(task.timeout, |seconds| Duration::from_secs(seconds.into()));
+        let named = config.timeout_seconds.map_or(task.timeout, |seconds| Duration::from_secs(seconds.into()));
+        let timeout = named.min(self.sandbox.timeout_max());
+        if timeout < named {
+            tracing::warn!(
+                run = %task.run,
+                step = %task.step,
+                "the timeout of a script is reduced from {named:?} to the maximum of this server, {timeout:?}"
+            );
+        }
         let fetch = match self.find_fetch(task.workspace, &config.code).await {
             Ok(fetch) => fetch,
             Err(failure) => return TaskResult::from(Err(failure)),

@@ -27,6 +27,7 @@ const LARGE_CONTEXT_BYTES_MIN: usize = 256 * 1024;
 /// Longer timeouts are reduced to this one.
 const TIMEOUT_MAX: Duration = Duration::from_secs(24 * 3600);
 const PRELUDE: &str = include_str!("prelude.js");
+const BUILT_INS: &str = include_str!("built_ins.js");
 const FETCH: &str = include_str!("fetch.js");
 /// File names in stack traces: of the user's code, and of ours.
 const SCRIPT_FILE: &str = "script";
@@ -166,6 +167,10 @@ fn prepare<'js>(
     let write = Function::new(ctx.clone(), move |line: String| log.write(&line)).catch(ctx)?;
     let prelude: Function<'js> = evaluate(ctx, PRELUDE, HOST_FILE).catch(ctx)?;
     prelude.call::<_, ()>((write, context, LOG_BYTES_MAX)).catch(ctx)?;
+    let bound: Function<'js> = evaluate(ctx, BUILT_INS, HOST_FILE).catch(ctx)?;
+    let watched = cancellation.clone();
+    let is_over = Function::new(ctx.clone(), move || watched.is_over()).catch(ctx)?;
+    bound.call::<_, ()>((is_over,)).catch(ctx)?;
     let Some(exchange) = cancellation.exchange.clone() else { return Ok(None) };
     let ask = move |ctx: Ctx<'js>, method: String, url: String, lines: Vec<String>, body: String| {
         let headers = lines.chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect();

@@ -5,6 +5,8 @@
 //! [`Fetch`]. QuickJS is a C library in our process: these limits protect a server from mistakes and resource
 //! exhaustion, not from an attacker who exploits a bug of the library itself.
 
+use std::time::Duration;
+
 mod execute;
 mod fetch;
 mod log;
@@ -21,6 +23,8 @@ pub use sandbox::Sandbox;
 pub use script::{Error, Script, ScriptFailure, ScriptOutput};
 pub use syntax::SyntaxError;
 
+/// The longest timeout of a script, unless the operator allows more.
+pub const TIMEOUT_MAX_DEFAULT: Duration = Duration::from_secs(60);
 /// Bytes of memory that a script may use by default. The memory of its context is added to it.
 pub const MEMORY_BYTES_DEFAULT: usize = 64 * 1024 * 1024;
 /// Bytes of JSON that a script may return.

@@ -20,8 +20,8 @@ pub(crate) const STOP_GRACE: Duration = Duration::from_millis(250);
 const THREAD_IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 const THREAD_STACK_BYTES: usize = 4 * 1024 * 1024;
 /// The maximum number of abandoned threads, for each thread of the pool. Beyond this bound their permits stay in use:
-/// some built-ins of the library never check the deadline (`reverse`, `slice` or `sort` of a list without items but
-/// with a length, `indexOf` of a long text), and the CPU time that they use must be bounded.
+/// some built-ins of the library never check the deadline (`indexOf` of a long text, `sort` of a large typed array; their
+/// time is bounded by `built_ins.js`, or by the memory limit), and the CPU time that they use must be bounded.
 const ABANDONED_PER_THREAD_MAX: usize = 8;
 /// Abandoned threads of one owner. With this many, the owner's scripts are rejected, so that others can run.
 const ABANDONED_PER_OWNER_MAX: usize = 2;

@@ -3,7 +3,9 @@
 use std::num::NonZero;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
+use crate::TIMEOUT_MAX_DEFAULT;
 use crate::execute::Cancellation;
 use crate::log::Log;
 use crate::pool::{Pool, STOP_GRACE};
@@ -15,13 +17,24 @@ use crate::syntax::{self, SyntaxError};
 pub struct Sandbox {
     pool: Arc<Pool>,
     threads: usize,
+    timeout_max: Duration,
 }
 
 impl Sandbox {
     /// A sandbox with this number of threads. They are started when scripts arrive.
     pub fn new(threads: usize) -> Self {
         let threads = threads.max(1);
-        Self { pool: Arc::new(Pool::new(threads)), threads }
+        Self { pool: Arc::new(Pool::new(threads)), threads, timeout_max: TIMEOUT_MAX_DEFAULT }
+    }
+
+    /// The same sandbox with another maximum of timeouts.
+    pub fn with_timeout_max(self, timeout_max: Duration) -> Self {
+        Self { timeout_max, ..self }
+    }
+
+    /// The longest timeout that its host should give to a script.
+    pub fn timeout_max(&self) -> Duration {
+        self.timeout_max
     }
 
     /// The number of scripts that run at the same time.

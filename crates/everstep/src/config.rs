@@ -34,6 +34,8 @@ use crate::telemetry::Telemetry;
 const HISTORY_DAYS: RangeInclusive<u32> = 1..=3_650;
 /// The range of days for which events are kept.
 const EVENT_RETENTION_DAYS: RangeInclusive<u32> = 1..=90;
+/// The range of the longest timeout of a script.
+const JS_TIMEOUT_MAX: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(3_600);
 /// A node must be able to renew its lease several times before it expires.
 const LEASE_MIN: Duration = Duration::from_millis(500);
 
@@ -82,6 +84,8 @@ pub(crate) struct EngineConfig {
     pub(crate) options: Options,
     pub(crate) javascript_threads: Option<usize>,
     pub(crate) http: HttpBounds,
+    /// The longest timeout of a script.
+    pub(crate) js_timeout_max: Duration,
     /// The addresses that workflows may reach.
     pub(crate) guard: Guard,
     /// The folder of SQLite files that data sources may read.
@@ -231,6 +235,12 @@ impl EngineConfig {
         };
         let javascript_threads = typed.javascript_threads.or(file.javascript_threads);
         let http = http_bounds(typed, file)?;
+        let js_timeout_max = match typed.js_timeout_max.or(file.js_timeout_max) {
+            Some(HumanDuration(longest)) if !JS_TIMEOUT_MAX.contains(&longest) => {
+                return Err(invalid("js-timeout-max must be from 1s to 1h"));
+            }
+            longest => longest.map_or(everstep_sandbox::TIMEOUT_MAX_DEFAULT, |span| span.0),
+        };
         let guard = match typed.allow_addresses.as_deref().or(file.allow_addresses.as_deref()) {
             Some(networks) => networks.parse().map_err(|error| invalid(format!("allow-addresses: {error}")))?,
             // A user who runs a local file can reach the same addresses without Everstep.
@@ -239,7 +249,7 @@ impl EngineConfig {
         };
         let sqlite_sources = typed.sqlite_sources_dir.clone().or_else(|| file.sqlite_sources_dir.clone());
         let allows_fetch = runs_own_file;
-        Ok(Self { options, javascript_threads, http, guard, sqlite_sources, allows_fetch })
+        Ok(Self { options, javascript_threads, http, js_timeout_max, guard, sqlite_sources, allows_fetch })
     }
 }
 

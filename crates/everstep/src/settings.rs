@@ -460,6 +460,16 @@ pub struct EngineSettings {
     )]
     pub(crate) max_http_mib: Option<usize>,
 
+    /// The longest timeout of a javascript node, at most an hour [default: 60s].
+    #[arg(
+        long,
+        env = "EVERSTEP_JS_TIMEOUT_MAX",
+        hide_env_values = true,
+        value_name = "DURATION",
+        help_heading = "Engine options"
+    )]
+    pub(crate) js_timeout_max: Option<HumanDuration>,
+
     /// Private addresses (loopback, private, reserved) that workflows may reach: networks separated by commas, such as
     /// 10.0.0.0/8,127.0.0.1, or all [default: none; all for run].
     #[arg(

@@ -154,7 +154,10 @@ impl NodePorts {
             false => Arc::new(FetchOptions::new(Arc::clone(&stores.access))),
         };
         let handlers = Registry::standard(Ports {
-            sandbox: config.javascript_threads.map_or_else(Sandbox::default, Sandbox::new),
+            sandbox: config
+                .javascript_threads
+                .map_or_else(Sandbox::default, Sandbox::new)
+                .with_timeout_max(config.js_timeout_max),
             client,
             http: config.http,
             secrets: Arc::<Vault>::clone(vault),

@@ -258,9 +258,12 @@ fn read_node(value: &Value, index: usize, ports: Ports<'_>, problems: &mut Vec<P
         }
     }
     let longest = info.as_ref().map_or(0, |info| u64::from(info.longest_timeout_seconds));
-    if longest > 0 && timeout.is_some_and(|timeout| timeout > longest) {
+    // The maximum may have been longer when a definition was saved: its handler then uses the present one.
+    let is_saving = ports.care == Care::Saving;
+    if is_saving && longest > 0 && timeout.is_some_and(|timeout| timeout > longest) {
         let message = format!("a timeout of this type is at most {longest} seconds");
-        problems.push(Problem::at(place("timeoutSeconds"), message).of_node(id));
+        let hint = "choose a shorter timeout; the catalog shows the longest one of each type";
+        problems.push(Problem::at(place("timeoutSeconds"), message).of_node(id).hint(hint));
     }
     if !has_id {
         return None;

@@ -1,6 +1,7 @@
 //! The promises of the sandbox, tested through its public interface.
 
 mod attacks;
+mod built_ins;
 mod fetch;
 mod pool;
 mod results;

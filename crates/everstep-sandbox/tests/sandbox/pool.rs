@@ -12,7 +12,7 @@ fn script(code: &str, timeout: u64) -> Script {
 
 const SPIN: &str = "const end = Date.now() + 200; while (Date.now() < end); return 1";
 /// A built-in that does not check the deadline, and ends after a second or two.
-const STUCK: &str = "return Array.prototype.reverse.call({ length: 6e7 }).length";
+const STUCK: &str = "return 'a'.repeat(9e5).indexOf('a'.repeat(1e3) + 'b')";
 
 #[tokio::test]
 async fn waiting_for_a_thread_does_not_count() {
@@ -96,23 +96,58 @@ async fn many_scripts_take_turns() {
     }
 }
 
-/// A built-in that would run for years.
-const ENDLESS: &str = "return [].reverse.call({ length: 2 ** 53 - 1 })";
-
 #[tokio::test]
-async fn an_owner_of_endless_scripts_runs_no_more_and_others_do() {
+async fn an_owner_of_stuck_scripts_runs_no_more_and_others_do() {
     let _clock = CLOCK.lock().await;
     let sandbox = Sandbox::new(1);
     let owned_script = |owner: u128, code: &str| Script { owner, ..script(code, 50) };
     for _ in 0..2 {
         let begin = Instant::now();
-        let stopped = sandbox.run(owned_script(1, ENDLESS)).await.unwrap_err();
+        let stopped = sandbox.run(owned_script(1, STUCK)).await.unwrap_err();
         assert_eq!(stopped.error, Error::Timeout(Duration::from_millis(50)));
         assert!(begin.elapsed() <= Duration::from_millis(550), "{:?}", begin.elapsed());
     }
     assert_eq!(sandbox.run(owned_script(1, "return 1")).await.unwrap_err().error, Error::Stuck(2));
     let ran = sandbox.run(Script { owner: 2, ..script("return 1", 5_000) }).await;
     assert_eq!(ran.unwrap().json, "1");
+}
+
+#[tokio::test]
+async fn an_owner_of_scripts_that_would_run_for_years_can_run_others() {
+    let _clock = CLOCK.lock().await;
+    let sandbox = Sandbox::new(1);
+    let owned_script = |code: &str, timeout| Script { owner: 1, ..script(code, timeout) };
+    for code in [
+        "return [].reverse.call({ length: 2 ** 53 - 1 })",
+        "return new Array(2 ** 32 - 1).join('')",
+        "return [].slice.call({ length: 2 ** 53 - 1 })",
+        "return [].concat(new Array(2 ** 32 - 1), new Array(2 ** 32 - 1))",
+        "return [new Array(2 ** 32 - 1)].flat()",
+        "const inner = [1]; inner.length = 2 ** 32 - 1; return [0].flatMap(() => inner)",
+        "return new Array(2 ** 32 - 1).sort()",
+        "const a = 'x'.repeat(2e7) + 'a', b = 'x'.repeat(2e7) + 'b'; return Array(1e6).fill(a).fill(b, 5e5).sort()",
+        "return [].fill.call(Object.assign(Object.create(new Uint8Array(1)), { length: 2 ** 53 - 1 }), 0)",
+        "let n = 0; return [].reverse.call({ get length() { return n++ ? 2 ** 53 - 1 : 0 } })",
+        "let n = 0; return new Proxy([], { get: (_, name) => name === 'length' && n++ ? 2 ** 53 - 1 : 0 }).reverse()",
+        "const { proxy } = Proxy.revocable({ length: 2 ** 53 - 1 }, {}); return [].reverse.call(proxy)",
+        "const a = []; Object.defineProperty(a, Symbol.isConcatSpreadable, { get() { a.length = 4e9; return true } }); \
+         return [].concat(a)",
+        "const a = []; const b = []; Object.defineProperty(a, 'constructor', { get() { b.length = 4e9 } }); \
+         return a.concat(b)",
+        "return 'a'.repeat(1e7).indexOf('a'.repeat(5e6) + 'b')",
+        "const text = 'a'.repeat(1e5); const part = 'a'.repeat(300) + 'b'; for (;;) text.indexOf(part)",
+        "const list = new Array(1e5); for (;;) { try { list.reverse() } catch {} }",
+        "return 'a'.repeat(1e7).split({ toString: () => 'a'.repeat(5e6) + 'b' })",
+        "let n = 0; return 'a'.repeat(1e7).replaceAll({ get [Symbol.replace]() { return n++ ? null : undefined }, \
+         toString: () => 'a'.repeat(5e6) + 'b' }, '')",
+    ] {
+        let begin = Instant::now();
+        let _ = sandbox.run(owned_script(code, 100)).await;
+        assert!(begin.elapsed() <= Duration::from_millis(600), "{code}: {:?}", begin.elapsed());
+        let ran = sandbox.run(owned_script("return 1", 5_000)).await;
+        assert_eq!(ran.map(|ran| ran.json), Ok("1".to_owned()), "{code}");
+        assert!(begin.elapsed() <= Duration::from_secs(2), "{code}: {:?}", begin.elapsed());
+    }
 }
 
 #[cfg(target_os = "linux")]
