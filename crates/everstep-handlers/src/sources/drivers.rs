@@ -21,6 +21,9 @@ use crate::ports::Secrets;
 
 /// The timeout of a test of a source.
 const TEST_TIMEOUT: Duration = Duration::from_secs(15);
+/// Queries are read-only and limited, but a superuser can leave the database: it reads files and runs programs.
+const SUPERUSER_MESSAGE: &str = "the database accepts the connection, but the role is a superuser; use a role with only the permissions that \
+     workflows need";
 
 /// Queries data sources. Cheap to clone; clones share their connections.
 #[derive(Clone)]
@@ -113,8 +116,13 @@ impl Drivers {
         let tested = tokio::time::timeout(TEST_TIMEOUT, async {
             match source {
                 Source::Postgres(database) => {
-                    let version = postgres::test(database, workspace, &**secrets, client.guard()).await?;
-                    Ok(("the database accepts the connection".to_owned(), Some(version)))
+                    let (version, is_superuser) =
+                        postgres::test(database, workspace, &**secrets, client.guard()).await?;
+                    let message = match is_superuser {
+                        true => SUPERUSER_MESSAGE,
+                        false => "the database accepts the connection",
+                    };
+                    Ok((message.to_owned(), Some(version)))
                 }
                 Source::Sqlite(file) => {
                     let version = files.test(workspace, file, TEST_TIMEOUT).await?;

@@ -315,6 +315,16 @@ async fn a_database_that_went_away_is_a_matter_of_trying_again() {
 }
 
 #[tokio::test]
+async fn a_role_that_is_a_superuser_is_reported() {
+    let database = Cluster::shared().database();
+    database.sql("do $$ begin create role modest login; exception when others then end $$");
+    for (user, is_reported) in [("postgres", true), ("modest", false)] {
+        let tested = Asker::from_database(&database, &json!({"user": user})).test().await;
+        assert!(tested.ok && tested.message.contains("superuser") == is_reported, "{user}: {tested:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_wrong_password_is_reported_without_it() {
     let database = Cluster::shared().database();
     database.sql("do $$ begin create role guarded login password 'right'; exception when others then end $$");

@@ -1,6 +1,7 @@
 //! SQLite files: read-only, only within their folder.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use everstep_core::failure::code;
@@ -168,6 +169,56 @@ async fn endless_statements_and_huge_values_end() {
     let cut = query(&json!({"source": "it", "sql": million, "limits": {"rows": 7, "onLimit": "cut"}}));
     let answer: Value = asker.ask(&cut, &json!({})).await.unwrap();
     assert_eq!((&answer["rowCount"], &answer["truncated"]), (&json!(7), &json!(true)));
+}
+
+#[tokio::test]
+async fn a_value_of_more_than_256_kib_is_refused_and_others_are_quick() {
+    let folder = folder();
+    let asker = shop(folder.path());
+    assert_eq!(asker.value("select length(printf('%.*c', 260000, 'a')) as n", json!({})).await, 260_000);
+    let failure = asker.failure("select length(printf('%.*c', 270000, 'a')) as n", json!({})).await;
+    assert!(failure.message.contains("256 KiB"), "{failure}");
+    // The slowest function that does not check the deadline, with the largest values.
+    let square = "select instr(printf('%.*c', 260000, 'a'), printf('%.*c', 130000, 'a') || 'b') as place";
+    let begin = Instant::now();
+    assert_eq!(asker.value(square, json!({})).await, 0);
+    assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_workspace_with_stuck_statements_leaves_threads_to_others() {
+    let folder = folder();
+    let [bad, good] = [1, 2].map(|number| WorkspaceId::new(Timestamp::EPOCH, number));
+    for workspace in [bad, good] {
+        let own = folder.path().join(workspace.uuid().to_string());
+        std::fs::create_dir(&own).unwrap();
+        shop(&own);
+    }
+    let asker = Arc::new(asker(folder.path(), "shop.db"));
+    let endless = query(&json!({"source": "it",
+        "sql": "with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n"}));
+    let stuck: Vec<_> = (0..8)
+        .map(|_| {
+            let (asker, endless) = (Arc::clone(&asker), endless.clone());
+            tokio::spawn(async move { asker.ask_in(bad, &endless, Duration::from_secs(5)).await })
+        })
+        .collect();
+    let quick = query(&json!({"source": "it", "sql": "select 1 as one"}));
+    let busy = async {
+        loop {
+            if let Err(busy) = asker.ask_in(bad, &quick, Duration::from_millis(300)).await {
+                return busy;
+            }
+        }
+    };
+    let busy = tokio::time::timeout(Duration::from_secs(4), busy).await.expect("all its threads are used");
+    assert_eq!(busy.code, code::STEP_TIMEOUT);
+    for _ in 0..20 {
+        let begin = Instant::now();
+        asker.ask_in(good, &quick, Duration::from_secs(5)).await.unwrap();
+        assert!(begin.elapsed() < Duration::from_secs(1), "{:?}", begin.elapsed());
+    }
+    stuck.iter().for_each(tokio::task::JoinHandle::abort);
 }
 
 #[tokio::test]

@@ -72,6 +72,18 @@ impl Asker {
         self.drivers.ask(ask).await.map(|answer| answer.payload().value().clone())
     }
 
+    /// Runs a query without arguments, for a workspace.
+    pub(crate) async fn ask_in(
+        &self,
+        workspace: WorkspaceId,
+        query: &Query,
+        timeout: Duration,
+    ) -> Result<Value, Failure> {
+        let args = json!({});
+        let ask = QueryRequest { workspace, source: &self.source, query, args: &args, max_rows: None, timeout };
+        self.drivers.ask(ask).await.map(|answer| answer.payload().value().clone())
+    }
+
     /// Runs a query that has arguments of any type.
     pub(crate) async fn sql(&self, sql: &str, args: Value) -> Result<Value, Failure> {
         let names = args.as_object().into_iter().flatten().map(|(name, _)| json!({"name": name, "required": false}));

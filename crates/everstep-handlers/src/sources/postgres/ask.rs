@@ -72,18 +72,18 @@ pub(in crate::sources) async fn ask(
     })
 }
 
-/// Whether a source accepts the connection. Returns the server's version.
+/// Whether a source accepts the connection. Returns the server's version, and whether the role is a superuser.
 pub(in crate::sources) async fn test(
     source: &PostgresSource,
     workspace: WorkspaceId,
     secrets: &dyn Secrets,
     guard: &Guard,
-) -> Result<String, Failure> {
+) -> Result<(String, bool), Failure> {
     let address = Address::from_source(source, workspace, secrets).await?;
     let connection = Connection::open(guard, address).await?;
     let row = connection.client.query_one("select current_setting('server_version')", &[]).await;
     let version: String = row.and_then(|row| row.try_get(0)).map_err(|error| errors::refused(&error))?;
-    Ok(format!("PostgreSQL {version}"))
+    Ok((format!("PostgreSQL {version}"), connection.is_superuser))
 }
 
 enum Fault {

@@ -33,6 +33,8 @@ pub(super) struct Connection {
     address: SocketAddr,
     host: String,
     tls: MakeRustlsConnect,
+    /// Whether its role is a superuser, as the server has reported.
+    pub(super) is_superuser: bool,
     /// When it was last returned to the pool; none for a new one.
     pub(super) rested: Option<Instant>,
 }
@@ -54,13 +56,17 @@ impl Connection {
         let secured = secure(&tls, &host)?;
         let (client, connection) =
             config.connect_raw(stream, secured).await.map_err(|error| errors::refused(&error))?;
+        let is_superuser = connection.parameter("is_superuser") == Some("on");
+        if is_superuser {
+            tracing::warn!(host, "the role of a data source is a superuser, which can read files and run programs");
+        }
         tokio::spawn(async move {
             // The caller that waits for the result is notified as well.
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "a connection to a data source ended");
             }
         });
-        Ok(Self { client, left, address, host, tls, rested: None })
+        Ok(Self { client, left, address, host, tls, is_superuser, rested: None })
     }
 
     /// Resets the number of bytes that may arrive.
