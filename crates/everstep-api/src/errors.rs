@@ -2,6 +2,7 @@
 
 use axum::http::StatusCode;
 use everstep_core::evaluate::Fault;
+use everstep_core::limits;
 use everstep_engine::Error;
 use serde_json::json;
 
@@ -27,6 +28,9 @@ impl From<Error> for Problem {
                 .hint("a name belongs to one style; choose another name, or delete that workflow first"),
             Error::QuotaReached(message) => Self::new(StatusCode::CONFLICT, code, message)
                 .hint("delete subscriptions, or declare one trigger with a wider pattern and a match"),
+            Error::WorkflowQuotaReached(message) => Self::new(StatusCode::CONFLICT, code, message)
+                .hint("delete workflows that are no longer used: DELETE /v1/workflows/{name}")
+                .with("quota", limits::WORKFLOWS),
             Error::Elsewhere(_) | Error::Unreachable(_) | Error::Busy(_) | Error::Stopping => {
                 Self::unavailable(error.to_string())
             }

@@ -25,6 +25,13 @@ pub(crate) fn keyed_id(purpose: &str, workspace: Uuid, key: &str) -> Uuid {
     Builder::from_custom_bytes(*hash.first_chunk().expect("a hash is longer than an id")).into_uuid()
 }
 
+/// The one id of a time and a text. It sorts by its time.
+pub(crate) fn derived_id(time: Timestamp, text: &str) -> Uuid {
+    let hash: [u8; 32] = Sha256::digest(text.as_bytes()).into();
+    let random = hash.first_chunk().expect("a hash is longer than ten bytes");
+    Builder::from_unix_timestamp_millis(time.millis().max(0).cast_unsigned(), random).into_uuid()
+}
+
 /// Whether a number can be a version of a workflow: databases and workers count versions from 1, in 32 bits with a sign.
 pub(crate) fn is_version(version: u32) -> bool {
     version >= 1 && i32::try_from(version).is_ok()

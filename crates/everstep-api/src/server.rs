@@ -17,6 +17,7 @@ use crate::auth::identity::IdentityProvider;
 use crate::auth::{Keys, RoleMaps};
 use crate::http::listen;
 use crate::metrics::Meters;
+use crate::resources::keys::Quotas;
 use crate::routes;
 use crate::stream::StreamHub;
 
@@ -57,6 +58,8 @@ pub struct AppServices {
     pub store: &'static str,
     /// The streams of runs.
     pub hub: Arc<StreamHub>,
+    /// The bounds of workspaces, for their members.
+    pub quotas: Quotas,
     /// Whether browsers receive the web console.
     pub serves_console: bool,
 }

@@ -49,6 +49,13 @@ pub const AUTO_TRANSITIONS: u32 = 16;
 pub const PERSONS: usize = 1_000;
 /// Characters of the name of a person. OpenID Connect limits the ids of people to the same number.
 pub const PERSON_CHARS: usize = 255;
+/// Workflows of one workspace.
+pub const WORKFLOWS: usize = 10_000;
+/// Names of workflows that are read to count those of a workspace, with the names of deleted workflows whose versions
+/// are still stored. A workspace with more adds no name until the versions are deleted.
+pub const COUNTED_NAMES: usize = 2 * WORKFLOWS;
+/// API keys of one workspace, with those of one-time links.
+pub const KEYS: usize = 1_000;
 /// Subscriptions of one workspace, with the triggers of its workflows.
 pub const SUBSCRIPTIONS: usize = 10_000;
 /// Nodes of one graph.

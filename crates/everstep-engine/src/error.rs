@@ -46,6 +46,9 @@ pub enum Error {
     /// The workspace has no room for the triggers of a workflow. Nothing was written.
     #[error("{0}")]
     QuotaReached(String),
+    /// The workspace has no room for another workflow. Nothing was written.
+    #[error("{0}")]
+    WorkflowQuotaReached(String),
     /// Nothing was written; try again later.
     #[error("{0}")]
     Full(String),
@@ -73,7 +76,7 @@ impl Error {
                 "UNAVAILABLE"
             }
             Self::OutcomeUnknown(_) | Self::Unanswered => "OUTCOME_UNKNOWN",
-            Self::QuotaReached(_) => "QUOTA_REACHED",
+            Self::QuotaReached(_) | Self::WorkflowQuotaReached(_) => "QUOTA_REACHED",
             Self::Full(_) => "STORE_FULL",
             Self::Refused(_) => "STORE_REFUSED",
         }
@@ -100,6 +103,7 @@ impl From<everstep_store::Error> for Error {
             everstep_store::Error::Full(message) => Self::Full(message),
             everstep_store::Error::Refused(message) => Self::Refused(message),
             everstep_store::Error::QuotaReached(_) => Self::QuotaReached(error.to_string()),
+            everstep_store::Error::WorkflowQuotaReached(_) => Self::WorkflowQuotaReached(error.to_string()),
             error => Self::Unavailable(error.to_string()),
         }
     }

@@ -39,6 +39,21 @@ impl KeyRow {
             None => Ok(self.permissions.join(" ")),
         }
     }
+
+    /// Whether its revocation at this time has made room for another key.
+    pub(crate) fn has_made_room(&self, revoked_at: Timestamp) -> bool {
+        self.revoked_at == Some(revoked_at)
+            && self.maker.is_none()
+            && self.expires_at.is_none_or(|end| end > revoked_at)
+    }
+}
+
+/// The result of adding a key within a quota.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyOutcome {
+    Added,
+    /// The workspace has this number of keys: nothing was written.
+    QuotaReached(u64),
 }
 
 /// A tenant.

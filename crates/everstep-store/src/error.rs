@@ -34,6 +34,9 @@ pub enum Error {
     /// Nothing was written.
     #[error("the workspace has {} subscriptions of {}, too many for the triggers of the workflow", .0, limits::SUBSCRIPTIONS)]
     QuotaReached(u64),
+    /// The workspace has this number of workflows, and a new name is not added. Nothing was written.
+    #[error("the workspace has {} workflows; at most {} are allowed", .0, limits::WORKFLOWS)]
+    WorkflowQuotaReached(u64),
 }
 
 impl Error {

@@ -14,6 +14,7 @@ mod pack;
 mod ports;
 pub mod postgres;
 mod preconditions;
+mod quota;
 mod records;
 mod resources;
 mod retention;
@@ -25,7 +26,7 @@ mod texts;
 mod topics;
 mod workflows;
 
-pub use access::{AuditFilter, AuditRow, KeyRow, WorkspaceRow};
+pub use access::{AuditFilter, AuditRow, KeyOutcome, KeyRow, WorkspaceRow};
 pub use error::{Error, Result};
 pub use filter::RunFilter;
 pub use item::{

@@ -129,6 +129,11 @@ pub(crate) struct VersionState {
 }
 
 impl VersionState {
+    /// Whether the workspace has no workflow of that name.
+    pub(crate) fn is_new_name(&self) -> bool {
+        self.style.is_none()
+    }
+
     /// The style of the workflow, if it differs.
     pub(crate) fn other_style(&self, style: &str) -> Option<&str> {
         self.style.as_deref().filter(|known| *known != style)

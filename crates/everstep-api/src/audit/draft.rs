@@ -17,8 +17,8 @@ use crate::id;
 use crate::server::AppState;
 use crate::workers;
 
-/// Characters of a field that a client determines.
-const FIELD_CHARS_MAX: usize = 1_024;
+/// Characters of a text that a client determines. A longer text ends with a mark.
+const TEXT_CHARS_MAX: usize = 128;
 
 /// The facts about a request that its audit row contains. The request carries them.
 pub(super) struct RequestFacts {
@@ -115,6 +115,23 @@ fn text(headers: &HeaderMap, name: &str) -> Option<String> {
     headers.get(name).and_then(|value| value.to_str().ok()).map(shorten)
 }
 
-fn shorten(text: &str) -> String {
-    text.chars().take(FIELD_CHARS_MAX).collect()
+/// A text of a client, as the audit contains it.
+pub(crate) fn shorten(text: &str) -> String {
+    if text.chars().nth(TEXT_CHARS_MAX).is_none() {
+        return text.to_owned();
+    }
+    text.chars().take(TEXT_CHARS_MAX - 1).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_is_cut_with_a_mark() {
+        let text = "é".repeat(TEXT_CHARS_MAX);
+        assert_eq!(shorten(&text), text);
+        let cut = shorten(&format!("{text}x"));
+        assert_eq!((cut.chars().count(), cut.ends_with("é…")), (TEXT_CHARS_MAX, true));
+    }
 }

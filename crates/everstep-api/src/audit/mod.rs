@@ -12,6 +12,6 @@ mod draft;
 mod watch;
 mod writer;
 
-pub(crate) use draft::AuditDraft;
+pub(crate) use draft::{AuditDraft, shorten};
 pub(crate) use watch::{audit_request, write_action};
 pub use writer::Audit;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::Request;
 use axum::response::Response;
 use everstep_core::payload::Payload;
+use everstep_core::time::Timestamp;
 use everstep_store::AuditRow;
 use serde_json::{Value, json};
 
@@ -41,9 +42,14 @@ async fn answer(app: AppState, facts: Arc<RequestFacts>, running: impl Future<Ou
     }
     // A request that passed no gate was not for a route.
     let gate = response.extensions().get::<Gate>().copied().filter(|_| response.status().is_success());
-    let Some(Gate { path, access, .. }) = gate.filter(|gate| !gate.is_dry) else { return response };
+    let Some(Gate { path, access, is_audited_per_minute, .. }) = gate.filter(|gate| !gate.is_dry) else {
+        return response;
+    };
     let details = json!({"status": response.status().as_u16()});
-    let row = facts.row(path, details, app.engine.world().clock.now());
+    let mut row = facts.row(path, details, app.engine.world().clock.now());
+    if is_audited_per_minute {
+        share_in_minute(&mut row);
+    }
     match access {
         // A caller that may only read has changed nothing, whatever the method.
         Access::Permission(Permission::Read | Permission::View)
@@ -57,6 +63,14 @@ async fn answer(app: AppState, facts: Arc<RequestFacts>, running: impl Future<Ou
         }
     }
     response
+}
+
+/// Gives a row the time and the id that all rows of its actor and action in the same minute have: a row that exists does
+/// not change, so that the first one stays, on any node.
+fn share_in_minute(row: &mut AuditRow) {
+    const MINUTE_MICROS: i64 = 60_000_000;
+    row.at = Timestamp::from_micros(row.at.micros() - row.at.micros().rem_euclid(MINUTE_MICROS));
+    row.id = id::derived_id(row.at, &format!("{} {}", row.actor.to_text(), row.action));
 }
 
 /// Records an action that has no request of its own.

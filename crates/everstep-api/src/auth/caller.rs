@@ -12,6 +12,7 @@ use everstep_store::KeyRow;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use crate::audit;
 use crate::auth::Permission;
 use crate::auth::identity::{Person, VerifiedPerson};
 use crate::http::problem::Problem;
@@ -152,7 +153,7 @@ impl Caller {
             Principal::Key(holder) => details["keyName"] = json!(&*holder.name),
             Principal::Person(person) => {
                 if let Some(name) = &person.name {
-                    details["personName"] = json!(name);
+                    details["personName"] = json!(audit::shorten(name));
                 }
             }
         }

@@ -94,6 +94,8 @@ pub(crate) struct Gate {
     pub(crate) tickets: TicketPolicy,
     /// Whether a request changes nothing, whatever its method is.
     pub(crate) is_dry: bool,
+    /// Whether all requests of a caller in a minute share an audit row.
+    pub(crate) is_audited_per_minute: bool,
 }
 
 /// Rejects requests without an API key, and adds the caller to the others.

@@ -111,7 +111,8 @@ impl<S: Clone + Send + Sync + 'static> Table<S> {
         T: 'static,
     {
         let (access, parameters) = (access.into(), doc.query);
-        let gate = Gate { path, access, tickets: ticket_policy(&doc), is_dry: doc.is_dry };
+        let (is_dry, is_audited_per_minute) = (doc.is_dry, doc.is_audited_per_minute);
+        let gate = Gate { path, access, tickets: ticket_policy(&doc), is_dry, is_audited_per_minute };
         let admit = move |request: Request, next: Next| {
             auth::permit(gate, request, move |request| Query::read(parameters, request, next))
         };

@@ -5,6 +5,7 @@
 mod access;
 mod audit;
 mod auth;
+mod bounds;
 mod catalogue;
 mod cluster;
 mod code_runs;

@@ -7,7 +7,7 @@ use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Method, Request, Response};
 use everstep_api::auth::identity::{IdentityOptions, IdentityProvider};
 use everstep_api::auth::{ApiKey, Keys, Permission, RoleMaps};
-use everstep_api::{AppServices, AppState, Audit, Meters, StreamHub, Streams, serve};
+use everstep_api::{AppServices, AppState, Audit, Meters, Quotas, StreamHub, Streams, serve};
 use everstep_core::ids::WorkspaceId;
 use everstep_engine::{
     Engine, NoObserver, NoPeers, NodeClock, Options, Peers, Records, SystemRng, TokioSpawner, World,
@@ -159,6 +159,7 @@ impl Server {
             meters,
             store: "sqlite",
             hub,
+            quotas: Quotas::default(),
             serves_console: true,
         });
         let (running, stopped) = oneshot::channel();

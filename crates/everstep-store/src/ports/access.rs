@@ -6,7 +6,7 @@ use everstep_core::payload::Payload;
 use everstep_core::time::Timestamp;
 use uuid::Uuid;
 
-use crate::access::{AuditFilter, AuditRow, KeyRow, WorkspaceRow};
+use crate::access::{AuditFilter, AuditRow, KeyOutcome, KeyRow, WorkspaceRow};
 use crate::error::Result;
 
 /// Every promise here is proved by `everstep_testkit::contract::access`.
@@ -17,6 +17,15 @@ pub trait AccessStore: Send + Sync {
 
     /// Adds an API key ([`crate::Error::Refused`] if its id or its hash exists).
     async fn add_key(&self, key: &KeyRow) -> Result<()>;
+
+    /// Adds an API key as `add_key` does, if the workspace has fewer keys than the quota. The key counts from its
+    /// creation time on: see [`AccessStore::count_keys`]. With several nodes the quota may be exceeded by the keys that
+    /// other nodes have added within five seconds.
+    async fn add_key_within(&self, key: &KeyRow, quota: usize) -> Result<KeyOutcome>;
+
+    /// The number of keys of a workspace that are neither revoked nor expired; keys of one-time links count until they
+    /// are deleted.
+    async fn count_keys(&self, workspace: WorkspaceId, now: Timestamp) -> Result<u64>;
 
     /// Adds an API key only if there has never been one. Of two calls at the same time, one adds its key.
     async fn add_first_key(&self, key: &KeyRow) -> Result<bool>;

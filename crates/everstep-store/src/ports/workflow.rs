@@ -15,6 +15,8 @@ pub trait WorkflowStore: Send + Sync {
     /// * The same digest as the newest version returns that version.
     /// * Of two calls at the same time, one is first, and the later version stays active.
     /// * A workflow that was deleted is new, and its version numbers continue.
+    /// * A new name beyond [`everstep_core::limits::WORKFLOWS`] is refused: [`crate::Error::WorkflowQuotaReached`]. With
+    ///   several nodes the workspace may exceed it by the names that other nodes have added within five seconds.
     /// * A name belongs to one style. If starts alone have named a workflow, a version with a definition replaces it:
     ///   its versions are deleted, whether or not runs go on, and the numbers continue.
     async fn save_workflow(
@@ -34,6 +36,7 @@ pub trait WorkflowStore: Send + Sync {
     /// * A workflow of that name and another style does not change, and then nothing of the list is written.
     /// * A workflow that was deleted is new, also under numbers that it had; unless runs refer to versions
     ///   of another style that have these numbers.
+    /// * A new name beyond the quota is refused, as by `save_workflow`, and then nothing of the list is written.
     /// * If nothing changes, nothing is written and no lock is taken.
     async fn register_workflows(&self, workflows: Vec<(NewWorkflow, u32)>) -> Result<Vec<RegistrationOutcome>>;
 
@@ -53,6 +56,10 @@ pub trait WorkflowStore: Send + Sync {
 
     /// One version of a workflow; `None` as version means the active one.
     async fn workflow(&self, workspace: WorkspaceId, name: &str, version: Option<u32>) -> Result<Option<WorkflowRow>>;
+
+    /// The number of workflows of a workspace, without deleted ones. If the versions of many deleted workflows are still
+    /// stored, it is at least [`everstep_core::limits::WORKFLOWS`].
+    async fn count_workflows(&self, workspace: WorkspaceId) -> Result<u64>;
 
     /// At most `limit` workflows of a workspace, by name, after the name `after`, without deleted ones.
     async fn list_workflows(

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::columns;
 use super::queries::{params, query};
 use super::store::PostgresStore;
-use crate::access::{AuditFilter, AuditRow, KeyRow, WorkspaceRow};
+use crate::access::{AuditFilter, AuditRow, KeyOutcome, KeyRow, WorkspaceRow};
 use crate::error::Result;
 use crate::ports::AccessStore;
 use crate::{numbers, texts};
@@ -48,6 +48,27 @@ impl AccessStore for PostgresStore {
             )
             .await?;
         Ok(())
+    }
+
+    async fn add_key_within(&self, key: &KeyRow, quota: usize) -> Result<KeyOutcome> {
+        let (workspace, mut rows) = (key.workspace, self.key_counts.begin());
+        let counted = match rows.add(workspace, quota) {
+            Some(counted) => counted,
+            None => rows.set_and_add(workspace, self.count_keys(workspace, key.created_at).await?, quota),
+        };
+        if let Err(count) = counted {
+            return Ok(KeyOutcome::QuotaReached(count));
+        }
+        self.add_key(key).await?;
+        rows.keep();
+        Ok(KeyOutcome::Added)
+    }
+
+    async fn count_keys(&self, workspace: WorkspaceId, now: Timestamp) -> Result<u64> {
+        let (workspace, now) = (workspace.uuid(), now.micros());
+        let params = params! { "workspace": workspace, "now": now };
+        let rows = self.connections.query(query!("count_keys"), params).await?;
+        columns::seq(rows.first().expect("the statement always returns a row"), 0)
     }
 
     async fn add_first_key(&self, key: &KeyRow) -> Result<bool> {
@@ -87,10 +108,14 @@ impl AccessStore for PostgresStore {
     }
 
     async fn revoke_key(&self, workspace: WorkspaceId, id: Uuid, now: Timestamp) -> Result<Option<KeyRow>> {
-        let (workspace, now) = (workspace.uuid(), now.micros());
-        let params = params! { "now": now, "id": id, "workspace": workspace };
+        let (tenant, micros) = (workspace.uuid(), now.micros());
+        let params = params! { "now": micros, "id": id, "workspace": tenant };
         let row = self.connections.query_opt(query!("revoke_key"), params).await?;
-        row.as_ref().map(key_from_row).transpose()
+        let revoked = row.as_ref().map(key_from_row).transpose()?;
+        if revoked.as_ref().is_some_and(|key| key.has_made_room(now)) {
+            self.key_counts.remove(workspace);
+        }
+        Ok(revoked)
     }
 
     async fn add_workspace(&self, row: &WorkspaceRow) -> Result<bool> {

@@ -8,8 +8,10 @@ use super::connection::Connection;
 use super::queries::{params, query};
 use super::store::PostgresStore;
 use super::topics::replace_triggers;
+use super::workflows::count_name;
 use crate::error::Result;
 use crate::preconditions::{RegistrationOutcome, VersionState};
+use crate::quota::NewRows;
 use crate::workflows::NewWorkflow;
 use crate::{numbers, texts};
 
@@ -23,12 +25,14 @@ impl PostgresStore {
         connection.begin("begin").await?;
         let names = params! { "workspaces": wanted.workspaces, "names": wanted.names };
         connection.query(query!("register_workflows/2_lock"), names).await?;
+        let mut new = self.workflow_counts.begin();
         let mut answers = Vec::with_capacity(workflows.len());
         for one in workflows {
-            answers.push(register(&connection, one).await?);
+            answers.push(register(&connection, &mut new, one).await?);
         }
         if RegistrationOutcome::are_all(&answers) {
             connection.commit().await?;
+            new.keep();
         } else {
             connection.rollback().await?;
         }
@@ -77,7 +81,11 @@ impl<'a> Wanted<'a> {
 }
 
 /// Registers one version, under the lock of its name.
-async fn register(connection: &Connection<'_>, one: &(NewWorkflow, u32)) -> Result<RegistrationOutcome> {
+async fn register(
+    connection: &Connection<'_>,
+    new: &mut NewRows<'_>,
+    one: &(NewWorkflow, u32),
+) -> Result<RegistrationOutcome> {
     let wanted = Wanted::new(std::slice::from_ref(one))?;
     let params = params! { "workspaces": wanted.workspaces, "names": wanted.names, "versions": wanted.versions };
     let rows = connection.query(query!("register_workflows/1_known"), params).await?;
@@ -96,6 +104,9 @@ async fn register(connection: &Connection<'_>, one: &(NewWorkflow, u32)) -> Resu
         && let Some(style) = free_number(connection, workflow, version, deleted).await?
     {
         return Ok(RegistrationOutcome::OtherStyle(style));
+    }
+    if known.is_new_name() {
+        count_name(connection, new, workflow.workspace).await??;
     }
     connection
         .execute(

@@ -11,6 +11,7 @@ use super::url::Address;
 use super::{schema, server};
 use crate::error::Result;
 use crate::ports::Stores;
+use crate::quota::QuotaCounts;
 
 /// Opens a database, as [`PostgresStore::open`] does. Returns its ports.
 pub async fn open(url: &str, options: &Options) -> Result<Stores> {
@@ -50,6 +51,8 @@ pub struct PostgresStore {
     pub(super) heartbeat: Connections,
     /// Held while new partitions are announced to all connections.
     pub(super) announcing: Mutex<()>,
+    pub(super) workflow_counts: QuotaCounts,
+    pub(super) key_counts: QuotaCounts,
 }
 
 impl PostgresStore {
@@ -68,7 +71,8 @@ impl PostgresStore {
         let heartbeat = Connections::new(&address, &hurried, 2)?;
         let server = server::greet(&connections, &address).await?;
         schema::migrate(&connections, &server).await?;
-        let store = Self { connections, heartbeat, announcing: Mutex::new(()) };
+        let (workflow_counts, key_counts) = Default::default();
+        let store = Self { connections, heartbeat, announcing: Mutex::new(()), workflow_counts, key_counts };
         store.make_partitions_ahead(server.clock).await?;
         Ok(store)
     }

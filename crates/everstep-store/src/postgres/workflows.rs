@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use everstep_core::ids::WorkspaceId;
+use everstep_core::limits;
 use everstep_core::publisher::Publisher;
 use tokio_postgres::Row;
 
@@ -11,9 +12,10 @@ use super::errors::StatementError;
 use super::queries::{params, query};
 use super::store::PostgresStore;
 use super::topics::replace_triggers;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ports::WorkflowStore;
 use crate::preconditions::{ActivationOutcome, Head, Precondition, RegistrationOutcome, SaveOutcome};
+use crate::quota::{self, NewRows};
 use crate::retention::DELETED_VERSIONS_KEPT_MIN;
 use crate::workflows::{Deletion, NewWorkflow, VersionRow, WorkflowRow, WorkflowSummary, default_permissions};
 use crate::{numbers, texts};
@@ -94,6 +96,7 @@ impl WorkflowStore for PostgresStore {
         bury(&connection, workspace, name, newest).await?;
         replace_triggers(&connection, workspace, name).await??;
         connection.commit().await?;
+        self.workflow_counts.remove(workspace);
         Ok(Deletion::Deleted)
     }
 
@@ -108,6 +111,12 @@ impl WorkflowStore for PostgresStore {
             .query_opt(query!("workflow"), params! { "workspace": workspace.uuid(), "name": name, "version": version })
             .await?;
         row.as_ref().map(workflow_from_row).transpose()
+    }
+
+    async fn count_workflows(&self, workspace: WorkspaceId) -> Result<u64> {
+        let (workspace, names) = (workspace.uuid(), numbers::clamp_limit(limits::COUNTED_NAMES));
+        let params = params! { "workspace": workspace, "names": names };
+        workflow_count_from_rows(&self.connections.query(query!("count_workflows"), params).await?)
     }
 
     async fn list_workflows(
@@ -173,6 +182,14 @@ impl PostgresStore {
             connection.commit().await?;
             return Ok(Ok(SaveOutcome::Unexpected { active: head.map_or(0, |head| head.active) }));
         }
+        let mut new = self.workflow_counts.begin();
+        if head.is_none()
+            && replaced.is_none()
+            && let Err(refused) = count_name(&connection, &mut new, workflow.workspace).await?
+        {
+            connection.rollback().await?;
+            return Ok(Err(refused));
+        }
         let publisher = workflow.publisher.as_ref().and_then(Publisher::stored_name);
         let permissions = workflow.publisher.as_ref().map(Publisher::permission_text);
         let rows = connection
@@ -199,6 +216,7 @@ impl PostgresStore {
             return Ok(Err(unreadable));
         }
         connection.commit().await?;
+        new.keep();
         let row = rows.into_iter().next().expect("the statement always returns a row");
         let saved = || {
             Ok(SaveOutcome::Saved {
@@ -219,6 +237,27 @@ impl PostgresStore {
         connection.query(query!("put_workflow/1_lock"), key).await?;
         Ok(connection)
     }
+}
+
+/// Counts the new name of a workflow against the quota of its workspace.
+pub(super) async fn count_name(
+    connection: &Connection<'_>,
+    new: &mut NewRows<'_>,
+    workspace: WorkspaceId,
+) -> Result<Result<()>, StatementError> {
+    let counted = match new.add(workspace, limits::WORKFLOWS) {
+        Some(counted) => counted,
+        None => {
+            let (id, names) = (workspace.uuid(), numbers::clamp_limit(limits::COUNTED_NAMES));
+            let params = params! { "workspace": id, "names": names };
+            let rows = connection.query(query!("count_workflows"), params).await?;
+            match workflow_count_from_rows(&rows) {
+                Ok(count) => new.set_and_add(workspace, count, limits::WORKFLOWS),
+                Err(unreadable) => return Ok(Err(unreadable)),
+            }
+        }
+    };
+    Ok(counted.map_err(Error::WorkflowQuotaReached))
 }
 
 /// Deletes a workflow up to its newest version. The versions are kept while runs refer to them.
@@ -255,6 +294,12 @@ async fn read_head(
         })
     };
     Ok(rows.first().map(read).transpose())
+}
+
+/// In the order of `count_workflows.sql`.
+fn workflow_count_from_rows(rows: &[Row]) -> Result<u64> {
+    let row = rows.first().expect("the statement always returns a row");
+    Ok(quota::workflow_count(columns::seq(row, 0)?, columns::seq(row, 1)?))
 }
 
 /// In the order of `workflow.sql`.

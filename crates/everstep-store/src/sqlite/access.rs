@@ -13,7 +13,7 @@ use super::database::Database;
 use super::disk::Purpose;
 use super::queries::query;
 use super::store::SqliteStore;
-use crate::access::{AuditFilter, AuditRow, KeyRow, WorkspaceRow};
+use crate::access::{AuditFilter, AuditRow, KeyOutcome, KeyRow, WorkspaceRow};
 use crate::error::Result;
 use crate::ports::AccessStore;
 use crate::{numbers, texts};
@@ -39,6 +39,28 @@ impl AccessStore for SqliteStore {
         let key = key.clone();
         self.write_for(Purpose::AcceptedWork, move |database| insert_key(database, query!("add_key"), &key)).await?;
         Ok(())
+    }
+
+    async fn add_key_within(&self, key: &KeyRow, quota: usize) -> Result<KeyOutcome> {
+        let key = key.clone();
+        self.write_for(Purpose::AcceptedWork, move |database| {
+            let (workspace, mut rows) = (key.workspace, database.key_counts.begin());
+            let counted = match rows.add(workspace, quota) {
+                Some(counted) => counted,
+                None => rows.set_and_add(workspace, count_keys(database, workspace, key.created_at)?, quota),
+            };
+            if let Err(count) = counted {
+                return Ok(KeyOutcome::QuotaReached(count));
+            }
+            insert_key(database, query!("add_key"), &key)?;
+            rows.keep();
+            Ok(KeyOutcome::Added)
+        })
+        .await
+    }
+
+    async fn count_keys(&self, workspace: WorkspaceId, now: Timestamp) -> Result<u64> {
+        self.read(move |database| count_keys(database, workspace, now)).await
     }
 
     async fn add_first_key(&self, key: &KeyRow) -> Result<bool> {
@@ -72,7 +94,11 @@ impl AccessStore for SqliteStore {
                 ":id": id.into_bytes(),
                 ":now": now.micros(),
             };
-            Ok(statement.query_row(params, key_from_row).optional()?)
+            let revoked = statement.query_row(params, key_from_row).optional()?;
+            if revoked.as_ref().is_some_and(|key| key.has_made_room(now)) {
+                database.key_counts.remove(workspace);
+            }
+            Ok(revoked)
         })
         .await
     }
@@ -163,6 +189,12 @@ pub(super) fn insert_audit(connection: &Connection, row: &AuditRow) -> rusqlite:
         ":details": row.details.json().as_bytes(),
     })?;
     Ok(())
+}
+
+fn count_keys(database: &Database, workspace: WorkspaceId, now: Timestamp) -> Result<u64> {
+    let mut statement = database.connection.prepare_cached(query!("count_keys"))?;
+    let params = named_params! { ":workspace": workspace.uuid().into_bytes(), ":now": now.micros() };
+    Ok(statement.query_row(params, |row| columns::seq(row, 0))?)
 }
 
 fn insert_key(database: &Database, statement: &str, key: &KeyRow) -> Result<usize> {

@@ -1,7 +1,7 @@
 //! One connection: opening, pragmas and the clock.
 
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use everstep_core::time::Timestamp;
@@ -12,6 +12,7 @@ use super::disk::Disk;
 use super::schema;
 use crate::error::Result;
 use crate::migrations;
+use crate::quota::QuotaCounts;
 
 /// For a new file: later these have no effect, except that the second one writes a page, which a full disk refuses.
 const FILE_PRAGMAS: &str = "
@@ -46,6 +47,8 @@ pub struct Database {
     /// Whether the runs of ended processes are not yet released, because the disk was full.
     pub(super) must_release: bool,
     clock: Box<dyn Fn() -> Timestamp + Send>,
+    pub(super) workflow_counts: Arc<QuotaCounts>,
+    pub(super) key_counts: QuotaCounts,
 }
 
 impl Database {
@@ -92,7 +95,14 @@ impl Database {
     fn configured(connection: Connection) -> Result<Self> {
         connection.busy_timeout(BUSY_TIMEOUT)?;
         connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS_MAX);
-        Ok(Self { connection, disk: None, must_release: false, clock: Box::new(system_time) })
+        Ok(Self {
+            connection,
+            disk: None,
+            must_release: false,
+            clock: Box::new(system_time),
+            workflow_counts: Arc::default(),
+            key_counts: QuotaCounts::default(),
+        })
     }
 
     /// Replaces the clock by which leases are measured.

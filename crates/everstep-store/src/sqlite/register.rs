@@ -1,13 +1,17 @@
 //! Registration of versions whose numbers their author has chosen.
 
+use std::sync::Arc;
+
 use everstep_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, named_params};
 
 use super::database::Database;
 use super::queries::query;
 use super::topics::replace_triggers;
+use super::workflows::count_name;
 use crate::error::Result;
 use crate::preconditions::{RegistrationOutcome, VersionState};
+use crate::quota::NewRows;
 use crate::texts;
 use crate::workflows::NewWorkflow;
 
@@ -17,19 +21,28 @@ impl Database {
             texts::check([workflow.name.as_str(), &workflow.style, &workflow.digest])?;
         }
         let now = self.now();
+        let counts = Arc::clone(&self.workflow_counts);
+        let mut rows = counts.begin();
         let tx = self.begin()?;
         let registered: Vec<_> = workflows
             .iter()
-            .map(|(workflow, version)| register(&tx, workflow, *version, now))
+            .map(|(workflow, version)| register(&tx, &mut rows, workflow, *version, now))
             .collect::<Result<_>>()?;
         if RegistrationOutcome::are_all(&registered) {
             tx.commit()?;
+            rows.keep();
         }
         Ok(registered)
     }
 }
 
-fn register(tx: &Connection, workflow: &NewWorkflow, version: u32, now: Timestamp) -> Result<RegistrationOutcome> {
+fn register(
+    tx: &Connection,
+    rows: &mut NewRows<'_>,
+    workflow: &NewWorkflow,
+    version: u32,
+    now: Timestamp,
+) -> Result<RegistrationOutcome> {
     let workspace = workflow.workspace.uuid().into_bytes();
     let known = tx.prepare_cached(query!("register_workflows/1_known"))?.query_row(
         named_params! { ":workspace": workspace, ":name": workflow.name, ":version": version },
@@ -45,6 +58,9 @@ fn register(tx: &Connection, workflow: &NewWorkflow, version: u32, now: Timestam
         && let Some(style) = free_number(tx, workflow, version, known.deleted)?
     {
         return Ok(RegistrationOutcome::OtherStyle(style));
+    }
+    if known.is_new_name() {
+        count_name(tx, rows, workflow.workspace)?;
     }
     tx.prepare_cached(query!("register_workflows/6_save"))?.execute(named_params! {
         ":workspace": workspace,

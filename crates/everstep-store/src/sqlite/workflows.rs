@@ -2,8 +2,11 @@
 //!
 //! The simulator calls [`Database`] directly, so the verbs are synchronous methods of it.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use everstep_core::ids::WorkspaceId;
+use everstep_core::limits;
 use everstep_core::planted::{self, Bug};
 use everstep_core::publisher::Publisher;
 use everstep_core::time::Timestamp;
@@ -15,9 +18,10 @@ use super::disk::Purpose;
 use super::queries::query;
 use super::store::SqliteStore;
 use super::topics::replace_triggers;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ports::WorkflowStore;
 use crate::preconditions::{ActivationOutcome, Head, Precondition, RegistrationOutcome, SaveOutcome};
+use crate::quota::{self, NewRows};
 use crate::retention::DELETED_VERSIONS_KEPT_MIN;
 use crate::workflows::{Deletion, NewWorkflow, VersionRow, WorkflowRow, WorkflowSummary};
 use crate::{numbers, texts};
@@ -62,6 +66,10 @@ impl WorkflowStore for SqliteStore {
         self.read(move |database| database.workflow(workspace, &name, version)).await
     }
 
+    async fn count_workflows(&self, workspace: WorkspaceId) -> Result<u64> {
+        self.read(move |database| database.count_workflows(workspace)).await
+    }
+
     async fn list_workflows(
         &self,
         workspace: WorkspaceId,
@@ -97,6 +105,8 @@ impl Database {
         texts::check(texts.into_iter().chain(publisher.as_deref()).chain(permissions.as_deref()))?;
         let now = self.now();
         let look_at = now.plus(DELETED_VERSIONS_KEPT_MIN);
+        let counts = Arc::clone(&self.workflow_counts);
+        let mut rows = counts.begin();
         let tx = self.begin()?;
         let workspace = workflow.workspace.uuid().into_bytes();
         let mut head = read_head(&tx, workflow.workspace, &workflow.name)?;
@@ -112,6 +122,9 @@ impl Database {
         }
         if replaced.is_none() && !precondition.allows(head.as_ref(), Some(workflow)) {
             return Ok(SaveOutcome::Unexpected { active: head.map_or(0, |head| head.active) });
+        }
+        if head.is_none() && replaced.is_none() {
+            count_name(&tx, &mut rows, workflow.workspace)?;
         }
         let newest: Option<u32> = tx
             .prepare_cached(query!("put_workflow/1_newest"))?
@@ -148,6 +161,7 @@ impl Database {
             replace_triggers(&tx, workflow.workspace, &workflow.name, now)?;
         }
         tx.commit()?;
+        rows.keep();
         Ok(SaveOutcome::Saved { version, is_new, is_first: head.is_none() })
     }
 
@@ -200,7 +214,12 @@ impl Database {
         bury(&tx, workspace, name, newest, look_at)?;
         replace_triggers(&tx, workspace, name, now)?;
         tx.commit()?;
+        self.workflow_counts.remove(workspace);
         Ok(Deletion::Deleted)
+    }
+
+    pub fn count_workflows(&self, workspace: WorkspaceId) -> Result<u64> {
+        count_workflows(&self.connection, workspace)
     }
 
     pub fn list_workflows(
@@ -255,6 +274,25 @@ fn bury(tx: &Connection, workspace: WorkspaceId, name: &str, newest: u32, look_a
     tx.prepare_cached(query!("delete_workflow/4_head"))?
         .execute(named_params! { ":workspace": workspace, ":name": name })?;
     Ok(())
+}
+
+/// Counts the new name of a workflow against the quota of its workspace.
+pub(super) fn count_name(tx: &Connection, rows: &mut NewRows<'_>, workspace: WorkspaceId) -> Result<()> {
+    let counted = match rows.add(workspace, limits::WORKFLOWS) {
+        Some(counted) => counted,
+        None => rows.set_and_add(workspace, count_workflows(tx, workspace)?, limits::WORKFLOWS),
+    };
+    counted.map_err(Error::WorkflowQuotaReached)
+}
+
+fn count_workflows(connection: &Connection, workspace: WorkspaceId) -> Result<u64> {
+    let mut statement = connection.prepare_cached(query!("count_workflows"))?;
+    let params = named_params! {
+        ":workspace": workspace.uuid().into_bytes(),
+        ":names": numbers::clamp_limit(limits::COUNTED_NAMES),
+    };
+    let (count, names) = statement.query_row(params, |row| Ok((columns::seq(row, 0)?, columns::seq(row, 1)?)))?;
+    Ok(quota::workflow_count(count, names))
 }
 
 fn read_head(tx: &Connection, workspace: WorkspaceId, name: &str) -> Result<Option<Head>> {

@@ -212,6 +212,7 @@ macro_rules! contract_tests {
                     the_last_word_on_a_version_s_retention_counts,
                     the_last_registration_decides_the_definition,
                     many_versions_are_registered_in_one_call,
+                    workflows_have_the_quota_of_the_workspace,
                     code_has_versions_of_no_other_style,
                     a_deleted_workflow_is_registered_again_under_any_number,
                     a_deleted_workflow_of_another_style_leaves_the_numbers_that_no_run_refers_to,
@@ -245,6 +246,7 @@ macro_rules! contract_tests {
                     a_key_comes_back_with_all_that_limits_it,
                     keys_are_listed_by_workspace_oldest_first,
                     a_revoked_key_is_not_found_but_listed,
+                    keys_have_the_quota_of_the_workspace,
                     only_a_key_of_the_workspace_is_revoked,
                 }
                 workspaces {

@@ -335,6 +335,10 @@ impl WorkflowStore for SimStore {
         self.call("register_workflows", move |db| db.register_workflows(&workflows)).await
     }
 
+    async fn count_workflows(&self, workspace: WorkspaceId) -> Result<u64> {
+        self.call("count_workflows", move |db| db.count_workflows(workspace)).await
+    }
+
     async fn choose_version(
         &self,
         workspace: WorkspaceId,

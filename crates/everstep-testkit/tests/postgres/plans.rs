@@ -293,6 +293,7 @@ async fn do_lists(store: &PostgresStore, run: RunId) {
     store.choose_version(HERE, "orders", None, Precondition::Anything).await.unwrap();
     activate_workflow(store, HERE, "orders", 1).await.unwrap();
     store.list_workflows(HERE, None, 10).await.unwrap();
+    store.count_workflows(HERE).await.unwrap();
     store.list_versions(HERE, "orders", None, 10).await.unwrap();
     store.add_audit(&[AuditRow::clone(&audit_row(0))]).await.unwrap();
     let filter = AuditFilter { actor: Some(Actor::key("1")), ..AuditFilter::default() };

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use everstep_api::auth::identity::IdentityProvider;
 use everstep_api::auth::{ApiKey, Keys, RoleMaps};
-use everstep_api::{AppServices, AppState, Audit, Meters, StreamHub};
+use everstep_api::{AppServices, AppState, Audit, Meters, Quotas, StreamHub};
 use everstep_engine::NodeClock;
 use everstep_net::Client;
 use tokio::net::TcpListener;
@@ -84,6 +84,7 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
         meters,
         store,
         hub,
+        quotas: Quotas::default(),
         serves_console: server.serves_console,
     });
     tokio::spawn(Arc::clone(&app.meters).keep());

@@ -20,6 +20,8 @@ pub(crate) struct Doc {
     pub(crate) key: KeyPolicy,
     /// Whether a request changes nothing, whatever its method is.
     pub(crate) is_dry: bool,
+    /// Whether all requests of a caller in a minute share an audit row.
+    pub(crate) is_audited_per_minute: bool,
     /// The headers that it accepts, beside `Idempotency-Key`.
     pub(crate) headers: Vec<Parameter>,
     /// Path parameters that have another meaning for this route than for others of the same path.
@@ -77,6 +79,7 @@ pub(crate) fn doc(tag: &'static str, summary: &'static str) -> Doc {
         query: &[],
         key: KeyPolicy::Ignored,
         is_dry: false,
+        is_audited_per_minute: false,
         headers: Vec::new(),
         path: Vec::new(),
         body: None,
@@ -113,6 +116,12 @@ impl Doc {
     /// Changes nothing, although the method is not a safe one.
     pub(crate) fn changes_nothing(mut self) -> Self {
         self.is_dry = true;
+        self
+    }
+
+    /// Writes one audit row for all requests of a caller in a minute.
+    pub(crate) fn audited_per_minute(mut self) -> Self {
+        self.is_audited_per_minute = true;
         self
     }
 

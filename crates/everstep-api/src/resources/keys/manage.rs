@@ -3,8 +3,9 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
+use everstep_core::limits;
 use everstep_core::time::Timestamp;
-use everstep_store::{Error, KeyRow};
+use everstep_store::{Error, KeyOutcome, KeyRow};
 use uuid::Uuid;
 
 use super::wire::{Key, Keys, MadeKey, NewKey};
@@ -54,18 +55,41 @@ pub(crate) async fn make(
     if let Some(key) = &key {
         row.id = id::keyed_id("key", caller.workspace.uuid(), key);
     }
-    match store.add_key(&row).await {
-        Ok(()) => {
+    match store.add_key_within(&row, limits::KEYS).await {
+        Ok(KeyOutcome::Added) => {
             let made = MadeKey { key: Key::from_row(row), secret: Some(secret.reveal().to_owned()) };
             Ok((StatusCode::CREATED, Json(made)))
         }
-        Err(error @ Error::Refused(_)) if key.is_some() => {
-            let rows = store.list_keys(caller.workspace).await?;
-            let known = rows.into_iter().find(|known| known.id == row.id).ok_or(error)?;
-            Ok((StatusCode::OK, Json(MadeKey { key: Key::from_row(known), secret: None })))
-        }
+        Ok(KeyOutcome::QuotaReached(count)) => match find_repeated(&app, key, &row).await? {
+            Some(known) => Ok(known),
+            None => Err(too_many(count)),
+        },
+        Err(error @ Error::Refused(_)) => Ok(find_repeated(&app, key, &row).await?.ok_or(error)?),
         Err(error) => Err(error.into()),
     }
+}
+
+/// The answer to a request whose idempotency key has created a key before.
+async fn find_repeated(
+    app: &AppState,
+    key: Option<String>,
+    row: &KeyRow,
+) -> Result<Option<(StatusCode, Json<MadeKey>)>, Problem> {
+    if key.is_none() {
+        return Ok(None);
+    }
+    let rows = app.access.list_keys(row.workspace).await?;
+    let known = rows.into_iter().find(|known| known.id == row.id);
+    Ok(known.map(|known| (StatusCode::OK, Json(MadeKey { key: Key::from_row(known), secret: None }))))
+}
+
+/// The refusal of another key for a workspace that has this many.
+pub(crate) fn too_many(count: u64) -> Problem {
+    let allowed = limits::KEYS;
+    let detail = format!("the workspace has {count} API keys, with those of one-time links; at most {allowed} are allowed");
+    let hint = "revoke keys that are no longer used: DELETE /v1/keys/{id}; a key of a one-time link counts until a day \
+                after it has expired";
+    Problem::new(StatusCode::CONFLICT, "QUOTA_REACHED", detail).hint(hint).with("count", count).with("quota", allowed)
 }
 
 /// Revokes a key. The last admin key stays: without it, no key could be created over HTTP.

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 
+use super::quotas;
 use super::wire::{Me, MyKey, MyPerson, MyWorkspace, ServerInfo};
 use crate::auth::{Caller, KeyHolder, Permission, Principal};
 use crate::http::problem::Problem;
@@ -17,6 +18,7 @@ pub(crate) async fn show(State(app): State<AppState>, caller: Caller, _: Query) 
     let workspaces = app.access.workspaces().await?;
     let name = workspaces.into_iter().find(|row| row.id == caller.workspace).map(|row| row.name);
     let permissions = Permission::ALL.iter().copied().filter(|permission| caller.may(*permission)).collect();
+    let quotas = quotas::list(&app, caller.workspace).await?;
     let workspace = MyWorkspace { id: caller.workspace.uuid(), name };
     let expires_at = caller.expires_at.map(Time::from_timestamp);
     let (key, person) = match caller.principal {
@@ -29,5 +31,5 @@ pub(crate) async fn show(State(app): State<AppState>, caller: Caller, _: Query) 
     let nodes = app.engine.nodes().await?;
     let nodes = nodes.iter().filter(|node| !node.fenced && !node.is_expired).count();
     let server = ServerInfo { version: env!("CARGO_PKG_VERSION"), store: app.store, nodes };
-    Ok(Json(Me { workspace, key, person, permissions, features: FEATURES, server }))
+    Ok(Json(Me { workspace, key, person, permissions, features: FEATURES, quotas, server }))
 }

@@ -2,7 +2,10 @@
 
 mod manage;
 mod me;
+mod quotas;
 mod routes;
 pub(crate) mod wire;
 
+pub(crate) use manage::too_many;
+pub use quotas::Quotas;
 pub(crate) use routes::add;

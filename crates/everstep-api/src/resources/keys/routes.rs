@@ -19,7 +19,10 @@ pub(crate) fn add(table: Table) -> Table {
             Method::GET,
             "/v1/me",
             doc("access", "Get the caller")
-                .about("The workspace of the caller, its key or person, its permissions, and the server that has answered.")
+                .about(
+                    "The workspace of the caller with its bounds, its key or person, its permissions, and the server \
+                     that has answered.",
+                )
                 .answers::<Me>(200),
             me::show,
         )
@@ -47,7 +50,8 @@ pub(crate) fn add(table: Table) -> Table {
                 .takes::<NewKey>()
                 .example(json!({"name": "dashboard", "role": "viewer"}))
                 .answers::<MadeKey>(201)
-                .answers::<MadeKey>(200),
+                .answers::<MadeKey>(200)
+                .refuses(409, "`QUOTA_REACHED`: the workspace has 1,000 API keys, with those of one-time links."),
             manage::make,
         )
         .guarded(

@@ -140,7 +140,22 @@ pub(crate) struct Me {
     pub(crate) permissions: Vec<Permission>,
     /// The subsystems of this build, such as `graph` and `machine`. Later releases add names.
     pub(crate) features: &'static [&'static str],
+    /// The bounds of the workspace, and how much of them is used.
+    pub(crate) quotas: Vec<Quota>,
     pub(crate) server: ServerInfo,
+}
+
+/// A bound of the workspace. A request beyond it is refused with 409 `QUOTA_REACHED`.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Quota {
+    /// The bounded things, such as `workflows` and `keys`. Later releases add names.
+    pub(crate) name: &'static str,
+    /// How many exist; the number may be five seconds old.
+    pub(crate) used: u64,
+    /// How many are allowed.
+    pub(crate) max: u64,
+    /// The setting of the server that raises the bound; null if there is none.
+    pub(crate) setting: Option<&'static str>,
 }
 
 /// The server that has answered.

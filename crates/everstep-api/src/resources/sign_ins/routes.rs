@@ -21,6 +21,7 @@ pub(crate) fn add(table: Table) -> Table {
                     "The code of a one-time link, with which a browser signs in to the console: \
                      `http://…/#code=esc_…`. It is valid for a minute. Tokens of people are refused with 403.",
                 )
+                .audited_per_minute()
                 .may_take::<Empty>()
                 .answers::<MadeCode>(201),
             codes::make,
@@ -39,6 +40,7 @@ pub(crate) fn add(table: Table) -> Table {
                 .answers::<SignIn>(201)
                 .refuses(401, "`AUTH_ERROR`: the code is unknown or has expired, or the key that made it is revoked.")
                 .refuses(409, "`CODE_USED`: the code was used before.")
+                .refuses(409, "`QUOTA_REACHED`: the workspace has 1,000 API keys, with those of one-time links.")
                 .refuses(429, "`RATE_LIMITED`: too many requests with the key that made the code.")
                 .refuses(503, "`UNAVAILABLE`: the database is not available; nothing was done.")
                 .refuses(504, "`OUTCOME_UNKNOWN`: the code may have been used; create another one.")

@@ -3,8 +3,9 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use everstep_core::limits;
 use everstep_core::time::Timestamp;
-use everstep_store::{Error, KeyRow};
+use everstep_store::{Error, KeyOutcome, KeyRow};
 use serde_json::json;
 
 use super::wire::{SignIn, UsedCode};
@@ -14,6 +15,7 @@ use crate::http::body::Body;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::http::time::Time;
+use crate::resources::keys;
 use crate::server::AppState;
 
 const BODY_BYTES_MAX: usize = 4 * 1_024;
@@ -37,8 +39,9 @@ pub(crate) async fn sign_in(
     auth::count_request(&app, &maker)?;
     let secret = ApiKey::generate();
     let (row, expires_at) = row(&secret, &code, &maker, holder, now);
-    match app.access.add_key(&row).await {
-        Ok(()) => {}
+    match app.access.add_key_within(&row, limits::KEYS).await {
+        Ok(KeyOutcome::Added) => {}
+        Ok(KeyOutcome::QuotaReached(count)) => return Err(keys::too_many(count)),
         Err(Error::Refused(_)) => {
             let detail = "the sign-in code was used before";
             return Err(Problem::new(StatusCode::CONFLICT, "CODE_USED", detail).hint(NEW_CODE_HINT));

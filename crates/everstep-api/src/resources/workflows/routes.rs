@@ -13,6 +13,8 @@ use crate::routes::Table;
 
 /// The rejection of a request whose style is not that of the workflow.
 const TRIGGER_QUOTA: &str = "`QUOTA_REACHED`: the workspace has no room for the triggers of the definition.";
+const SAVE_QUOTA: &str =
+    "`QUOTA_REACHED`: the workspace has 10,000 workflows, or no room for the triggers of the definition.";
 const STYLE_CONFLICT: &str = "`WORKFLOW_STYLE_CONFLICT`: the workflow has another style; code has no definition.";
 const ACTIVE_VERSION_ETAG: &str = "The active version, for `If-Match`.";
 
@@ -53,7 +55,7 @@ pub(crate) fn add(table: Table) -> Table {
                 .answers::<Workflow>(200)
                 .refuses(409, "`WORKFLOW_EXISTS`: a workflow with that name exists.")
                 .refuses(409, STYLE_CONFLICT)
-                .refuses(409, TRIGGER_QUOTA),
+                .refuses(409, SAVE_QUOTA),
             super::create,
         )
         .guarded(
@@ -86,7 +88,7 @@ pub(crate) fn add(table: Table) -> Table {
                 .with_header("ETag", ACTIVE_VERSION_ETAG)
                 .answers::<Workflow>(200)
                 .refuses(409, STYLE_CONFLICT)
-                .refuses(409, TRIGGER_QUOTA),
+                .refuses(409, SAVE_QUOTA),
             super::import,
         )
         .guarded(
@@ -108,7 +110,7 @@ pub(crate) fn add(table: Table) -> Table {
                 .answers::<Workflow>(200)
                 .with_header("ETag", ACTIVE_VERSION_ETAG)
                 .refuses(409, STYLE_CONFLICT)
-                .refuses(409, TRIGGER_QUOTA),
+                .refuses(409, SAVE_QUOTA),
             super::put,
         )
         .guarded(
@@ -185,7 +187,7 @@ pub(crate) fn add(table: Table) -> Table {
                 .answers::<Workflow>(200)
                 .refuses(409, "`WORKFLOW_EXISTS`: a workflow with that name exists.")
                 .refuses(409, STYLE_CONFLICT)
-                .refuses(409, TRIGGER_QUOTA),
+                .refuses(409, SAVE_QUOTA),
             super::clone,
         )
 }

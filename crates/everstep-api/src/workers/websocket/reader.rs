@@ -156,6 +156,6 @@ pub(super) fn decode<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Problem
 
 /// Records in the audit that a session was opened or closed: the guard of the routes sees only the upgrade.
 pub(super) async fn audit_session(app: &AppState, caller: &Caller, action: &'static str, session: &Session) {
-    let details = serde_json::json!({"worker": session.worker, "session": session.id.shown()});
+    let details = serde_json::json!({"worker": audit::shorten(&session.worker), "session": session.id.shown()});
     audit::write_action(app, caller, &format!("worker socket {action}"), "/v1/worker/socket", details).await;
 }

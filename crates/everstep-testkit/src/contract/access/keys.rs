@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use everstep_store::{AccessStore, Error, KeyRow, Stores};
+use everstep_store::{AccessStore, Error, KeyOutcome, KeyRow, Stores};
 
 use crate::contract::fixtures::*;
 
@@ -136,4 +136,40 @@ pub async fn only_a_key_of_the_workspace_is_revoked(store: Arc<dyn AccessStore>)
     assert_eq!(store.revoke_key(new_workspace(), key.id, at(100)).await.unwrap(), None);
     assert_eq!(store.revoke_key(key.workspace, new_run().uuid(), at(100)).await.unwrap(), None);
     assert_eq!(store.find_key(&[1; 32]).await.unwrap(), Some(key));
+}
+
+pub async fn keys_have_the_quota_of_the_workspace(store: Arc<dyn AccessStore>) {
+    const QUOTA: usize = 4;
+    let here = new_workspace();
+    let key = |byte: u8| KeyRow { workspace: here, ..key(byte) };
+    let add = |key: KeyRow| {
+        let store = Arc::clone(&store);
+        async move { store.add_key_within(&key, QUOTA).await.unwrap() }
+    };
+    // Keys that are revoked or have expired do not count, but those of one-time links do until they are deleted.
+    let gone = KeyRow { revoked_at: Some(at(1)), ..key(1) };
+    let expired = KeyRow { expires_at: Some(at(2)), ..key(2) };
+    let linked = KeyRow { revoked_at: Some(at(1)), maker: Some(gone.id), ..key(3) };
+    for key in [&gone, &expired, &linked] {
+        store.add_key(key).await.unwrap();
+    }
+    assert_eq!(store.count_keys(here, at(2)).await.unwrap(), 1);
+    let first = key(4);
+    for key in [first.clone(), key(5)] {
+        assert_eq!(add(key).await, KeyOutcome::Added);
+    }
+    // A key that exists is refused, and not counted.
+    assert!(matches!(store.add_key_within(&first, QUOTA).await, Err(Error::Refused(_))));
+    assert_eq!(add(key(6)).await, KeyOutcome::Added);
+    assert_eq!(store.count_keys(here, at(6)).await.unwrap(), 4);
+    assert_eq!(add(key(7)).await, KeyOutcome::QuotaReached(4));
+    assert_eq!(store.find_key(&[7; 32]).await.unwrap(), None);
+    assert_eq!(add(KeyRow { workspace: new_workspace(), ..key(8) }).await, KeyOutcome::Added, "another has room");
+    // A revoked key makes room once, and that of a one-time link does not.
+    for _ in 0..2 {
+        store.revoke_key(here, first.id, at(9)).await.unwrap();
+        store.revoke_key(here, linked.id, at(9)).await.unwrap();
+    }
+    assert_eq!(add(key(9)).await, KeyOutcome::Added);
+    assert_eq!(add(key(10)).await, KeyOutcome::QuotaReached(4));
 }

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use everstep_core::limits;
 use everstep_core::payload::Payload;
 use everstep_store::{
-    Deletion, NewRun, NewWorkflow, Precondition, RegistrationOutcome, SaveOutcome, Stores, WorkflowRow, WorkflowStore,
+    Deletion, Error, NewRun, NewWorkflow, Precondition, RegistrationOutcome, SaveOutcome, Stores, WorkflowRow, WorkflowStore,
 };
 use serde_json::json;
 
@@ -173,6 +174,30 @@ pub async fn the_last_registration_decides_the_definition(store: Arc<dyn Workflo
     assert_eq!(find(1).await, (Payload::from(json!({})), code("orders").digest, at(0)));
     register(&*store, "orders", 2).await;
     assert_eq!(find(2).await, (Payload::from(json!({})), code("orders").digest, at(0)));
+}
+
+pub async fn workflows_have_the_quota_of_the_workspace(store: Arc<dyn WorkflowStore>) {
+    put_workflow(&*store, workflow("graph", "one"), true).await.unwrap();
+    let names: Vec<_> = (2..limits::WORKFLOWS).map(|number| (code(&format!("code-{number}")), 1)).collect();
+    // As many in one call as a worker may register.
+    for names in names.chunks(1_000) {
+        store.register_workflows(names.to_vec()).await.unwrap();
+    }
+    assert_eq!(store.count_workflows(HERE).await.unwrap(), limits::WORKFLOWS as u64 - 1);
+    let is_full = |error| matches!(error, Error::WorkflowQuotaReached(count) if count == limits::WORKFLOWS as u64);
+    // Nothing of a list that does not fit is written.
+    assert!(is_full(store.register_workflows(vec![(code("a"), 1), (code("b"), 1)]).await.unwrap_err()));
+    assert_eq!(active(&*store, "a").await, None);
+    assert_eq!(register(&*store, "a", 1).await, RegistrationOutcome::Registered);
+    assert!(is_full(put_workflow(&*store, workflow("other", "one"), true).await.unwrap_err()));
+    assert_eq!(store.delete_workflow(HERE, "code-3").await.unwrap(), Deletion::Deleted);
+    put_workflow(&*store, workflow("other", "one"), true).await.unwrap();
+    assert!(is_full(put_workflow(&*store, workflow("another", "one"), true).await.unwrap_err()));
+    // Other versions of known names need no room, and another workspace has its own.
+    put_workflow(&*store, workflow("graph", "two"), true).await.unwrap();
+    assert_eq!(register(&*store, "a", 2).await, RegistrationOutcome::Registered);
+    let elsewhere = NewWorkflow { workspace: new_workspace(), ..workflow("other", "one") };
+    put_workflow(&*store, elsewhere, true).await.unwrap();
 }
 
 pub async fn many_versions_are_registered_in_one_call(store: Arc<dyn WorkflowStore>) {

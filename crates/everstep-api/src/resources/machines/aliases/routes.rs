@@ -118,7 +118,8 @@ fn of_definitions(table: Table) -> Table {
                 .with_header("Location", "The path of the definition.")
                 .answers::<MachineDefinition>(200)
                 .with_header("Location", "The path of the definition.")
-                .refuses(409, "`WORKFLOW_STYLE_CONFLICT`: the name belongs to a workflow of another style."),
+                .refuses(409, "`WORKFLOW_STYLE_CONFLICT`: the name belongs to a workflow of another style.")
+                .refuses(409, "`QUOTA_REACHED`: the workspace has 10,000 workflows."),
             definitions::create,
         )
         .guarded(
@@ -155,7 +156,8 @@ fn of_definitions(table: Table) -> Table {
                 .takes::<DefinitionChange>()
                 .example(json!({"isActive": false}))
                 .answers::<MachineDefinition>(200)
-                .refuses(409, "`WORKFLOW_STYLE_CONFLICT`: the name belongs to a workflow of another style."),
+                .refuses(409, "`WORKFLOW_STYLE_CONFLICT`: the name belongs to a workflow of another style.")
+                .refuses(409, "`QUOTA_REACHED`: the workspace has 10,000 workflows."),
             definitions::change,
         )
         .guarded(

@@ -1,0 +1,122 @@
+//! Bounds of what small keys can write.
+
+use axum::http::Method;
+use everstep_api::auth::{ApiKey, Permission};
+use everstep_core::ids::WorkspaceId;
+use everstep_core::limits;
+use everstep_core::payload::Payload;
+use everstep_engine::NodeClock;
+use everstep_store::{NewWorkflow, WorkflowStore};
+use serde_json::{Value, json};
+
+use crate::support::{Server, chain, until};
+
+/// The quota of this name, as `GET /v1/me` shows it: used, and allowed.
+async fn quota(server: &Server, name: &str) -> (u64, u64) {
+    let me = server.get("/v1/me").await.is(200);
+    let quota = me["quotas"].as_array().unwrap().iter().find(|quota| quota["name"] == name).unwrap().clone();
+    (quota["used"].as_u64().unwrap(), quota["max"].as_u64().unwrap())
+}
+
+/// Names code workflows, as starts and workers do.
+async fn name_workflows(server: &Server, count: usize) {
+    let name = |number: usize| NewWorkflow {
+        workspace: WorkspaceId::DEFAULT,
+        name: format!("code-{number}"),
+        style: "code".to_owned(),
+        definition: Payload::from(json!({})),
+        digest: String::new(),
+        retention_days: 7,
+        created_at: NodeClock::system().now(),
+        publisher: None,
+    };
+    server.database.register_workflows((0..count).map(|number| (name(number), 1)).collect()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_workspace_has_a_bounded_number_of_workflows() {
+    let server = Server::start().await;
+    server.put("/v1/workflows/known", &chain(&[])).await.is(201);
+    name_workflows(&server, limits::WORKFLOWS - 1).await;
+    let problem = server.put("/v1/workflows/new", &chain(&[])).await.refuses(409, "QUOTA_REACHED");
+    assert!(problem["detail"].as_str().unwrap().contains("10000"), "{problem}");
+    assert_eq!(problem["quota"], limits::WORKFLOWS);
+    let new = json!({"name": "new", "definition": chain(&[])});
+    server.post("/v1/workflows", &new).await.refuses(409, "QUOTA_REACHED");
+    let unserved = json!({"allowUnserved": true});
+    server.post("/v1/workflows/new/runs", &unserved).await.refuses(409, "QUOTA_REACHED");
+    let worker = server.key_with(&[Permission::Serve]).await;
+    let hello = |name: &str| {
+        json!({"protocol": 1, "worker": "w", "capacity": 1, "workflows": [{"name": name, "version": 1}], "holds": []})
+    };
+    let open = async |name: &str| server.ask_as(&worker, Method::POST, "/v1/worker/sessions", &hello(name)).await;
+    open("new").await.refuses(409, "QUOTA_REACHED");
+    assert_eq!(quota(&server, "workflows").await, (limits::WORKFLOWS as u64, limits::WORKFLOWS as u64));
+    // Known names are not affected, and a deleted one makes room.
+    open("code-1").await.is(201);
+    server.put("/v1/workflows/known", &chain(&[json!({"id": "a", "type": "noop"})])).await.is(201);
+    server.post("/v1/workflows/known/runs", &json!({})).await.is(201);
+    server.delete("/v1/workflows/code-7").await.is(204);
+    server.put("/v1/workflows/new", &chain(&[])).await.is(201);
+}
+
+#[tokio::test]
+async fn a_workspace_has_a_bounded_number_of_keys() {
+    let server = Server::start().await;
+    // The server has one of its own.
+    let mut first = None;
+    for _ in 1..limits::KEYS {
+        let row = ApiKey::generate().row(WorkspaceId::DEFAULT, "one", &[Permission::View], NodeClock::system().now());
+        server.access.add_key(&row).await.unwrap();
+        first.get_or_insert(row.id);
+    }
+    let new = json!({"name": "one more", "role": "viewer"});
+    let problem = server.post("/v1/keys", &new).await.refuses(409, "QUOTA_REACHED");
+    assert_eq!((&problem["count"], &problem["quota"]), (&json!(1_000), &json!(1_000)), "{problem}");
+    assert_eq!(quota(&server, "keys").await, (1_000, 1_000));
+    let code = server.post("/v1/sign-in-codes", &Value::Null).await.is(201);
+    let sign_in = json!({"code": code["code"]}).to_string();
+    server.ask(Method::POST, "/v1/sign-ins", &[], &sign_in).await.refuses(409, "QUOTA_REACHED");
+    server.delete(&format!("/v1/keys/{}", first.unwrap())).await.is(200);
+    let keyed = [("idempotency-key", "once")];
+    let made = server.post_with("/v1/keys", &keyed, &new).await.is(201);
+    // A repeated request creates no key.
+    let again = server.post_with("/v1/keys", &keyed, &new).await.is(200);
+    assert_eq!(again["key"]["id"], made["key"]["id"]);
+    server.ask(Method::POST, "/v1/sign-ins", &[], &sign_in).await.refuses(409, "QUOTA_REACHED");
+}
+
+#[tokio::test]
+async fn texts_of_clients_are_cut_in_the_audit() {
+    let server = Server::start().await;
+    let long = "r".repeat(5_000);
+    let headers = [("x-request-id", long.as_str())];
+    server.post_with("/v1/keys", &headers, &json!({"name": "ci", "role": "viewer"})).await.is(201);
+    let name = "n".repeat(128);
+    server.put(&format!("/v1/secrets/{name}"), &json!({"value": "open"})).await.is(201);
+    let rows = server.get("/v1/audit").await.is(200)["entries"].as_array().unwrap().clone();
+    let request = rows[1]["details"]["requestId"].as_str().unwrap();
+    assert_eq!((request.chars().count(), request.ends_with("r…")), (128, true));
+    let target = rows[0]["target"].as_str().unwrap();
+    assert_eq!((target.chars().count(), target.starts_with("/v1/secrets/nnn")), (128, true));
+}
+
+#[tokio::test]
+async fn sign_in_codes_of_a_minute_share_an_audit_row() {
+    let server = Server::start().await;
+    let viewer = server.key_with(&[Permission::View]).await;
+    for _ in 0..30 {
+        server.ask_as(&viewer, Method::POST, "/v1/sign-in-codes", &Value::Null).await.is(201);
+    }
+    // Rows are written in their order.
+    server.post("/v1/sign-in-codes", &Value::Null).await.is(201);
+    let mut rows = Vec::new();
+    until("both callers in the audit", async || {
+        rows = server.get("/v1/audit").await.is(200)["entries"].as_array().unwrap().clone();
+        let actors: std::collections::BTreeSet<_> = rows.iter().map(|row| row["actor"].to_string()).collect();
+        (actors.len() == 2).then_some(())
+    })
+    .await;
+    // The requests may have been sent in two minutes.
+    assert!(rows.len() <= 4, "{}", rows.len());
+}
