@@ -75,6 +75,8 @@ pub struct ServerConfig {
     pub(crate) streams: Streams,
     /// Requests per second of an API key without its own limit; 0 for no limit.
     pub(crate) rate_limit: u32,
+    /// Requests per second of all callers of a workspace, if it is set; 0 for no limit.
+    pub(crate) workspace_rate_limit: Option<u32>,
     /// Whether browsers receive the web console.
     pub(crate) serves_console: bool,
 }
@@ -144,6 +146,7 @@ impl Config {
                 .map_or(Duration::from_secs(10), |span| span.0),
             streams,
             rate_limit: command.server.rate_limit.or(file.server.rate_limit).unwrap_or(RATE_LIMIT_DEFAULT),
+            workspace_rate_limit: command.server.workspace_rate_limit.or(file.server.workspace_rate_limit),
             serves_console: command.server.console.or(file.server.console).unwrap_or(true),
         };
         let secrets = SecretsConfig::new(&command.secrets, &file.secrets)?;

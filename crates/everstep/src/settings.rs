@@ -78,6 +78,11 @@ pub struct ServerSettings {
     #[arg(long, env = "EVERSTEP_RATE_LIMIT", hide_env_values = true, value_name = "N")]
     pub(crate) rate_limit: Option<u32>,
 
+    /// Requests per second that all API keys and people of a workspace may send to this server together; 0 for no limit.
+    /// A key with a limit above --rate-limit does not count [default: four times --rate-limit].
+    #[arg(long, env = "EVERSTEP_WORKSPACE_RATE_LIMIT", hide_env_values = true, value_name = "N")]
+    pub(crate) workspace_rate_limit: Option<u32>,
+
     /// Whether browsers receive the web console at / [default: true].
     #[arg(
         long,

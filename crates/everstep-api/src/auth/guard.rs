@@ -7,6 +7,7 @@ use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 
 use crate::auth::identity::{TokenError, TokenFault, is_token};
+use crate::auth::rate::{BucketOwner, Excess};
 use crate::auth::ticket::Ticket;
 use crate::auth::{ApiKey, Caller, Permission, Principal, SignInCode};
 use crate::http::problem::Problem;
@@ -202,13 +203,20 @@ fn count_and_admit(app: &AppState, caller: Caller) -> Result<Caller, Problem> {
     Ok(caller)
 }
 
-/// Counts a request against the rate limit of its key.
+/// Counts a request against the rate limits of its key and its workspace.
 pub(crate) fn count_request(app: &AppState, caller: &Caller) -> Result<(), Problem> {
-    let Err(wait) = app.keys.count(caller) else { return Ok(()) };
+    let Err(Excess { wait, bucket }) = app.keys.count(caller) else { return Ok(()) };
     let seconds = u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).saturating_add(1);
-    let detail = format!("this {} has exceeded its rate limit", caller.credential());
-    let hint =
-        "send fewer requests per second, give the key a higher limit, or raise EVERSTEP_RATE_LIMIT on the server";
+    let (detail, hint) = match bucket {
+        BucketOwner::Caller => (
+            format!("this {} has exceeded its rate limit", caller.credential()),
+            "send fewer requests per second, give the key a higher limit, or raise EVERSTEP_RATE_LIMIT on the server",
+        ),
+        BucketOwner::Workspace => (
+            "the keys and people of this workspace have exceeded its rate limit together".to_owned(),
+            "send fewer requests per second, or raise EVERSTEP_WORKSPACE_RATE_LIMIT on the server",
+        ),
+    };
     let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, "RATE_LIMITED", detail);
     Err(problem.hint(hint).retry_after(seconds))
 }

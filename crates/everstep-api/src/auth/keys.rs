@@ -10,7 +10,7 @@ use tokio::sync::OnceCell;
 
 use crate::auth::ApiKey;
 use crate::auth::caller::{Caller, KeyHolder, Principal};
-use crate::auth::rate::RateLimiter;
+use crate::auth::rate::{Excess, RateLimiter, Requester};
 use crate::auth::sign_in_code::{CODE_LIFETIME, SignInCode};
 use crate::auth::ticket::{self, Ticket, TicketHolder, TicketKey};
 use crate::id;
@@ -42,6 +42,13 @@ impl Keys {
             limiter: RateLimiter::new(rate_limit),
             revoking: Default::default(),
         }
+    }
+
+    /// The keys and people of a workspace may send this many requests per second together; 0 for no limit. The default
+    /// is four times the limit of a key.
+    pub fn with_workspace_rate(mut self, rate_limit: u32) -> Self {
+        self.limiter.set_workspace_rate(rate_limit);
+        self
     }
 
     /// The holder of a key, unless it was revoked, has expired or never existed.
@@ -104,9 +111,10 @@ impl Keys {
         self.limiter.is_within(rate_limit)
     }
 
-    /// Counts one request, or returns the time to wait before the next one.
-    pub(crate) fn count(&self, caller: &Caller) -> Result<(), Duration> {
-        self.limiter.count_request(caller.number(), caller.rate_limit(), Instant::now())
+    /// Counts one request.
+    pub(crate) fn count(&self, caller: &Caller) -> Result<(), Excess> {
+        let (id, workspace, own_rate) = (caller.number(), caller.workspace.uuid(), caller.rate_limit());
+        self.limiter.count_request(Requester { id, workspace, own_rate }, Instant::now())
     }
 
     /// Removes a key that was revoked here from the cache at once.

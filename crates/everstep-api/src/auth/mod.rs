@@ -10,7 +10,7 @@
 //! * `keys` finds the holder of a key, and caches it for a few seconds.
 //! * `ticket` is a short-lived credential for clients that cannot send headers.
 //! * `sign_in_code` is the code of a one-time link, which a browser exchanges for a key.
-//! * `rate` limits the requests of a key.
+//! * `rate` limits the requests of a key and of a workspace.
 //! * `guard` checks the caller before a route runs.
 
 mod api_key;

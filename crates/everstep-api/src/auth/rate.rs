@@ -1,5 +1,9 @@
-//! Limits the rate of requests of a key with a token bucket: it is filled at the key's rate, and a request takes one
-//! token.
+//! Limits the rate of requests with token buckets: a bucket is filled at its rate, and a request takes one token from
+//! the bucket of its key or person, and one from that of its workspace.
+//!
+//! 1. A workspace has a bucket of its own, so that many keys do not multiply its share.
+//! 2. A key with a limit above the server's default does not count against its workspace: an operator has granted it.
+//! 3. When all buckets of a table are in use, the remaining callers share one.
 //!
 //! Each node counts only the requests that it receives.
 
@@ -11,35 +15,85 @@ use uuid::Uuid;
 
 /// The capacity of a bucket: the tokens of this many seconds, so that a burst is allowed.
 const BURST_SECONDS: f64 = 2.0;
-/// Buckets in memory. A full bucket has the same effect as none, so full buckets are removed first.
+/// Buckets in a table. A full bucket has the same effect as none, so full buckets are removed first.
 const BUCKETS_MAX: usize = 10_000;
 /// The search for full buckets is slow, so it happens at most this often.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
+/// The rate of a workspace, as a multiple of that of a key.
+const WORKSPACE_RATE_FACTOR: u32 = 4;
 
-/// Counts requests per key.
+/// Counts requests per key and per workspace.
 #[derive(Debug)]
 pub(crate) struct RateLimiter {
     /// The rate limit of a key without its own limit; 0 for no limit.
     default_rate: u32,
-    buckets: Mutex<Buckets>,
+    /// The rate limit of a workspace; 0 for no limit.
+    workspace_rate: u32,
+    tables: Mutex<Tables>,
+}
+
+/// The sender of a request, as the limiter counts it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Requester {
+    /// The key or the person.
+    pub(crate) id: Uuid,
+    pub(crate) workspace: Uuid,
+    /// Requests per second, if the key has its own limit.
+    pub(crate) own_rate: Option<u32>,
+}
+
+/// A request that is not allowed now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Excess {
+    /// The time to wait before the next request.
+    pub(crate) wait: Duration,
+    pub(crate) bucket: BucketOwner,
+}
+
+/// The owner of an empty bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BucketOwner {
+    Caller,
+    Workspace,
 }
 
 #[derive(Debug, Default)]
-struct Buckets {
-    by_key: HashMap<Uuid, Bucket>,
+struct Tables {
+    callers: Table,
+    workspaces: Table,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    buckets: HashMap<Uuid, Bucket>,
+    /// The bucket of all that find no room.
+    shared: Option<Bucket>,
     /// When full buckets were last removed to make room.
     swept_at: Option<Instant>,
 }
 
-impl Buckets {
+impl Table {
+    /// The bucket of an owner, filled; or the shared one, if there is no room for one more.
+    fn bucket(&mut self, owner: Uuid, rate: f64, shared_rate: f64, now: Instant) -> &mut Bucket {
+        let has_room = self.buckets.contains_key(&owner) || self.make_room(now);
+        let (bucket, rate) = match has_room {
+            true => (self.buckets.entry(owner).or_insert_with(|| Bucket::full(rate, now)), rate),
+            false => (self.shared.get_or_insert_with(|| Bucket::full(shared_rate, now)), shared_rate),
+        };
+        bucket.fill(now);
+        // A changed limit applies from now on.
+        bucket.rate = rate;
+        bucket
+    }
+
     /// Whether there is room for one more bucket.
     fn make_room(&mut self, now: Instant) -> bool {
         let is_late = |at: Instant| now.saturating_duration_since(at) >= SWEEP_INTERVAL;
-        if self.by_key.len() >= BUCKETS_MAX && self.swept_at.is_none_or(is_late) {
-            self.by_key.retain(|_, bucket| !bucket.is_full(now));
+        if self.buckets.len() >= BUCKETS_MAX && self.swept_at.is_none_or(is_late) {
+            self.buckets.retain(|_, bucket| !bucket.is_full(now));
             self.swept_at = Some(now);
         }
-        self.by_key.len() < BUCKETS_MAX
+        self.buckets.len() < BUCKETS_MAX
     }
 }
 
@@ -51,6 +105,10 @@ struct Bucket {
 }
 
 impl Bucket {
+    fn full(rate: f64, now: Instant) -> Self {
+        Self { tokens: rate * BURST_SECONDS, rate, at: now }
+    }
+
     fn fill(&mut self, now: Instant) {
         let refill = now.saturating_duration_since(self.at).as_secs_f64() * self.rate;
         self.tokens = (self.tokens + refill).min(self.rate * BURST_SECONDS);
@@ -61,11 +119,23 @@ impl Bucket {
         let refill = now.saturating_duration_since(self.at).as_secs_f64() * self.rate;
         self.tokens + refill >= self.rate * BURST_SECONDS
     }
+
+    /// The time until a token is there.
+    fn wait(&self) -> Option<Duration> {
+        (self.tokens < 1.0).then(|| Duration::from_secs_f64((1.0 - self.tokens) / self.rate))
+    }
 }
 
 impl RateLimiter {
+    /// A workspace has four times the rate of a key.
     pub(crate) fn new(default_rate: u32) -> Self {
-        Self { default_rate, buckets: Mutex::default() }
+        let workspace_rate = default_rate.saturating_mul(WORKSPACE_RATE_FACTOR);
+        Self { default_rate, workspace_rate, tables: Mutex::default() }
+    }
+
+    /// Sets the rate limit of a workspace; 0 for no limit.
+    pub(crate) fn set_workspace_rate(&mut self, rate: u32) {
+        self.workspace_rate = rate;
     }
 
     /// Whether a key's own limit is not higher than the default limit.
@@ -76,25 +146,27 @@ impl RateLimiter {
         }
     }
 
-    /// Counts one request of a key, or returns the time to wait before the next one.
-    pub(crate) fn count_request(&self, key: Uuid, own: Option<u32>, now: Instant) -> Result<(), Duration> {
-        let rate = match own.unwrap_or(self.default_rate) {
-            0 => return Ok(()),
-            rate => f64::from(rate),
-        };
-        let mut buckets = self.buckets.lock().expect("no holder of the lock panics");
-        // More keys are busy than there are buckets: the request is not limited.
-        if !buckets.by_key.contains_key(&key) && !buckets.make_room(now) {
+    /// Counts one request. A request that is not allowed takes no token.
+    pub(crate) fn count_request(&self, requester: Requester, now: Instant) -> Result<(), Excess> {
+        let rate = requester.own_rate.unwrap_or(self.default_rate);
+        let workspace_rate = if self.is_within(requester.own_rate) { self.workspace_rate } else { 0 };
+        if rate == 0 && workspace_rate == 0 {
             return Ok(());
         }
-        let bucket = buckets.by_key.entry(key).or_insert(Bucket { tokens: rate * BURST_SECONDS, rate, at: now });
-        bucket.fill(now);
-        // A changed limit applies from now on.
-        bucket.rate = rate;
-        if bucket.tokens < 1.0 {
-            return Err(Duration::from_secs_f64((1.0 - bucket.tokens) / rate));
+        let shared_rate = f64::from(self.workspace_rate.max(rate));
+        let mut tables = self.tables.lock().expect("no holder of the lock panics");
+        let Tables { callers, workspaces } = &mut *tables;
+        let mut caller = (rate > 0).then(|| callers.bucket(requester.id, f64::from(rate), shared_rate, now));
+        let mut workspace = (workspace_rate > 0)
+            .then(|| workspaces.bucket(requester.workspace, f64::from(workspace_rate), shared_rate, now));
+        for (bucket, owner) in [(&caller, BucketOwner::Caller), (&workspace, BucketOwner::Workspace)] {
+            if let Some(wait) = bucket.as_ref().and_then(|bucket| bucket.wait()) {
+                return Err(Excess { wait, bucket: owner });
+            }
         }
-        bucket.tokens -= 1.0;
+        for bucket in [&mut caller, &mut workspace].into_iter().flatten() {
+            bucket.tokens -= 1.0;
+        }
         Ok(())
     }
 }
@@ -103,12 +175,17 @@ impl RateLimiter {
 mod tests {
     use super::*;
 
+    /// The requester with this number, in a workspace of its own.
+    fn alone(number: u128, own_rate: Option<u32>) -> Requester {
+        Requester { id: Uuid::from_u128(number), workspace: Uuid::from_u128(number), own_rate }
+    }
+
     #[test]
     fn a_burst_is_let_through_and_then_the_rate() {
-        let (limiter, key, start) = (RateLimiter::new(10), Uuid::from_u128(1), Instant::now());
-        let take = |millis| limiter.count_request(key, None, start + Duration::from_millis(millis));
+        let (limiter, start) = (RateLimiter::new(10), Instant::now());
+        let take = |millis| limiter.count_request(alone(1, None), start + Duration::from_millis(millis));
         assert_eq!((0..30).filter(|_| take(0).is_ok()).count(), 20);
-        assert_eq!(take(0), Err(Duration::from_millis(100)));
+        assert_eq!(take(0), Err(Excess { wait: Duration::from_millis(100), bucket: BucketOwner::Caller }));
         assert_eq!((0..30).filter(|_| take(500).is_ok()).count(), 5);
         // An idle key accumulates no more than a burst.
         assert_eq!((0..90).filter(|_| take(60_000).is_ok()).count(), 20);
@@ -118,15 +195,30 @@ mod tests {
     fn keys_do_not_share_and_their_own_limit_wins() {
         let (limiter, now) = (RateLimiter::new(1), Instant::now());
         let let_through =
-            |key, own| (0..100).filter(|_| limiter.count_request(Uuid::from_u128(key), own, now).is_ok()).count();
+            |key, own| (0..100).filter(|_| limiter.count_request(alone(key, own), now).is_ok()).count();
         assert_eq!(let_through(1, None), 2);
         assert_eq!(let_through(2, None), 2);
         assert_eq!(let_through(3, Some(5)), 10);
         assert_eq!(let_through(4, Some(0)), 100);
-        assert_eq!(
-            (0..100).filter(|_| RateLimiter::new(0).count_request(Uuid::from_u128(1), None, now).is_ok()).count(),
-            100
-        );
+        let unlimited = RateLimiter::new(0);
+        assert_eq!((0..100).filter(|_| unlimited.count_request(alone(1, None), now).is_ok()).count(), 100);
+    }
+
+    #[test]
+    fn the_keys_of_a_workspace_share_its_bucket() {
+        let (limiter, now, workspace) = (RateLimiter::new(10), Instant::now(), Uuid::from_u128(7));
+        let count = |key: u128, own_rate| {
+            limiter.count_request(Requester { id: Uuid::from_u128(key), workspace, own_rate }, now)
+        };
+        assert_eq!((0..500).filter(|number| count(*number, None).is_ok()).count(), 80, "four times two seconds");
+        assert_eq!(count(500, None).unwrap_err().bucket, BucketOwner::Workspace);
+        // An operator has granted this key more, and another workspace has its own bucket.
+        assert_eq!((0..300).filter(|_| count(600, Some(100)).is_ok()).count(), 200);
+        assert_eq!(limiter.count_request(alone(8, None), now), Ok(()));
+        // A refused request takes no token of its key.
+        let later = now + Duration::from_secs(2);
+        let key = Requester { id: Uuid::from_u128(501), workspace, own_rate: None };
+        assert_eq!((0..50).filter(|_| limiter.count_request(key, later).is_ok()).count(), 20);
     }
 
     #[test]
@@ -138,14 +230,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_bounded() {
+    fn callers_without_a_bucket_share_one_and_what_is_remembered_is_bounded() {
         let (limiter, start) = (RateLimiter::new(10), Instant::now());
-        for key in 0..3 * BUCKETS_MAX as u128 {
-            limiter.count_request(Uuid::from_u128(key), None, start).unwrap();
-        }
-        assert_eq!(limiter.buckets.lock().unwrap().by_key.len(), BUCKETS_MAX);
+        let count = |key: u128| limiter.count_request(alone(key, None), start);
+        let most = BUCKETS_MAX as u128;
+        assert!((0..most).all(|key| count(key).is_ok()));
+        assert_eq!((most..3 * most).filter(|key| count(*key).is_ok()).count(), 80, "the shared bucket");
+        assert!(count(0).is_ok(), "a caller with a bucket is not affected");
+        let remembered = || limiter.tables.lock().unwrap().callers.buckets.len();
+        assert_eq!(remembered(), BUCKETS_MAX);
         // Idle keys make room.
-        limiter.count_request(Uuid::from_u128(u128::MAX), None, start + Duration::from_secs(1)).unwrap();
-        assert_eq!(limiter.buckets.lock().unwrap().by_key.len(), 1);
+        limiter.count_request(alone(u128::MAX, None), start + Duration::from_secs(1)).unwrap();
+        assert_eq!(remembered(), 1);
     }
 }

@@ -1,4 +1,4 @@
-//! Bounds of what small keys can write.
+//! Bounds of what a workspace and its keys can use.
 
 use axum::http::Method;
 use everstep_api::auth::{ApiKey, Permission};
@@ -8,8 +8,9 @@ use everstep_core::payload::Payload;
 use everstep_engine::NodeClock;
 use everstep_store::{NewWorkflow, WorkflowStore};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
-use crate::support::{Server, chain, until};
+use crate::support::{Server, Setup, add_key, chain, until};
 
 /// The quota of this name, as `GET /v1/me` shows it: used, and allowed.
 async fn quota(server: &Server, name: &str) -> (u64, u64) {
@@ -119,4 +120,27 @@ async fn sign_in_codes_of_a_minute_share_an_audit_row() {
     .await;
     // The requests may have been sent in two minutes.
     assert!(rows.len() <= 4, "{}", rows.len());
+}
+
+#[tokio::test]
+async fn many_keys_do_not_multiply_the_rate_of_a_workspace() {
+    let server = Server::launch(Setup { rate_limit: 5, ..Setup::default() }).await;
+    let (many, other) = (WorkspaceId::from_uuid(Uuid::from_u128(7)), WorkspaceId::from_uuid(Uuid::from_u128(8)));
+    let look = async |key: &str| server.ask_as(key, Method::GET, "/v1/workers", &Value::Null).await;
+    let mut refused = None;
+    // Each key alone stays below its own limit.
+    for _ in 0..60 {
+        let key = add_key(&*server.access, many, &[Permission::Read]).await;
+        for answer in [look(&key).await, look(&key).await, look(&key).await] {
+            if answer.status != 200 {
+                refused.get_or_insert(answer);
+            }
+        }
+    }
+    let refused = refused.expect("the workspace sends more than its rate");
+    assert!(refused.headers.contains_key("retry-after"));
+    let problem = refused.refuses(429, "RATE_LIMITED");
+    assert!(problem["hint"].as_str().unwrap().contains("EVERSTEP_WORKSPACE_RATE_LIMIT"), "{problem}");
+    let key = add_key(&*server.access, other, &[Permission::Read]).await;
+    look(&key).await.is(200);
 }

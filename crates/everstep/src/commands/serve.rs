@@ -42,7 +42,11 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
     let address = listener.local_addr().context("reading the address")?;
     let stores = wire::open_stores(&server.data, &config.database).await?;
     let key = first_key::ensure(&*stores.access, &server.data, NodeClock::system().now()).await?;
-    let keys = Arc::new(Keys::new(Arc::clone(&stores.access), server.rate_limit));
+    let keys = Keys::new(Arc::clone(&stores.access), server.rate_limit);
+    let keys = Arc::new(match server.workspace_rate_limit {
+        Some(rate_limit) => keys.with_workspace_rate(rate_limit),
+        None => keys,
+    });
     let identity = config.identity.clone().map(|options| {
         let client = Client::new(config.engine.guard.clone());
         Arc::new(IdentityProvider::new(options, client, Arc::clone(&stores.access)))

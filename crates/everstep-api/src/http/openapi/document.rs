@@ -213,7 +213,7 @@ fn refusals(route: &Route) -> BTreeMap<u16, Vec<&'static str>> {
     may(true, 400, "`VALIDATION_ERROR`: the request is not valid; `detail` contains the reason.");
     may(is_guarded, 401, "`AUTH_ERROR`: no API key, or one that is unknown, expired or revoked.");
     may(is_guarded, 403, "`PERMISSION_DENIED`: the API key lacks the permission.");
-    may(is_guarded, 429, "`RATE_LIMITED`: too many requests with this API key; try again after `Retry-After`.");
+    may(is_guarded, 429, "`RATE_LIMITED`: too many requests of this API key or its workspace; try again after `Retry-After`.");
     may(
         is_guarded,
         503,
