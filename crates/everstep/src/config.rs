@@ -292,11 +292,8 @@ fn value_bytes(typed: &EngineSettings, file: &EngineSettings) -> anyhow::Result<
 fn streams(typed: &ServerSettings, file: &ServerSettings) -> anyhow::Result<Streams> {
     let defaults = Streams::default();
     let per_key = typed.max_streams_per_key.or(file.max_streams_per_key);
-    Ok(Streams {
-        per_node: at_least_one("max-streams", typed.max_streams.or(file.max_streams), defaults.per_node)?,
-        per_key: at_least_one("max-streams-per-key", per_key, defaults.per_key)?,
-        ..defaults
-    })
+    let per_node = at_least_one("max-streams", typed.max_streams.or(file.max_streams), defaults.per_node)?;
+    Ok(Streams::shared(per_node, at_least_one("max-streams-per-key", per_key, defaults.per_key)?))
 }
 
 fn at_least_one(name: &str, given: Option<usize>, default: usize) -> anyhow::Result<usize> {

@@ -65,7 +65,7 @@ pub struct ServerSettings {
     pub(crate) shutdown_grace: Option<HumanDuration>,
 
     /// The maximum number of streams of this node: event streams, Socket.IO connections and the runs that they have
-    /// joined [default: 2000].
+    /// joined. A workspace may have half of them [default: 2000].
     #[arg(long, env = "EVERSTEP_MAX_STREAMS", hide_env_values = true, value_name = "N")]
     pub(crate) max_streams: Option<usize>,
 

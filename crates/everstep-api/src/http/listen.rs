@@ -3,6 +3,7 @@
 
 use std::convert::Infallible;
 use std::io;
+use std::net::IpAddr;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -26,6 +27,10 @@ use super::problem::Problem;
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(60);
 /// The pause after a connection could not be accepted.
 const ACCEPT_RETRY_PAUSE: Duration = Duration::from_secs(1);
+
+/// The address of the client or the proxy at the other end of a connection. Each request carries it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PeerAddress(pub(crate) IpAddr);
 
 /// Serves HTTP/1 until `stop` is ready, then finishes the requests in progress.
 ///
@@ -53,10 +58,11 @@ async fn serve_with_timeout(
             () = &mut stop => break,
         };
         match accepted {
-            Ok((stream, _)) => {
+            Ok((stream, address)) => {
                 // A response must not wait for the client's acknowledgement of its first part.
                 let _ = stream.set_nodelay(true);
-                tokio::spawn(attend(stream, router.clone(), timeout, is_stopping.subscribe()));
+                let peer = PeerAddress(address.ip().to_canonical());
+                tokio::spawn(attend(stream, peer, router.clone(), timeout, is_stopping.subscribe()));
             }
             // The client has already disconnected.
             Err(error) if is_of_client(&error) => {}
@@ -74,13 +80,20 @@ async fn serve_with_timeout(
 }
 
 /// Serves one connection.
-async fn attend(stream: TcpStream, router: Router, timeout: Duration, mut is_stopping: watch::Receiver<bool>) {
+async fn attend(
+    stream: TcpStream,
+    peer: PeerAddress,
+    router: Router,
+    timeout: Duration,
+    mut is_stopping: watch::Receiver<bool>,
+) {
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(timeout);
     let (stream, framing) = FollowedStream::new(stream);
     let router = TowerToHyperService::new(router);
-    let service = service_fn(move |request: Request<Incoming>| {
+    let service = service_fn(move |mut request: Request<Incoming>| {
         let framing = framing.clone();
+        request.extensions_mut().insert(peer);
         let answering = (!framing.is_next_ambiguous()).then(|| router.call(request));
         async move {
             let Some(answering) = answering else { return Ok(ambiguous_length()) };

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use everstep_core::ids::WorkspaceId;
 use tokio::sync::{Semaphore, watch};
 
 use super::slots::{Slots, Streams};
@@ -41,6 +42,11 @@ impl StreamHub {
             is_stopping: watch::Sender::new(false),
             elsewhere: RemoteWorkers::default(),
         }
+    }
+
+    /// The streams of a workspace at this node, and how many it may have.
+    pub(crate) fn streams_of(&self, workspace: WorkspaceId) -> (usize, usize) {
+        self.slots.use_of(workspace)
     }
 
     /// Ends all streams at once: their readers continue at another node.

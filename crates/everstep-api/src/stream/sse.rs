@@ -53,7 +53,7 @@ pub(crate) async fn events(
 ) -> Result<Response, Problem> {
     let id = runs::read_id(&id)?;
     let (after, form) = (after(&query, &headers)?, runs::read_view(&query)?);
-    let slot = app.hub.slots.take_slot(Some(caller.number()))?;
+    let slot = app.hub.slots.take_slot(&caller)?;
     let joined = JoinedRun::load(&app, caller.workspace, id).await?;
     if let Some(after) = after {
         joined.check(after)?;

@@ -1,16 +1,20 @@
 //! Bounds of what a workspace and its keys can use.
 
 use axum::http::Method;
+use everstep_api::Streams;
 use everstep_api::auth::{ApiKey, Permission};
 use everstep_core::ids::WorkspaceId;
 use everstep_core::limits;
 use everstep_core::payload::Payload;
 use everstep_engine::NodeClock;
 use everstep_store::{NewWorkflow, WorkflowStore};
+use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::{Error, Message};
 use uuid::Uuid;
 
-use crate::support::{Server, Setup, add_key, chain, until};
+use crate::support::{Server, Setup, add_key, chain, until, wait_for_go};
 
 /// The quota of this name, as `GET /v1/me` shows it: used, and allowed.
 async fn quota(server: &Server, name: &str) -> (u64, u64) {
@@ -143,4 +147,58 @@ async fn many_keys_do_not_multiply_the_rate_of_a_workspace() {
     assert!(problem["hint"].as_str().unwrap().contains("EVERSTEP_WORKSPACE_RATE_LIMIT"), "{problem}");
     let key = add_key(&*server.access, other, &[Permission::Read]).await;
     look(&key).await.is(200);
+}
+
+#[tokio::test]
+async fn a_workspace_has_half_of_the_streams_of_a_node() {
+    let server = Server::start_with(Streams::shared(4, 4)).await;
+    let run = server.start_chain("waits", &[wait_for_go()]).await;
+    let path = format!("{run}/events");
+    let mut held = Vec::new();
+    for _ in 0..2 {
+        let key = server.key_with(&[Permission::View]).await;
+        held.push(server.send(Method::GET, &path, &[("x-api-key", &key)], "").await);
+    }
+    assert!(held.iter().all(|response| response.status() == 200));
+    let problem = server.get(&path).await.refuses(429, "TOO_MANY_STREAMS");
+    assert!(problem["detail"].as_str().unwrap().contains("this workspace has 2 open streams"), "{problem}");
+    assert_eq!(quota(&server, "streams").await, (2, 2));
+    let other = add_key(&*server.access, WorkspaceId::from_uuid(Uuid::from_u128(7)), &[Permission::View]).await;
+    let mut request = format!("ws://{}/v1/socket", server.address()).into_client_request().unwrap();
+    request.headers_mut().insert("x-api-key", other.parse().unwrap());
+    tokio_tungstenite::connect_async(request).await.unwrap();
+}
+
+#[tokio::test]
+async fn connections_without_a_key_take_no_place_of_those_with_one() {
+    let server = Server::start_with(Streams { per_node: 8, ..Streams::default() }).await;
+    let open = async |query: &str, key: Option<&str>| {
+        let url = format!("ws://{}/socket.io/?EIO=4&transport=websocket{query}", server.address());
+        let mut request = url.into_client_request().unwrap();
+        if let Some(key) = key {
+            request.headers_mut().insert("x-api-key", key.parse().unwrap());
+        }
+        tokio_tungstenite::connect_async(request).await.map(|(socket, _)| socket)
+    };
+    let mut held = Vec::new();
+    let refused = loop {
+        match open("", None).await {
+            Ok(socket) => held.push(socket),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(held.len(), 1, "one address has half of a quarter");
+    let Error::Http(response) = refused else { panic!("{refused:?}") };
+    assert_eq!(response.status(), 503);
+    let ticket = server.post("/v1/tickets", &Value::Null).await.is(201)["ticket"].as_str().unwrap().to_owned();
+    for number in 0..4 {
+        let with_key = open("", Some(server.key())).await;
+        let with_ticket = open(&format!("&ticket={ticket}"), None).await;
+        held.extend([with_key.unwrap_or_else(|error| panic!("{number}: {error}")), with_ticket.unwrap()]);
+    }
+    // The credential of the upgrade is that of the connection.
+    let mut last = held.pop().unwrap();
+    assert!(last.next().await.unwrap().unwrap().into_text().unwrap().starts_with('0'));
+    last.send(Message::from("40")).await.unwrap();
+    assert!(last.next().await.unwrap().unwrap().into_text().unwrap().starts_with("40{\"sid\":"));
 }

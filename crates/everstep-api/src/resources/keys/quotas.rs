@@ -35,9 +35,11 @@ impl Quotas {
 /// The bounds of a workspace.
 pub(super) async fn list(app: &AppState, workspace: WorkspaceId) -> Result<Vec<Quota>, Problem> {
     let Counted { workflows, keys } = count(app, workspace).await?;
+    let (streams, streams_max) = app.hub.streams_of(workspace);
     Ok(vec![
         Quota { name: "workflows", used: workflows, max: limits::WORKFLOWS as u64, setting: None },
         Quota { name: "keys", used: keys, max: limits::KEYS as u64, setting: None },
+        Quota { name: "streams", used: streams as u64, max: streams_max as u64, setting: Some("EVERSTEP_MAX_STREAMS") },
     ])
 }
 

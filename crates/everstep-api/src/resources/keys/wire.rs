@@ -145,10 +145,10 @@ pub(crate) struct Me {
     pub(crate) server: ServerInfo,
 }
 
-/// A bound of the workspace. A request beyond it is refused with 409 `QUOTA_REACHED`.
+/// A bound of the workspace. A request beyond it is refused: with 409 `QUOTA_REACHED`, or 429 `TOO_MANY_STREAMS`.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Quota {
-    /// The bounded things, such as `workflows` and `keys`. Later releases add names.
+    /// The bounded things: `workflows`, `keys`, or `streams` of the node that has answered. Later releases add names.
     pub(crate) name: &'static str,
     /// How many exist; the number may be five seconds old.
     pub(crate) used: u64,

@@ -24,7 +24,7 @@ use crate::server::AppState;
 /// The size of a request of a client.
 const REQUEST_BYTES_MAX: usize = 64 * 1024;
 /// The size at which a frame is not read to its end.
-const FRAME_BYTES_MAX: usize = 1024 * 1024;
+const FRAME_BYTES_MAX: usize = 128 * 1024;
 
 pub(crate) const PARAMETERS: &[Parameter] =
     &[Parameter::text(TICKET, "A ticket instead of an API key, for browsers: `POST /v1/tickets`.")];
@@ -42,7 +42,7 @@ pub(crate) async fn open(
         Problem::new(StatusCode::UPGRADE_REQUIRED, "UPGRADE_REQUIRED", detail).hint(hint)
     })?;
     check_origin(&headers)?;
-    let slot = app.hub.slots.take_slot(Some(caller.number()))?;
+    let slot = app.hub.slots.take_slot(&caller)?;
     let upgrade = upgrade.max_message_size(FRAME_BYTES_MAX).max_frame_size(FRAME_BYTES_MAX);
     Ok(upgrade.on_upgrade(|socket| session::run(app, caller, socket, slot)).into_response())
 }

@@ -170,7 +170,7 @@ impl Session {
         if self.runs.len() >= RUNS_MAX {
             return Err(Some((close_code::POLICY, "a socket follows at most 64 runs")));
         }
-        let slot = match self.app.hub.slots.take_slot(Some(self.caller.number())) {
+        let slot = match self.app.hub.slots.take_slot(&self.caller) {
             Ok(slot) => slot,
             Err(problem) => return self.refuse(Some(&run.to_string()), problem).await,
         };

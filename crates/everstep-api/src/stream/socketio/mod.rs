@@ -14,7 +14,7 @@ mod session;
 
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
-use axum::extract::{Request, State};
+use axum::extract::{Extension, Request, State};
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use http_body_util::LengthLimitError;
@@ -22,6 +22,7 @@ use http_body_util::LengthLimitError;
 pub(crate) use self::poll::Polls;
 use crate::auth;
 use crate::http::body;
+use crate::http::listen::PeerAddress;
 use crate::http::problem::Problem;
 use crate::server::AppState;
 
@@ -33,18 +34,24 @@ pub(crate) async fn open(
     State(app): State<AppState>,
     uri: Uri,
     headers: HeaderMap,
+    peer: Option<Extension<PeerAddress>>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
-    let asked = Asked::read(&app, &uri)?;
+    let (asked, ticket) = Asked::read(&app, &uri)?;
     if let Asked::Poll { sid: Some(sid) } = &asked {
         return poll::get(&app, sid).await;
     }
-    let slot = app.hub.slots.take_slot(None)?;
     // A wrong key is reported in the protocol's own form, which a client can read.
-    let shown = match auth::sent_key(&headers) {
-        Ok(Some(text)) => auth::authenticate_header(&app, text).await.map(Some),
-        Ok(None) => Ok(None),
-        Err(problem) => Err(problem),
+    let shown = match (auth::sent_key(&headers), ticket) {
+        (Ok(Some(_)), Some(_)) => Err(auth::reject("send either one ticket or an API key, not both")),
+        (Ok(Some(text)), None) => auth::authenticate_header(&app, text).await.map(Some),
+        (Ok(None), Some(ticket)) => auth::authenticate_ticket(&app, &ticket).await.map(Some),
+        (Ok(None), None) => Ok(None),
+        (Err(problem), _) => Err(problem),
+    };
+    let slot = match &shown {
+        Ok(Some(caller)) => app.hub.slots.take_slot(caller)?,
+        Ok(None) | Err(_) => app.hub.slots.take_unauthenticated(peer.map(|Extension(peer)| peer.0))?,
     };
     if let Asked::Poll { .. } = asked {
         return poll::open(app, shown, slot).await;
@@ -57,7 +64,7 @@ pub(crate) async fn open(
 
 /// Handles the packets of a polling client.
 pub(crate) async fn hear(State(app): State<AppState>, uri: Uri, request: Request) -> Result<Response, Problem> {
-    let Asked::Poll { sid: Some(sid) } = Asked::read(&app, &uri)? else {
+    let (Asked::Poll { sid: Some(sid) }, _) = Asked::read(&app, &uri)? else {
         return Err(Problem::invalid("send packets to an open polling connection").hint(TRANSPORT));
     };
     match body::read(request.into_body(), REQUEST_BYTES_MAX, body::READ_TIMEOUT).await {
@@ -85,25 +92,27 @@ enum Asked {
 }
 
 impl Asked {
-    fn read(app: &AppState, uri: &Uri) -> Result<Self, Problem> {
+    /// Reads the query: the transport, and a ticket.
+    fn read(app: &AppState, uri: &Uri) -> Result<(Self, Option<String>), Problem> {
         let query = uri.query().unwrap_or_default();
         auth::reject_keys_in_query(query)?;
-        let asked = Self::parse(query)?;
+        let (asked, ticket) = Self::parse(query)?;
         if matches!(asked, Self::Poll { .. }) && app.engine.is_shared() {
             let detail =
                 "with several nodes polling is not supported: a poll may reach another node than the previous one";
             return Err(Problem::new(StatusCode::BAD_REQUEST, "TRANSPORT_REFUSED", detail).hint(TRANSPORT));
         }
-        Ok(asked)
+        Ok((asked, ticket))
     }
 
-    fn parse(query: &str) -> Result<Self, Problem> {
-        let (mut version, mut transport, mut sid) = (None, None, None);
+    fn parse(query: &str) -> Result<(Self, Option<String>), Problem> {
+        let (mut version, mut transport, mut sid, mut ticket) = (None, None, None, None);
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             match &*name {
                 "EIO" => version = Some(value.into_owned()),
                 "transport" => transport = Some(value.into_owned()),
                 "sid" => sid = Some(value.into_owned()),
+                auth::TICKET => ticket = Some(value.into_owned()),
                 // A parameter that clients add to avoid caches.
                 "t" | "b64" => {}
                 _ => {
@@ -117,8 +126,8 @@ impl Asked {
             return Err(Problem::invalid("this server supports Engine.IO 4").hint(hint));
         }
         match (transport.as_deref(), sid) {
-            (Some("polling"), sid) => Ok(Self::Poll { sid }),
-            (Some("websocket"), None) => Ok(Self::WebSocket),
+            (Some("polling"), sid) => Ok((Self::Poll { sid }, ticket)),
+            (Some("websocket"), None) => Ok((Self::WebSocket, ticket)),
             (Some("websocket"), Some(_)) => {
                 Err(Problem::invalid("a connection cannot change its transport").hint(TRANSPORT))
             }
@@ -136,9 +145,11 @@ mod tests {
 
     #[test]
     fn a_client_names_its_transport() {
-        assert!(matches!(Asked::parse("EIO=4&transport=websocket&t=abc"), Ok(Asked::WebSocket)));
-        assert!(matches!(Asked::parse("EIO=4&transport=polling"), Ok(Asked::Poll { sid: None })));
-        assert!(matches!(Asked::parse("EIO=4&transport=polling&sid=1"), Ok(Asked::Poll { sid: Some(_) })));
+        assert!(matches!(Asked::parse("EIO=4&transport=websocket&t=abc"), Ok((Asked::WebSocket, None))));
+        assert!(matches!(Asked::parse("EIO=4&transport=polling"), Ok((Asked::Poll { sid: None }, None))));
+        assert!(matches!(Asked::parse("EIO=4&transport=polling&sid=1"), Ok((Asked::Poll { sid: Some(_) }, None))));
+        let ticket = Asked::parse("EIO=4&transport=websocket&ticket=est_1");
+        assert!(matches!(ticket, Ok((Asked::WebSocket, Some(ticket))) if ticket == "est_1"));
         let wrong = ["", "EIO=3&transport=websocket", "EIO=4", "EIO=4&transport=x", "EIO=4&transport=websocket&x="];
         for wrong in wrong.into_iter().chain(["EIO=4&transport=websocket&sid=1"]) {
             assert!(Asked::parse(wrong).is_err(), "{wrong}");

@@ -237,7 +237,7 @@ impl Session {
             }
             _ => return Err(auth::reject("send one API key, or one ticket, in one place")),
         };
-        self.slot.name(caller.number())?;
+        self.slot.name(&caller)?;
         Ok(caller)
     }
 
@@ -276,7 +276,7 @@ impl Session {
         if self.rooms.contains_key(&run) {
             return Ok(Some(json!({"ok": true, "repeated": true})));
         }
-        let slot = self.app.hub.slots.take_slot(Some(caller.number()))?;
+        let slot = self.app.hub.slots.take_slot(&caller)?;
         let joined = JoinedRun::load(&self.app, caller.workspace, run).await?;
         joined.check(after)?;
         let (status, seq) = (joined.status().as_str().to_uppercase(), joined.seq);
