@@ -1363,6 +1363,8 @@ export type Me = {
   permissions: Permission[];
   /** The subsystems of this build, such as `graph` and `machine`. Later releases add names. */
   features: string[];
+  /** The bounds of the workspace, and how much of them is used. */
+  quotas: Quota[];
   server: ServerInfo;
 };
 
@@ -1640,6 +1642,18 @@ export type QueryRun = {
   args?: { [name: string]: unknown } | null;
   /** The maximum number of rows; others are cut off. */
   limit?: number | null;
+};
+
+/** A bound of the workspace. A request beyond it is refused: with 409 `QUOTA_REACHED`, or 429 `TOO_MANY_STREAMS`. */
+export type Quota = {
+  /** The bounded things: `workflows`, `keys`, or `streams` of the node that has answered. Later releases add names. */
+  name: string;
+  /** How many exist; the number may be five seconds old. */
+  used: number;
+  /** How many are allowed. */
+  max: number;
+  /** The setting of the server that raises the bound; null if there is none. */
+  setting: string | null;
 };
 
 /** Whether a node can work. */

@@ -5,11 +5,13 @@
 //! * `resources` has one folder per resource: its rows of the table, its handlers, its request and response types.
 //! * `stream` sends the updates of runs to clients as they are committed.
 //! * `workers` is the worker protocol: sessions with users' processes that run code workflows.
+//! * `body_memory` bounds the bytes of the bodies of requests.
 //! * `auth` authenticates callers, `audit` records their actions, `metrics` counts and measures.
 //! * [`cluster`] is the channel between nodes; `console` is the web console, which the binary contains.
 
 mod audit;
 pub mod auth;
+mod body_memory;
 pub mod cluster;
 mod console;
 mod errors;
@@ -23,6 +25,7 @@ mod stream;
 mod workers;
 
 pub use audit::Audit;
+pub use body_memory::{BodyMemory, BodyOptions};
 pub use console::digest as console_digest;
 pub use http::table::Route;
 pub use id::new_id;

@@ -15,6 +15,7 @@ use tokio::net::TcpListener;
 use crate::audit::Audit;
 use crate::auth::identity::IdentityProvider;
 use crate::auth::{Keys, RoleMaps};
+use crate::body_memory::BodyMemory;
 use crate::http::listen;
 use crate::metrics::Meters;
 use crate::resources::keys::Quotas;
@@ -39,6 +40,12 @@ impl Deref for AppState {
     }
 }
 
+impl AsRef<BodyMemory> for AppState {
+    fn as_ref(&self) -> &BodyMemory {
+        &self.bodies
+    }
+}
+
 /// The services that the handlers of routes use.
 pub struct AppServices {
     pub engine: Engine,
@@ -58,6 +65,10 @@ pub struct AppServices {
     pub store: &'static str,
     /// The streams of runs.
     pub hub: Arc<StreamHub>,
+    /// The maximum number of open connections.
+    pub connections_max: usize,
+    /// The memory of the bodies of requests.
+    pub bodies: BodyMemory,
     /// The bounds of workspaces, for their members.
     pub quotas: Quotas,
     /// Whether browsers receive the web console.
@@ -80,5 +91,6 @@ pub fn serve(
         // Otherwise open streams would delay the end of the server.
         hub.stop();
     };
-    listen::serve(listener, router(app), Box::pin(stop))
+    let connections_max = app.connections_max;
+    listen::serve(listener, router(app), connections_max, Box::pin(stop))
 }

@@ -8,14 +8,15 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::Context;
-use everstep_api::Streams;
 use everstep_api::auth::RATE_LIMIT_DEFAULT;
 use everstep_api::auth::identity::IdentityOptions;
+use everstep_api::{BodyOptions, Streams};
 use everstep_core::records::RecordLimits;
 use everstep_engine::Options;
 use everstep_handlers::HttpBounds;
 use everstep_net::Guard;
 use everstep_vault::SealKey;
+use rustix::process::{Resource, getrlimit};
 use serde::Deserialize;
 
 use crate::cluster::Cluster;
@@ -77,6 +78,10 @@ pub struct ServerConfig {
     pub(crate) rate_limit: u32,
     /// Requests per second of all callers of a workspace, if it is set; 0 for no limit.
     pub(crate) workspace_rate_limit: Option<u32>,
+    /// The maximum number of open connections.
+    pub(crate) connections_max: usize,
+    /// The bounds of reading the bodies of requests.
+    pub(crate) bodies: BodyOptions,
     /// Whether browsers receive the web console.
     pub(crate) serves_console: bool,
 }
@@ -136,6 +141,8 @@ impl Config {
             format: command.log.log_format.or(file.log.log_format).unwrap_or_default(),
         };
         let streams = streams(&command.server, &file.server)?;
+        let bodies = bodies(&command.server, &file.server)?;
+        let connections_max = connections_max(&command.server, &file.server)?;
         let server = ServerConfig {
             listen: command.server.listen.or(file.server.listen).unwrap_or((Ipv4Addr::LOCALHOST, 7373).into()),
             data: command.server.data.clone().or(file.server.data).unwrap_or_else(|| PathBuf::from("./data")),
@@ -147,6 +154,8 @@ impl Config {
             streams,
             rate_limit: command.server.rate_limit.or(file.server.rate_limit).unwrap_or(RATE_LIMIT_DEFAULT),
             workspace_rate_limit: command.server.workspace_rate_limit.or(file.server.workspace_rate_limit),
+            connections_max,
+            bodies,
             serves_console: command.server.console.or(file.server.console).unwrap_or(true),
         };
         let secrets = SecretsConfig::new(&command.secrets, &file.secrets)?;
@@ -296,6 +305,41 @@ fn streams(typed: &ServerSettings, file: &ServerSettings) -> anyhow::Result<Stre
     Ok(Streams::shared(per_node, at_least_one("max-streams-per-key", per_key, defaults.per_key)?))
 }
 
+const CONNECTIONS_MIN: usize = 16;
+/// Open files of the process that are never connections of clients: those of the database, of data sources, and
+/// connections to other servers. A quarter of all, but not more than this.
+const OTHER_FILES_MAX: u64 = 4_096;
+
+fn connections_max(typed: &ServerSettings, file: &ServerSettings) -> anyhow::Result<usize> {
+    match typed.max_connections.or(file.max_connections) {
+        Some(count) if count < CONNECTIONS_MIN => {
+            Err(invalid(format!("max-connections must be at least {CONNECTIONS_MIN}")))
+        }
+        Some(count) => Ok(count),
+        None => Ok(connections_of_files(getrlimit(Resource::Nofile).current)),
+    }
+}
+
+/// The number of connections for a process that may open this many files; none for no limit.
+fn connections_of_files(files: Option<u64>) -> usize {
+    let connections = files.map_or(u64::MAX, |files| files - (files / 4).min(OTHER_FILES_MAX));
+    usize::try_from(connections).unwrap_or(usize::MAX).max(CONNECTIONS_MIN)
+}
+
+/// The least memory for bodies: a quarter of it is enough for the largest body.
+const BODY_MEMORY_MIB_MIN: usize = 72;
+
+fn bodies(typed: &ServerSettings, file: &ServerSettings) -> anyhow::Result<BodyOptions> {
+    let defaults = BodyOptions::default();
+    match typed.body_memory_mib.or(file.body_memory_mib) {
+        Some(mib) if mib < BODY_MEMORY_MIB_MIN => {
+            Err(invalid(format!("body-memory-mib must be at least {BODY_MEMORY_MIB_MIN}")))
+        }
+        Some(mib) => Ok(BodyOptions { bytes_max: (mib as u64).saturating_mul(1024 * 1024), ..defaults }),
+        None => Ok(defaults),
+    }
+}
+
 fn at_least_one(name: &str, given: Option<usize>, default: usize) -> anyhow::Result<usize> {
     match given {
         Some(0) => Err(invalid(format!("{name} must be at least 1"))),
@@ -376,6 +420,13 @@ mod tests {
         for wrong in ["", "10", "s", "-1s", "1.5s", "1w", "99999999999999999999s", "18446744073709551615d", "5é"] {
             assert!(read(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn connections_leave_files_for_the_database() {
+        let of = |files| connections_of_files(Some(files));
+        assert_eq!([of(0), of(256), of(1_024), of(65_536)], [16, 192, 768, 61_440]);
+        assert_eq!(connections_of_files(None), usize::MAX);
     }
 
     #[test]

@@ -83,6 +83,17 @@ pub struct ServerSettings {
     #[arg(long, env = "EVERSTEP_WORKSPACE_RATE_LIMIT", hide_env_values = true, value_name = "N")]
     pub(crate) workspace_rate_limit: Option<u32>,
 
+    /// The maximum number of open HTTP connections; at least 16. When it is reached, the connection that has been idle for
+    /// the longest time is closed for a new one [default: three quarters of the limit of open files (ulimit -n), and at
+    /// most 4096 fewer].
+    #[arg(long, env = "EVERSTEP_MAX_CONNECTIONS", hide_env_values = true, value_name = "N")]
+    pub(crate) max_connections: Option<usize>,
+
+    /// Memory for the bodies of requests that are being read or processed, in MiB; at least 72. A request that does not
+    /// fit waits up to 5 s, and an API key may use a quarter of it [default: 256].
+    #[arg(long, env = "EVERSTEP_BODY_MEMORY_MIB", hide_env_values = true, value_name = "MIB")]
+    pub(crate) body_memory_mib: Option<usize>,
+
     /// Whether browsers receive the web console at / [default: true].
     #[arg(
         long,

@@ -194,8 +194,7 @@ mod tests {
     #[test]
     fn keys_do_not_share_and_their_own_limit_wins() {
         let (limiter, now) = (RateLimiter::new(1), Instant::now());
-        let let_through =
-            |key, own| (0..100).filter(|_| limiter.count_request(alone(key, own), now).is_ok()).count();
+        let let_through = |key, own| (0..100).filter(|_| limiter.count_request(alone(key, own), now).is_ok()).count();
         assert_eq!(let_through(1, None), 2);
         assert_eq!(let_through(2, None), 2);
         assert_eq!(let_through(3, Some(5)), 10);

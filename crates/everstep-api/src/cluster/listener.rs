@@ -54,7 +54,7 @@ pub fn serve(
         .fallback(nothing)
         .method_not_allowed_fallback(nothing)
         .with_state(state);
-    listen::serve(listener, router, Box::pin(stop))
+    listen::serve(listener, router, usize::MAX, Box::pin(stop))
 }
 
 /// Accepts an input for a run that this node or no node owns.

@@ -1,43 +1,58 @@
 //! The body of a request. It is read completely, up to a limit, and must be exactly what the route expects.
+//!
+//! The memory of a body is reserved before it is read, in [`BodyMemory`], and is free again when the handler of the
+//! route has ended. A body that arrives too slowly is not waited for.
 
 use std::time::Duration;
 
 use axum::BoxError;
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
-use axum::http::header;
+use axum::http::{StatusCode, header};
 use everstep_core::payload::Payload;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
+use crate::auth::Caller;
+use crate::body_memory::{BodyMemory, BodyPermit};
 use crate::http::problem::Problem;
 
 /// The timeout of reading a request's body.
 pub(crate) const READ_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// A body of at most `BYTES_MAX` bytes.
-pub(crate) struct Body<const BYTES_MAX: usize>(Bytes);
+/// The time after which a body of a client must have arrived at the minimum rate, if no other is set.
+const GRACE: Duration = Duration::from_secs(5);
+/// The minimum rate of a body, in bytes per second.
+const RATE_MIN: usize = 64 * 1024;
+/// Bytes that are reserved first for a body without a length.
+const FIRST_BYTES: usize = 64 * 1024;
+
+/// A body of at most `BYTES_MAX` bytes. Its memory is reserved as long as it exists.
+pub(crate) struct Body<const BYTES_MAX: usize> {
+    bytes: Bytes,
+    _permit: Option<BodyPermit>,
+}
 
 impl<const BYTES_MAX: usize> Body<BYTES_MAX> {
     /// A body that was read already.
     pub(crate) fn from_bytes(bytes: Bytes) -> Self {
-        Self(bytes)
+        Self { bytes, _permit: None }
     }
 
     pub(crate) fn bytes(&self) -> &Bytes {
-        &self.0
+        &self.bytes
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.bytes.is_empty()
     }
 
     /// Reads a JSON object. An error contains its position.
     pub(crate) fn json<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Problem> {
         // An array would be decoded as the fields of an object, in order.
-        if self.0.trim_ascii_start().starts_with(b"[") {
+        if self.bytes.trim_ascii_start().starts_with(b"[") {
             return Err(Problem::invalid("the body must be an object, not an array"));
         }
         self.any()
@@ -48,7 +63,7 @@ impl<const BYTES_MAX: usize> Body<BYTES_MAX> {
         if self.is_empty() {
             return Err(Problem::invalid("the request has no body").hint("send JSON"));
         }
-        serde_json::from_slice(&self.0).map_err(|error| {
+        serde_json::from_slice(&self.bytes).map_err(|error| {
             let message = match error.classify() {
                 serde_json::error::Category::Data => "the body does not have the form that this route expects",
                 _ => "the body is not JSON",
@@ -68,29 +83,95 @@ impl<const BYTES_MAX: usize> Body<BYTES_MAX> {
     }
 }
 
-impl<S: Sync, const BYTES_MAX: usize> FromRequest<S> for Body<BYTES_MAX> {
+impl<S: AsRef<BodyMemory> + Sync, const BYTES_MAX: usize> FromRequest<S> for Body<BYTES_MAX> {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let memory: &BodyMemory = state.as_ref();
         let too_large = || Problem::too_large(format!("the body has more than {BYTES_MAX} bytes"));
         let length = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
-        if length.and_then(|length| length.parse::<u64>().ok()).is_some_and(|length| length > BYTES_MAX as u64) {
+        let length = length.and_then(|length| length.parse::<usize>().ok());
+        if length.is_some_and(|length| length > BYTES_MAX) {
             return Err(too_large());
         }
-        match read(request.into_body(), BYTES_MAX, READ_TIMEOUT).await {
-            Ok(body) => Ok(Self(body)),
-            Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
-            Err(error) => Err(Problem::invalid(format!("the body could not be read: {error}"))),
+        let mut permit = memory.permit(request.extensions().get::<Caller>());
+        permit.grow_to(length.unwrap_or_default()).await?;
+        let end = Instant::now() + READ_TIMEOUT;
+        let grace = memory.options().grace;
+        match collect(request.into_body(), BYTES_MAX, end, grace, Some(&mut permit)).await {
+            Ok(bytes) => Ok(Self { bytes, _permit: Some(permit) }),
+            Err(ReadFault::NoRoom(problem)) => Err(problem),
+            Err(ReadFault::TooSlow(message)) => {
+                let hint = format!("send at least {} KiB per second", RATE_MIN / 1024);
+                let detail = format!("the body could not be read: {message}");
+                Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "BODY_TOO_SLOW", detail).hint(hint))
+            }
+            Err(ReadFault::Broken(error)) if error.is::<LengthLimitError>() => Err(too_large()),
+            Err(ReadFault::Broken(error)) => Err(Problem::invalid(format!("the body could not be read: {error}"))),
         }
     }
 }
 
-/// Reads a body of at most this many bytes, within a timeout.
+/// Reads a body of at most this many bytes, within a timeout and at the minimum rate.
 pub(crate) async fn read(body: axum::body::Body, limit: usize, timeout_after: Duration) -> Result<Bytes, BoxError> {
-    match timeout(timeout_after, Limited::new(body, limit).collect()).await {
-        Ok(body) => Ok(body?.to_bytes()),
-        Err(_) => Err(format!("it did not arrive within {} s", timeout_after.as_secs()).into()),
+    match collect(body, limit, Instant::now() + timeout_after, GRACE, None).await {
+        Ok(body) => Ok(body),
+        Err(ReadFault::Broken(error)) => Err(error),
+        Err(ReadFault::TooSlow(message)) => Err(message.into()),
+        Err(ReadFault::NoRoom(_)) => unreachable!("no memory is reserved"),
     }
+}
+
+/// Why a body was not read.
+enum ReadFault {
+    /// The client has sent too much, or has disconnected.
+    Broken(BoxError),
+    TooSlow(String),
+    NoRoom(Problem),
+}
+
+/// Reads a body until its end, or until it is too large or too slow. Memory is reserved before bytes are kept.
+async fn collect(
+    body: axum::body::Body,
+    limit: usize,
+    end: Instant,
+    grace: Duration,
+    mut permit: Option<&mut BodyPermit>,
+) -> Result<Bytes, ReadFault> {
+    let (began, mut body) = (Instant::now(), Limited::new(body, limit));
+    // Most bodies arrive in one part, which is not copied.
+    let (mut first, mut rest) = (Bytes::new(), Vec::new());
+    loop {
+        let received = if rest.is_empty() { first.len() } else { rest.len() };
+        let pace = began + grace + Duration::from_secs_f64(received as f64 / RATE_MIN as f64);
+        let frame = match timeout_at(pace.min(end), body.frame()).await {
+            Ok(None) => break,
+            Ok(Some(frame)) => frame.map_err(ReadFault::Broken)?,
+            Err(_) if pace < end => {
+                return Err(ReadFault::TooSlow(format!("{received} bytes arrived in {:.0?}", began.elapsed())));
+            }
+            Err(_) => {
+                let message = format!("it did not arrive within {:.0?}", end - began);
+                return Err(ReadFault::TooSlow(message));
+            }
+        };
+        let Ok(data) = frame.into_data() else { continue };
+        if let Some(permit) = &mut permit
+            && received + data.len() > permit.bytes()
+        {
+            let doubled = (2 * permit.bytes()).clamp(FIRST_BYTES.min(limit), limit);
+            permit.grow_to(doubled.max(received + data.len())).await.map_err(ReadFault::NoRoom)?;
+        }
+        if received == 0 {
+            first = data;
+            continue;
+        }
+        if rest.is_empty() {
+            rest.extend_from_slice(&std::mem::take(&mut first));
+        }
+        rest.extend_from_slice(&data);
+    }
+    Ok(if rest.is_empty() { first } else { Bytes::from(rest) })
 }
 
 #[cfg(test)]
@@ -106,5 +187,23 @@ mod tests {
         assert!(error.to_string().contains("did not arrive"), "{error}");
         let error = read("more than ten".into(), 10, READ_TIMEOUT).await.unwrap_err();
         assert!(error.is::<LengthLimitError>(), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_body_in_parts_is_read_in_order() {
+        let parts = ["one ", "", "two ", "three"].map(|part| Ok::<_, std::io::Error>(Bytes::from(part)));
+        let body = axum::body::Body::from_stream(stream::iter(parts));
+        assert_eq!(read(body, 100, READ_TIMEOUT).await.unwrap(), "one two three");
+    }
+
+    #[tokio::test]
+    async fn a_body_slower_than_the_minimum_rate_is_not_waited_for() {
+        let first = stream::iter([Ok::<_, std::io::Error>(Bytes::from("slow"))]);
+        let body = axum::body::Body::from_stream(futures_util::StreamExt::chain(first, stream::pending()));
+        let end = Instant::now() + READ_TIMEOUT;
+        match collect(body, 100, end, Duration::from_millis(20), None).await {
+            Err(ReadFault::TooSlow(message)) => assert!(message.starts_with("4 bytes arrived in"), "{message}"),
+            Ok(_) | Err(_) => panic!("the body never ends"),
+        }
     }
 }

@@ -16,6 +16,8 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
+use super::connections::ConnectionPlace;
+
 /// Bytes of a line that are kept. Only long values of the two headers are longer, and such a request is ambiguous too.
 const LINE_BYTES_MAX: usize = 1_024;
 
@@ -23,12 +25,14 @@ const LINE_BYTES_MAX: usize = 1_024;
 pub(super) struct FollowedStream {
     stream: TcpStream,
     framing: Framing,
+    /// The place of the connection, which it has until it is closed, also when it speaks another protocol.
+    _place: Arc<ConnectionPlace>,
 }
 
 impl FollowedStream {
-    pub(super) fn new(stream: TcpStream) -> (Self, Framing) {
+    pub(super) fn new(stream: TcpStream, place: Arc<ConnectionPlace>) -> (Self, Framing) {
         let framing = Framing::default();
-        (Self { stream, framing: framing.clone() }, framing)
+        (Self { stream, framing: framing.clone(), _place: place }, framing)
     }
 }
 

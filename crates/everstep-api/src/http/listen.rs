@@ -1,11 +1,12 @@
-//! Accepts connections, whose number is limited. An idle connection is closed, because it may belong to a client
+//! Accepts connections, whose number is bounded. An idle connection is closed, because it may belong to a client
 //! without an API key.
 
 use std::convert::Infallible;
 use std::io;
 use std::net::IpAddr;
 use std::pin::pin;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::http::{StatusCode, header};
@@ -20,6 +21,7 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
+use super::connections::{ConnectionPlace, Connections};
 use super::framing::FollowedStream;
 use super::problem::Problem;
 
@@ -27,6 +29,8 @@ use super::problem::Problem;
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(60);
 /// The pause after a connection could not be accepted.
 const ACCEPT_RETRY_PAUSE: Duration = Duration::from_secs(1);
+/// Refused connections are logged at most this often.
+const WARNING_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The address of the client or the proxy at the other end of a connection. Each request carries it.
 #[derive(Clone, Copy, Debug)]
@@ -39,17 +43,21 @@ pub(crate) struct PeerAddress(pub(crate) IpAddr);
 pub(crate) fn serve(
     listener: TcpListener,
     router: Router,
+    connections_max: usize,
     stop: BoxFuture<'static, ()>,
 ) -> BoxFuture<'static, io::Result<()>> {
-    Box::pin(serve_with_timeout(listener, router, CLIENT_TIMEOUT, stop))
+    Box::pin(serve_with_timeout(listener, router, connections_max, CLIENT_TIMEOUT, stop))
 }
 
 async fn serve_with_timeout(
     listener: TcpListener,
     router: Router,
+    connections_max: usize,
     timeout: Duration,
     stop: impl Future<Output = ()>,
 ) -> io::Result<()> {
+    let connections = Connections::new(connections_max);
+    let mut warned_at = None;
     let is_stopping = watch::Sender::new(false);
     let mut stop = pin!(stop);
     loop {
@@ -61,8 +69,13 @@ async fn serve_with_timeout(
             Ok((stream, address)) => {
                 // A response must not wait for the client's acknowledgement of its first part.
                 let _ = stream.set_nodelay(true);
+                let Some(place) = connections.enter() else {
+                    refuse(&stream);
+                    warn_of_refusal(&mut warned_at, connections_max);
+                    continue;
+                };
                 let peer = PeerAddress(address.ip().to_canonical());
-                tokio::spawn(attend(stream, peer, router.clone(), timeout, is_stopping.subscribe()));
+                tokio::spawn(attend(stream, peer, place, router.clone(), timeout, is_stopping.subscribe()));
             }
             // The client has already disconnected.
             Err(error) if is_of_client(&error) => {}
@@ -83,25 +96,32 @@ async fn serve_with_timeout(
 async fn attend(
     stream: TcpStream,
     peer: PeerAddress,
+    place: Arc<ConnectionPlace>,
     router: Router,
     timeout: Duration,
     mut is_stopping: watch::Receiver<bool>,
 ) {
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(timeout);
-    let (stream, framing) = FollowedStream::new(stream);
+    let (stream, framing) = FollowedStream::new(stream, Arc::clone(&place));
     let router = TowerToHyperService::new(router);
+    let served = Arc::clone(&place);
     let service = service_fn(move |mut request: Request<Incoming>| {
-        let framing = framing.clone();
+        let (framing, place) = (framing.clone(), Arc::clone(&served));
         request.extensions_mut().insert(peer);
-        let answering = (!framing.is_next_ambiguous()).then(|| router.call(request));
+        let is_ambiguous = framing.is_next_ambiguous();
+        let answering = (place.begin() && !is_ambiguous).then(|| router.call(request));
         async move {
-            let Some(answering) = answering else { return Ok(ambiguous_length()) };
+            let Some(answering) = answering else {
+                return Ok(if is_ambiguous { ambiguous_length() } else { closing() });
+            };
             let response = answering.await?;
             if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+                // The connection is busy until it ends.
                 framing.end();
+                return Ok(response);
             }
-            Ok::<_, Infallible>(response)
+            Ok::<_, Infallible>(place.end(response))
         }
     });
     let connection = builder.serve_connection(TokioIo::new(stream), service);
@@ -109,6 +129,8 @@ async fn attend(
     tokio::select! {
         // Errors of a connection are the client's.
         _ = connection.as_mut() => return,
+        // Its place is needed for another connection.
+        () = place.evicted() => return,
         // The server has ended, which means the same.
         _ = is_stopping.wait_for(|is_stopping| *is_stopping) => {}
     }
@@ -123,6 +145,30 @@ fn ambiguous_length() -> Response {
     ([(header::CONNECTION, "close")], problem).into_response()
 }
 
+/// The response to a request on a connection that is being closed. The client may not receive it.
+fn closing() -> Response {
+    let problem = Problem::unavailable("the connection was idle, and is closed; nothing was done");
+    ([(header::CONNECTION, "close")], problem).into_response()
+}
+
+/// Answers a connection for which there is no place, if its client reads.
+fn refuse(stream: &TcpStream) {
+    let body = r#"{"type":"about:blank","status":503,"code":"UNAVAILABLE","detail":"the server has its maximum number of open connections"}"#;
+    let head = "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\nretry-after: 1\r\nconnection: close\r\n";
+    // The client may have disconnected.
+    let _ = stream.try_write(format!("{head}content-length: {}\r\n\r\n{body}", body.len()).as_bytes());
+}
+
+fn warn_of_refusal(warned_at: &mut Option<Instant>, connections_max: usize) {
+    if warned_at.is_none_or(|at| at.elapsed() >= WARNING_INTERVAL) {
+        tracing::warn!(
+            connections_max,
+            "connections are refused: all are busy; raise the limit of open files, or EVERSTEP_MAX_CONNECTIONS"
+        );
+        *warned_at = Some(Instant::now());
+    }
+}
+
 fn is_of_client(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
@@ -130,6 +176,8 @@ fn is_of_client(error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::net::SocketAddr;
+
     use axum::routing;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::sync::oneshot;
@@ -139,14 +187,55 @@ mod tests {
     const SHORT_TIMEOUT: Duration = Duration::from_millis(50);
 
     async fn start(timeout: Duration) -> (TcpStream, oneshot::Sender<()>, tokio::task::JoinHandle<io::Result<()>>) {
+        let (address, running, serving) = start_with(timeout, 100).await;
+        (TcpStream::connect(address).await.unwrap(), running, serving)
+    }
+
+    async fn start_with(
+        timeout: Duration,
+        connections_max: usize,
+    ) -> (SocketAddr, oneshot::Sender<()>, tokio::task::JoinHandle<io::Result<()>>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (running, stopped) = oneshot::channel::<()>();
         let router = Router::new().route("/", routing::get(async || "here").post(async |body: String| body));
-        let serving = tokio::spawn(serve_with_timeout(listener, router, timeout, async {
+        let router = router.route("/never", routing::get(std::future::pending::<String>));
+        let serving = tokio::spawn(serve_with_timeout(listener, router, connections_max, timeout, async {
             let _ = stopped.await;
         }));
-        (TcpStream::connect(address).await.unwrap(), running, serving)
+        (address, running, serving)
+    }
+
+    #[tokio::test]
+    async fn the_oldest_idle_connection_makes_room_for_a_new_one() {
+        let (address, _running, _) = start_with(CLIENT_TIMEOUT, 2).await;
+        let request = |path: &str| format!("GET {path} HTTP/1.1\r\nhost: a\r\n\r\n").into_bytes();
+        let mut first = TcpStream::connect(address).await.unwrap();
+        let mut busy = TcpStream::connect(address).await.unwrap();
+        busy.write_all(&request("/never")).await.unwrap();
+        let mut answer = [0; 12];
+        for _ in 0..3 {
+            let mut next = TcpStream::connect(address).await.unwrap();
+            next.write_all(&request("/")).await.unwrap();
+            next.read_exact(&mut answer).await.unwrap();
+            assert_eq!(&answer, b"HTTP/1.1 200");
+            assert_eq!(first.read_to_end(&mut Vec::new()).await.unwrap_or_default(), 0, "it is closed");
+            first = next;
+            // The rest of the response.
+            while first.try_read(&mut [0; 1_024]).is_ok_and(|read| read > 0) {}
+        }
+        // Both places are busy.
+        first.write_all(&request("/never")).await.unwrap();
+        let mut refused = String::new();
+        for _ in 0..1_000 {
+            refused.clear();
+            let mut next = TcpStream::connect(address).await.unwrap();
+            let _ = next.read_to_string(&mut refused).await;
+            if refused.starts_with("HTTP/1.1 503") {
+                return;
+            }
+        }
+        panic!("a connection without a place is refused: {refused}");
     }
 
     #[tokio::test]

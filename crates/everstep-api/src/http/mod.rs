@@ -1,6 +1,7 @@
 //! HTTP itself: it knows nothing of workflows.
 //!
-//! * `listen` accepts connections, `framing` finds requests whose length is ambiguous; `table` holds the rows of routes.
+//! * `listen` accepts connections, `connections` bounds their number, `framing` finds requests whose length is
+//!   ambiguous; `table` holds the rows of routes.
 //! * `query`, `headers` and `body` read a request, `page` reads which part of a list it asks for; unknown content is
 //!   rejected.
 //! * `problem` is the response to a request that cannot be served; `deadline` bounds the wait for a write;
@@ -10,6 +11,7 @@
 
 pub(crate) mod body;
 pub(crate) mod compress;
+mod connections;
 pub(crate) mod deadline;
 pub(crate) mod docs;
 mod framing;

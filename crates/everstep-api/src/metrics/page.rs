@@ -37,7 +37,7 @@ pub(crate) async fn get(State(app): State<AppState>, caller: Caller) -> Result<i
 pub fn serve(listener: TcpListener, app: AppState) -> BoxFuture<'static, io::Result<()>> {
     let show = async |State(app): State<AppState>| ([(header::CONTENT_TYPE, CONTENT_TYPE_TEXT)], page(&app).await);
     let router = Router::new().route("/metrics", routing::get(show)).with_state(app);
-    listen::serve(listener, router, Box::pin(std::future::pending()))
+    listen::serve(listener, router, usize::MAX, Box::pin(std::future::pending()))
 }
 
 async fn page(app: &AppState) -> String {

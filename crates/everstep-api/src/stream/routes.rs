@@ -36,7 +36,10 @@ pub(crate) fn add(table: Table) -> Table {
                 .with_event::<StatusEvent>("status", "the status of the run, each time that it changes.")
                 .with_event::<EndEvent>("end", "the last event; the server closes the stream.")
                 .answers_nothing(204)
-                .refuses(429, "`TOO_MANY_STREAMS`: the API key or the workspace has the maximum number of open streams."),
+                .refuses(
+                    429,
+                    "`TOO_MANY_STREAMS`: the API key or the workspace has the maximum number of open streams.",
+                ),
             sse::events,
         )
         .guarded(
@@ -53,7 +56,10 @@ pub(crate) fn add(table: Table) -> Table {
                 .answers_nothing(101)
                 .refuses(403, "`ORIGIN_REFUSED`: a page of another origin tried to open the socket.")
                 .refuses(426, "`UPGRADE_REQUIRED`: the request is not a WebSocket upgrade.")
-                .refuses(429, "`TOO_MANY_STREAMS`: the API key or the workspace has the maximum number of open streams."),
+                .refuses(
+                    429,
+                    "`TOO_MANY_STREAMS`: the API key or the workspace has the maximum number of open streams.",
+                ),
             socket::open,
         )
 }

@@ -75,7 +75,10 @@ struct Taken {
 /// The holder of a slot.
 #[derive(Clone, Copy, Debug)]
 enum SlotHolder {
-    Caller { key: Uuid, workspace: WorkspaceId },
+    Caller {
+        key: Uuid,
+        workspace: WorkspaceId,
+    },
     /// A client that is not yet authenticated, by its address.
     Stranger(Option<IpAddr>),
 }
@@ -111,7 +114,8 @@ impl Slots {
         let by_address = address.and_then(|address| taken.by_address.get(&address)).copied().unwrap_or_default();
         if taken.unauthenticated >= strangers_max || by_address >= (strangers_max / ADDRESS_SLOTS_DIVISOR).max(1) {
             let detail = "the maximum number of connections is waiting for authentication";
-            let hint = "try again; send the key or the ticket with the upgrade, in a header; or raise EVERSTEP_MAX_STREAMS";
+            let hint =
+                "try again; send the key or the ticket with the upgrade, in a header; or raise EVERSTEP_MAX_STREAMS";
             return Err(Problem::unavailable(detail).hint(hint));
         }
         taken.unauthenticated += 1;

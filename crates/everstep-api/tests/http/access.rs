@@ -143,6 +143,11 @@ async fn a_key_shows_its_own_permissions() {
             "person": null,
             "permissions": ["workflow:read", "workflow:view", "workflow:act", "workflow:manage"],
             "features": ["graph", "code", "machine", "store", "topics"],
+            "quotas": [
+                {"name": "workflows", "used": 0, "max": 10_000, "setting": null},
+                {"name": "keys", "used": 2, "max": 1_000, "setting": null},
+                {"name": "streams", "used": 0, "max": 1_000, "setting": "EVERSTEP_MAX_STREAMS"},
+            ],
             "server": me["server"],
         })
     );

@@ -1,15 +1,20 @@
 //! Bounds of what a workspace and its keys can use.
 
+use std::time::Duration;
+
 use axum::http::Method;
-use everstep_api::Streams;
 use everstep_api::auth::{ApiKey, Permission};
+use everstep_api::{BodyOptions, Streams};
 use everstep_core::ids::WorkspaceId;
 use everstep_core::limits;
 use everstep_core::payload::Payload;
 use everstep_engine::NodeClock;
 use everstep_store::{NewWorkflow, WorkflowStore};
+use everstep_vault::{Keyring, SealKey};
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use uuid::Uuid;
@@ -51,15 +56,13 @@ async fn a_workspace_has_a_bounded_number_of_workflows() {
     let unserved = json!({"allowUnserved": true});
     server.post("/v1/workflows/new/runs", &unserved).await.refuses(409, "QUOTA_REACHED");
     let worker = server.key_with(&[Permission::Serve]).await;
-    let hello = |name: &str| {
-        json!({"protocol": 1, "worker": "w", "capacity": 1, "workflows": [{"name": name, "version": 1}], "holds": []})
-    };
+    let hello = |name: &str| json!({"protocol": 1, "worker": "w", "capacity": 1, "workflows": [{"name": name, "version": 1}], "holds": []});
     let open = async |name: &str| server.ask_as(&worker, Method::POST, "/v1/worker/sessions", &hello(name)).await;
     open("new").await.refuses(409, "QUOTA_REACHED");
     assert_eq!(quota(&server, "workflows").await, (limits::WORKFLOWS as u64, limits::WORKFLOWS as u64));
     // Known names are not affected, and a deleted one makes room.
     open("code-1").await.is(201);
-    server.put("/v1/workflows/known", &chain(&[json!({"id": "a", "type": "noop"})])).await.is(201);
+    server.put("/v1/workflows/known", &chain(&[json!({"id": "a", "type": "noop"})])).await.is(200);
     server.post("/v1/workflows/known/runs", &json!({})).await.is(201);
     server.delete("/v1/workflows/code-7").await.is(204);
     server.put("/v1/workflows/new", &chain(&[])).await.is(201);
@@ -201,4 +204,56 @@ async fn connections_without_a_key_take_no_place_of_those_with_one() {
     assert!(last.next().await.unwrap().unwrap().into_text().unwrap().starts_with('0'));
     last.send(Message::from("40")).await.unwrap();
     assert!(last.next().await.unwrap().unwrap().into_text().unwrap().starts_with("40{\"sid\":"));
+}
+
+/// Begins a request with a body of this length on a connection of its own, and sends only the first byte of the body.
+async fn begin_body(server: &Server, key: &str, length: usize) -> TcpStream {
+    let mut stream = TcpStream::connect(server.address()).await.unwrap();
+    let head =
+        format!("PUT /v1/secrets/one HTTP/1.1\r\nhost: a\r\nx-api-key: {key}\r\ncontent-length: {length}\r\n\r\n{{");
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream
+}
+
+#[tokio::test]
+async fn bodies_of_a_key_use_a_quarter_of_the_memory() {
+    let bodies = BodyOptions { bytes_max: 4_000, wait: Duration::from_millis(50), ..BodyOptions::default() };
+    let keyring = Some(Keyring::new(SealKey::generate(), Vec::new()));
+    let server = Server::launch(Setup { bodies, keyring, ..Setup::default() }).await;
+    let held = begin_body(&server, server.key(), 900).await;
+    let path = "/v1/secrets/other";
+    let body = json!({"value": "x".repeat(500)});
+    // The body that was begun is reserved as soon as the server reads it.
+    let refused =
+        until("a refusal", async || Some(server.put(path, &body).await).filter(|answer| answer.status == 503)).await;
+    assert_eq!(refused.headers["retry-after"], "5");
+    let problem = refused.refuses(503, "UNAVAILABLE");
+    assert!(problem["hint"].as_str().unwrap().contains("EVERSTEP_BODY_MEMORY_MIB"), "{problem}");
+    let admin = server.key_with(&[Permission::Admin]).await;
+    assert!(server.ask_as(&admin, Method::PUT, path, &body).await.status < 300, "another key has its own share");
+    drop(held);
+    until("the memory", async || (server.put(path, &body).await.status < 300).then_some(())).await;
+}
+
+#[tokio::test]
+async fn a_body_that_arrives_too_slowly_is_refused() {
+    let bodies = BodyOptions { grace: Duration::from_millis(50), ..BodyOptions::default() };
+    let server = Server::launch(Setup { bodies, ..Setup::default() }).await;
+    let mut stream = begin_body(&server, server.key(), 900).await;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 408") && answer.contains("BODY_TOO_SLOW"), "{answer}");
+}
+
+#[tokio::test]
+async fn idle_connections_without_a_key_do_not_keep_others_out() {
+    let server = Server::launch(Setup { connections_max: 8, ..Setup::default() }).await;
+    let mut first = TcpStream::connect(server.address()).await.unwrap();
+    first.write_all(b"GET /v1/me HTTP/1.1\r\nx-slow: ").await.unwrap();
+    let mut held = Vec::new();
+    for _ in 0..20 {
+        held.push(TcpStream::connect(server.address()).await.unwrap());
+    }
+    server.get("/v1/me").await.is(200);
+    assert_eq!(first.read_to_end(&mut Vec::new()).await.unwrap_or_default(), 0, "the oldest was closed");
 }

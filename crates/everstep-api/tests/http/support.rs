@@ -7,7 +7,7 @@ use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Method, Request, Response};
 use everstep_api::auth::identity::{IdentityOptions, IdentityProvider};
 use everstep_api::auth::{ApiKey, Keys, Permission, RoleMaps};
-use everstep_api::{AppServices, AppState, Audit, Meters, Quotas, StreamHub, Streams, serve};
+use everstep_api::{AppServices, AppState, Audit, BodyMemory, BodyOptions, Meters, Quotas, StreamHub, Streams, serve};
 use everstep_core::ids::WorkspaceId;
 use everstep_engine::{
     Engine, NoObserver, NoPeers, NodeClock, Options, Peers, Records, SystemRng, TokioSpawner, World,
@@ -51,6 +51,8 @@ pub(crate) struct Setup {
     pub(crate) identity: Option<IdentityOptions>,
     /// Requests per second of a caller.
     pub(crate) rate_limit: u32,
+    pub(crate) bodies: BodyOptions,
+    pub(crate) connections_max: usize,
     /// Replaces the store of records.
     pub(crate) records: Option<WrapRecords>,
 }
@@ -65,6 +67,8 @@ impl Default for Setup {
             clock: NodeClock::system(),
             identity: None,
             rate_limit: everstep_api::auth::RATE_LIMIT_DEFAULT,
+            bodies: BodyOptions::default(),
+            connections_max: 1_000,
             records: None,
         }
     }
@@ -114,7 +118,7 @@ impl Server {
     }
 
     pub(crate) async fn launch(setup: Setup) -> Self {
-        let Setup { streams, keyring, clock, identity, rate_limit, records } = setup;
+        let Setup { streams, keyring, clock, identity, rate_limit, bodies, connections_max, records } = setup;
         let folder = tempfile::tempdir().unwrap();
         let database = open(&folder);
         let mut stores = Stores::new(Arc::clone(&database));
@@ -159,6 +163,8 @@ impl Server {
             meters,
             store: "sqlite",
             hub,
+            connections_max,
+            bodies: BodyMemory::new(bodies),
             quotas: Quotas::default(),
             serves_console: true,
         });

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use everstep_api::auth::{ApiKey, Keys, Permission, RoleMaps};
-use everstep_api::{AppServices, AppState, Audit, Meters, Quotas, StreamHub, Streams};
+use everstep_api::{AppServices, AppState, Audit, BodyMemory, BodyOptions, Meters, Quotas, StreamHub, Streams};
 use everstep_core::ids::WorkspaceId;
 use everstep_engine::Engine;
 use everstep_handlers::Ports;
@@ -42,6 +42,8 @@ impl Remote {
             drivers: Ports::none().drivers,
             meters,
             hub: Arc::new(StreamHub::new(Streams::default())),
+            connections_max: 10_000,
+            bodies: BodyMemory::new(BodyOptions::default()),
             quotas: Quotas::default(),
             serves_console: true,
             store: "bench",

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use everstep_api::auth::identity::IdentityProvider;
 use everstep_api::auth::{ApiKey, Keys, RoleMaps};
-use everstep_api::{AppServices, AppState, Audit, Meters, Quotas, StreamHub};
+use everstep_api::{AppServices, AppState, Audit, BodyMemory, Meters, Quotas, StreamHub};
 use everstep_engine::NodeClock;
 use everstep_net::Client;
 use tokio::net::TcpListener;
@@ -88,6 +88,8 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
         meters,
         store,
         hub,
+        connections_max: server.connections_max,
+        bodies: BodyMemory::new(server.bodies),
         quotas: Quotas::default(),
         serves_console: server.serves_console,
     });

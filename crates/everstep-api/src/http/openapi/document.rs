@@ -213,7 +213,11 @@ fn refusals(route: &Route) -> BTreeMap<u16, Vec<&'static str>> {
     may(true, 400, "`VALIDATION_ERROR`: the request is not valid; `detail` contains the reason.");
     may(is_guarded, 401, "`AUTH_ERROR`: no API key, or one that is unknown, expired or revoked.");
     may(is_guarded, 403, "`PERMISSION_DENIED`: the API key lacks the permission.");
-    may(is_guarded, 429, "`RATE_LIMITED`: too many requests of this API key or its workspace; try again after `Retry-After`.");
+    may(
+        is_guarded,
+        429,
+        "`RATE_LIMITED`: too many requests of this API key or its workspace; try again after `Retry-After`.",
+    );
     may(
         is_guarded,
         503,
@@ -221,6 +225,7 @@ fn refusals(route: &Route) -> BTreeMap<u16, Vec<&'static str>> {
          `Retry-After`.",
     );
     may(route.path.contains('{'), 404, "`NOT_FOUND`: the workspace of the API key has no such resource.");
+    may(body.is_some(), 408, "`BODY_TOO_SLOW`: the body arrived with less than 64 KiB per second.");
     may(body.is_some(), 413, "`PAYLOAD_TOO_LARGE`: the body or a part of it is too large.");
     may(body.is_some(), 422, "`VALIDATION_ERROR` and others: the request can be parsed, but its content is not valid.");
     may(

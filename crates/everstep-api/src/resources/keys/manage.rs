@@ -60,11 +60,11 @@ pub(crate) async fn make(
             let made = MadeKey { key: Key::from_row(row), secret: Some(secret.reveal().to_owned()) };
             Ok((StatusCode::CREATED, Json(made)))
         }
-        Ok(KeyOutcome::QuotaReached(count)) => match find_repeated(&app, key, &row).await? {
+        Ok(KeyOutcome::QuotaReached(count)) => match find_repeated(&app, key.as_deref(), &row).await? {
             Some(known) => Ok(known),
             None => Err(too_many(count)),
         },
-        Err(error @ Error::Refused(_)) => Ok(find_repeated(&app, key, &row).await?.ok_or(error)?),
+        Err(error @ Error::Refused(_)) => Ok(find_repeated(&app, key.as_deref(), &row).await?.ok_or(error)?),
         Err(error) => Err(error.into()),
     }
 }
@@ -72,7 +72,7 @@ pub(crate) async fn make(
 /// The answer to a request whose idempotency key has created a key before.
 async fn find_repeated(
     app: &AppState,
-    key: Option<String>,
+    key: Option<&str>,
     row: &KeyRow,
 ) -> Result<Option<(StatusCode, Json<MadeKey>)>, Problem> {
     if key.is_none() {
@@ -86,7 +86,8 @@ async fn find_repeated(
 /// The refusal of another key for a workspace that has this many.
 pub(crate) fn too_many(count: u64) -> Problem {
     let allowed = limits::KEYS;
-    let detail = format!("the workspace has {count} API keys, with those of one-time links; at most {allowed} are allowed");
+    let detail =
+        format!("the workspace has {count} API keys, with those of one-time links; at most {allowed} are allowed");
     let hint = "revoke keys that are no longer used: DELETE /v1/keys/{id}; a key of a one-time link counts until a day \
                 after it has expired";
     Problem::new(StatusCode::CONFLICT, "QUOTA_REACHED", detail).hint(hint).with("count", count).with("quota", allowed)

@@ -166,9 +166,9 @@ pub async fn keys_have_the_quota_of_the_workspace(store: Arc<dyn AccessStore>) {
     assert_eq!(store.find_key(&[7; 32]).await.unwrap(), None);
     assert_eq!(add(KeyRow { workspace: new_workspace(), ..key(8) }).await, KeyOutcome::Added, "another has room");
     // A revoked key makes room once, and that of a one-time link does not.
-    for _ in 0..2 {
-        store.revoke_key(here, first.id, at(9)).await.unwrap();
-        store.revoke_key(here, linked.id, at(9)).await.unwrap();
+    for seconds in [9, 10] {
+        store.revoke_key(here, first.id, at(seconds)).await.unwrap();
+        store.revoke_key(here, linked.id, at(seconds)).await.unwrap();
     }
     assert_eq!(add(key(9)).await, KeyOutcome::Added);
     assert_eq!(add(key(10)).await, KeyOutcome::QuotaReached(4));

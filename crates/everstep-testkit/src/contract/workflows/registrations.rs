@@ -5,7 +5,8 @@ use std::sync::Arc;
 use everstep_core::limits;
 use everstep_core::payload::Payload;
 use everstep_store::{
-    Deletion, Error, NewRun, NewWorkflow, Precondition, RegistrationOutcome, SaveOutcome, Stores, WorkflowRow, WorkflowStore,
+    Deletion, Error, NewRun, NewWorkflow, Precondition, RegistrationOutcome, SaveOutcome, Stores, WorkflowRow,
+    WorkflowStore,
 };
 use serde_json::json;
 
