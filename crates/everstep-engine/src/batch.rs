@@ -2,8 +2,8 @@
 //!
 //! The order of events:
 //!
-//! 1. It blocks for the first request and takes all others that are queued, up to a number and a size: no timer, no
-//!    minimum size. A request whose caller has stopped waiting is dropped here.
+//! 1. It blocks for the first request and takes all others that are queued, workspaces in turn, up to a number and a
+//!    size: no timer, no minimum size. A request whose caller has stopped waiting is dropped here.
 //! 2. It sends the batch, and no other one until every request of it is answered.
 //! 3. If the outcome of a batch is unknown, it sends the same batch again. So a request must be recognised by the
 //!    database when it arrives twice.
@@ -16,17 +16,18 @@
 //! 7. While nothing may be sent, requests wait. Those whose callers stop waiting are dropped.
 //! 8. When it stops, the batch in flight is answered, and requests that were not sent are dropped.
 
-use std::collections::VecDeque;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use everstep_core::ids::WorkspaceId;
 use everstep_core::planted::{self, Bug};
 use everstep_store::Error;
 use futures_util::future::{self, BoxFuture, Either};
 use tokio::sync::{mpsc, watch};
 
 use crate::node::clock::NodeClock;
+use crate::workspace_queue::WorkspaceQueue;
 
 const RESEND_DELAY_MIN: Duration = Duration::from_millis(20);
 const RESEND_DELAY_MAX: Duration = Duration::from_secs(1);
@@ -47,6 +48,8 @@ pub(crate) trait BatchPort: Send + Sync {
 
     /// Passes the answer to the caller of a request.
     fn answer(&self, request: Self::Request, answer: Result<Self::Answer, Rejection>);
+
+    fn workspace(&self, request: &Self::Request) -> WorkspaceId;
 
     /// The bytes that a request adds to a batch.
     fn size(&self, request: &Self::Request) -> usize;
@@ -86,7 +89,7 @@ pub(crate) struct Batcher<P: BatchPort> {
     clock: Arc<NodeClock>,
     requests: mpsc::Receiver<P::Request>,
     /// Received, and not yet sent.
-    waiting: VecDeque<P::Request>,
+    waiting: WorkspaceQueue<P::Request>,
     bounds: BatchBounds,
 }
 
@@ -98,7 +101,7 @@ impl<P: BatchPort> Batcher<P> {
         requests: mpsc::Receiver<P::Request>,
         bounds: BatchBounds,
     ) -> Self {
-        Self { name, port, clock, requests, waiting: VecDeque::new(), bounds }
+        Self { name, port, clock, requests, waiting: WorkspaceQueue::default(), bounds }
     }
 
     /// Runs until no caller is left, or until it must stop. It answers the batch that is in flight then; requests
@@ -129,7 +132,7 @@ impl<P: BatchPort> Batcher<P> {
                 self.waiting.retain(|request| self.port.is_wanted(request));
                 continue;
             }
-            self.receive_queued(self.bounds.requests_max);
+            self.receive_queued();
             let batch = self.next_batch();
             if !batch.is_empty() {
                 return Some(batch);
@@ -141,16 +144,22 @@ impl<P: BatchPort> Batcher<P> {
     async fn receive(&mut self) -> bool {
         let mut received = Vec::new();
         let count = self.requests.recv_many(&mut received, self.bounds.requests_max).await;
-        self.waiting.extend(received);
+        received.into_iter().for_each(|request| self.push(request));
         count > 0
     }
 
-    /// Takes the requests that were queued while the batcher waited, until so many have been received.
-    fn receive_queued(&mut self, received_max: usize) {
-        while self.waiting.len() < received_max {
-            let Ok(request) = self.requests.try_recv() else { return };
-            self.waiting.push_back(request);
+    /// Takes the requests that were queued while the batcher waited: one behind many of another workspace may be next.
+    fn receive_queued(&mut self) {
+        while self.waiting.len() < self.requests.max_capacity() {
+            let Ok(request) = self.requests.try_recv() else {
+                return;
+            };
+            self.push(request);
         }
+    }
+
+    fn push(&mut self, request: P::Request) {
+        self.waiting.push_back(self.port.workspace(&request), request);
     }
 
     /// The requests of the next batch: at least one, unless their callers have stopped waiting.
@@ -189,7 +198,9 @@ impl<P: BatchPort> Batcher<P> {
                     }
                     if !is_unknown {
                         // Together with those that have been queued since.
-                        again.into_iter().rev().for_each(|request| self.waiting.push_front(request));
+                        for request in again.into_iter().rev() {
+                            self.waiting.push_front(self.port.workspace(&request), request);
+                        }
                     } else if !again.is_empty() {
                         batches.push(again);
                     }
@@ -261,14 +272,16 @@ impl<P: BatchPort> Batcher<P> {
 
     /// Rejects the queued requests that do not wait for space.
     fn reject_waiting(&mut self, message: &str) {
-        self.receive_queued(self.requests.max_capacity());
-        let waiting = std::mem::take(&mut self.waiting).into();
-        self.waiting = self.reject_for_space(waiting, message).into();
+        self.receive_queued();
+        let waiting = std::iter::from_fn(|| self.waiting.pop_front()).collect();
+        let patient = self.reject_for_space(waiting, message);
+        patient.into_iter().for_each(|request| self.push(request));
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::VecDeque;
     use std::sync::Mutex;
 
     use everstep_core::time::Timestamp;
@@ -348,6 +361,11 @@ mod tests {
             let _ = request.reply.send(answer);
         }
 
+        /// Numbers from 100 on belong to another workspace.
+        fn workspace(&self, request: &Request) -> WorkspaceId {
+            WorkspaceId::new(Timestamp::EPOCH, u128::from(request.number / 100))
+        }
+
         fn size(&self, request: &Request) -> usize {
             request.bytes
         }
@@ -414,6 +432,15 @@ mod tests {
         let (sent, answers) = play(Database::default(), requests).await;
         assert_eq!(sent, [vec![0, 1, 2, 3], vec![4, 5], vec![6], vec![7]]);
         assert!((0..).zip(&answers).all(|(number, answer)| *answer == Some(Ok(number))));
+    }
+
+    #[tokio::test]
+    async fn a_request_does_not_wait_behind_many_of_another_workspace() {
+        let numbers = [0, 1, 2, 3, 4, 5, 6, 7, 8, 100, 101, 9];
+        let requests = numbers.into_iter().map(|number| request(number, 1, false)).collect();
+        let (sent, answers) = play(Database::default(), requests).await;
+        assert_eq!(sent, [vec![0, 100, 1, 101], vec![2, 3, 4, 5], vec![6, 7, 8, 9]]);
+        assert!(numbers.iter().zip(&answers).all(|(number, answer)| *answer == Some(Ok(*number))));
     }
 
     #[tokio::test]

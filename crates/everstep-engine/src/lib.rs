@@ -35,6 +35,7 @@ mod topics;
 mod upkeep;
 mod watch;
 mod workers;
+mod workspace_queue;
 
 pub use engine::Engine;
 pub use error::Error;

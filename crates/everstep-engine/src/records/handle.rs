@@ -4,9 +4,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use everstep_core::fair_share::ShareBounds;
 use everstep_core::ids::WorkspaceId;
 use everstep_core::records::{LinkPage, LinkQuery, NewOp, Op, OpKey, Record, RecordLimits, RecordPage, RecordQuery};
 use everstep_core::time::Timestamp;
+use everstep_handlers::{Place, Places};
 use everstep_store::{ChangePage, ChangeQuery, NamespacePage, NamespaceQuery, OpOutcome, RecordKey, RecordStore};
 use futures_util::future::{self, Either};
 use sha2::{Digest, Sha256};
@@ -21,7 +23,7 @@ use crate::observe::Observe;
 use crate::options::Options;
 use crate::ports::{Random, Spawn};
 
-/// Ops that wait for the record writer. If there are more, their callers wait.
+/// Ops that wait for the record writer, whose places the workspaces share. If there are more, their callers wait.
 const WAITING_OPS_MAX: usize = 8_192;
 const OPS: BatchBounds = BatchBounds { requests_max: 512, bytes_max: 1024 * 1024 };
 /// Gets that wait for the reader.
@@ -43,7 +45,9 @@ pub struct Records {
     limits: RecordLimits,
     kept: Duration,
     ops: mpsc::Sender<OpRequest>,
+    op_places: Places,
     gets: mpsc::Sender<GetRequest>,
+    get_places: Places,
     /// The other ends of the channels, until an engine takes them.
     queues: Mutex<Option<(mpsc::Receiver<OpRequest>, mpsc::Receiver<GetRequest>)>>,
     stopping: watch::Sender<bool>,
@@ -69,7 +73,9 @@ impl Records {
             limits: options.record_limits,
             kept: Duration::from_secs(u64::from(options.record_history_days) * 86_400),
             ops,
+            op_places: Places::new(ShareBounds::new(WAITING_OPS_MAX as u64)),
             gets,
+            get_places: Places::new(ShareBounds::new(WAITING_GETS_MAX as u64)),
             queues: Mutex::new(Some((queued_ops, queued_gets))),
             stopping: watch::Sender::new(false),
             is_cut_off: Arc::default(),
@@ -151,8 +157,11 @@ impl Records {
         op.digest = op.key.is_chosen().then(|| Sha256::digest(op.digested_text()).into());
         let is_patient = op.author.run.is_some();
         let (reply, answer) = oneshot::channel();
-        let request = OpRequest { verb: op.action.verb(), op: Some(op), since: self.clock.monotonic(), reply };
-        self.enqueue(&self.ops, request, is_patient).await?;
+        let since = self.clock.monotonic();
+        let place = self.find_place(&self.op_places, workspace, is_patient).await?;
+        let request = OpRequest { verb: op.action.verb(), op: Some(op), workspace, place: Some(place), since, reply };
+        // The channel has as many places.
+        self.ops.try_send(request).map_err(|_| Error::Stopping)?;
         answer.await.map_err(|_| self.unanswered())?
     }
 
@@ -165,30 +174,32 @@ impl Records {
     /// The record with a key, unless it has expired. Waits as long as necessary if `is_patient`.
     pub(super) async fn get_by_key(&self, key: RecordKey, is_patient: bool) -> Result<Option<Record>, Error> {
         let (reply, answer) = oneshot::channel();
-        self.enqueue(&self.gets, GetRequest { key: Some(key), reply }, is_patient).await?;
+        let workspace = key.workspace;
+        let place = self.find_place(&self.get_places, workspace, is_patient).await?;
+        let request = GetRequest { key: Some(key), workspace, place: Some(place), reply };
+        self.gets.try_send(request).map_err(|_| Error::Stopping)?;
         let record = answer.await.map_err(|_| Error::Stopping)??;
         let now = self.clock.now();
         Ok(record.filter(|record| record.is_live(now)))
     }
 
-    async fn enqueue<T>(&self, queue: &mpsc::Sender<T>, request: T, is_patient: bool) -> Result<(), Error> {
-        let place = queue.reserve();
-        if is_patient {
-            place.await.map_err(|_| Error::Stopping)?.send(request);
-            return Ok(());
-        }
-        match future::select(std::pin::pin!(place), self.clock.sleep(REQUEST_PATIENCE)).await {
-            Either::Left((place, _)) => {
-                place.map_err(|_| Error::Stopping)?.send(request);
-                Ok(())
+    /// Waits for a place in a queue.
+    async fn find_place(&self, places: &Places, workspace: WorkspaceId, is_patient: bool) -> Result<Place, Error> {
+        let place = places.acquire(workspace, (), 1);
+        let place = if is_patient {
+            place.await
+        } else {
+            match future::select(std::pin::pin!(place), self.clock.sleep(REQUEST_PATIENCE)).await {
+                Either::Left((place, _)) => place,
+                Either::Right(_) => None,
             }
-            Either::Right(_) => Err(Error::Busy("the data store is busy; try again".to_owned())),
-        }
+        };
+        place.ok_or_else(|| Error::Busy("the data store is busy; try again".to_owned()))
     }
 
     /// The number of ops that wait for the record writer.
     pub fn waiting(&self) -> usize {
-        self.ops.max_capacity() - self.ops.capacity()
+        self.op_places.used() as usize
     }
 
     /// The limits of values, as this server sets them.

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use everstep_core::ids::WorkspaceId;
 use everstep_core::records::Record;
+use everstep_handlers::Place;
 use everstep_store::{RecordKey, RecordStore, Result};
 use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
@@ -14,6 +16,9 @@ use crate::error::Error;
 pub(super) struct GetRequest {
     /// Absent only while the store has it.
     pub(super) key: Option<RecordKey>,
+    pub(super) workspace: WorkspaceId,
+    /// Its place among the gets that wait, until it is sent.
+    pub(super) place: Option<Place>,
     pub(super) reply: oneshot::Sender<Result<Option<Record>, Error>>,
 }
 
@@ -30,6 +35,7 @@ impl BatchPort for RecordReader {
         batch: &'a mut [GetRequest],
     ) -> BoxFuture<'a, everstep_store::Result<Vec<Option<Option<Record>>>>> {
         Box::pin(async move {
+            batch.iter_mut().for_each(|request| request.place = None);
             let keys: Vec<RecordKey> =
                 batch.iter_mut().map(|request| request.key.take().expect("not yet sent")).collect();
             let records = self.store.get(&keys).await;
@@ -48,6 +54,10 @@ impl BatchPort for RecordReader {
         });
         // The caller may have stopped waiting.
         let _ = request.reply.send(answer);
+    }
+
+    fn workspace(&self, request: &GetRequest) -> WorkspaceId {
+        request.workspace
     }
 
     fn size(&self, _: &GetRequest) -> usize {

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use everstep_core::ids::WorkspaceId;
 use everstep_core::records::{Op, OpFailure, RecordLimits, Verb};
+use everstep_handlers::Place;
 use everstep_store::{OpOutcome, RecordStore, Result};
 use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
@@ -18,6 +20,9 @@ pub(super) struct OpRequest {
     /// Absent only while the store has it.
     pub(super) op: Option<Op>,
     pub(super) verb: Verb,
+    pub(super) workspace: WorkspaceId,
+    /// Its place among the ops that wait, until it is sent.
+    pub(super) place: Option<Place>,
     /// When the caller sent it, on the monotonic clock.
     pub(super) since: Duration,
     pub(super) reply: oneshot::Sender<Result<OpOutcome, Error>>,
@@ -40,6 +45,7 @@ impl BatchPort for RecordWriter {
 
     fn send<'a>(&'a self, batch: &'a mut [OpRequest]) -> BoxFuture<'a, everstep_store::Result<Vec<Option<OpOutcome>>>> {
         Box::pin(async move {
+            batch.iter_mut().for_each(|request| request.place = None);
             let ops: Vec<Op> = batch.iter_mut().map(|request| request.op.take().expect("not yet sent")).collect();
             let now = self.clock.now();
             let tried = self.store.try_apply(&ops, now, now.plus(self.kept)).await;
@@ -70,6 +76,10 @@ impl BatchPort for RecordWriter {
         self.observe.op_answered(&AnsweredOp { verb: request.verb, outcome, elapsed });
         // The caller may have stopped waiting.
         let _ = request.reply.send(answer);
+    }
+
+    fn workspace(&self, request: &OpRequest) -> WorkspaceId {
+        request.workspace
     }
 
     fn size(&self, request: &OpRequest) -> usize {

@@ -4,9 +4,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use everstep_core::fair_share::ShareBounds;
 use everstep_core::ids::{EventId, WorkspaceId};
 use everstep_core::payload;
 use everstep_core::topics::{TopicEvent, check_topic};
+use everstep_handlers::Places;
 use everstep_store::{EventRow, PublishOutcome};
 use futures_util::future::{self, Either};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -17,7 +19,7 @@ use crate::batch::Batcher;
 use crate::error::Error;
 use crate::ports::World;
 
-/// Events that wait for the event publisher. If there are more, their callers wait.
+/// Events that wait for the event publisher, whose places the workspaces share. If there are more, their callers wait.
 const WAITING_EVENTS_MAX: usize = 8_192;
 /// How long an event waits for a place in the queue of the publisher.
 const PUBLISH_PATIENCE: Duration = Duration::from_secs(5);
@@ -28,6 +30,7 @@ const FANNED_POLL_INTERVAL: Duration = Duration::from_millis(250);
 pub struct Topics {
     world: World,
     requests: mpsc::Sender<PublishRequest>,
+    places: Places,
     queue: Arc<EventQueue>,
     waiters: Waiters,
     stopping: watch::Sender<bool>,
@@ -95,6 +98,7 @@ impl Topics {
         let topics = Arc::new(Self {
             world: world.clone(),
             requests,
+            places: Places::new(ShareBounds::new(WAITING_EVENTS_MAX as u64)),
             queue: Arc::clone(queue),
             waiters: Waiters::default(),
             stopping: watch::Sender::new(false),
@@ -132,12 +136,16 @@ impl Topics {
     pub async fn publish(&self, event: TopicEvent) -> Result<PublishOutcome, Error> {
         check(&event)?;
         let (reply, answer) = oneshot::channel();
-        let request = PublishRequest { event: Some(event), reply };
-        let place = std::pin::pin!(self.requests.reserve());
-        match future::select(place, self.world.clock.sleep(PUBLISH_PATIENCE)).await {
-            Either::Left((place, _)) => place.map_err(|_| Error::Stopping)?.send(request),
-            Either::Right(_) => return Err(Error::Busy("too many events are being published; try again".to_owned())),
-        }
+        let workspace = event.workspace;
+        let place = std::pin::pin!(self.places.acquire(workspace, (), 1));
+        let place = match future::select(place, self.world.clock.sleep(PUBLISH_PATIENCE)).await {
+            Either::Left((place, _)) => place,
+            Either::Right(_) => None,
+        };
+        let place = place.ok_or_else(|| Error::Busy("too many events are being published; try again".to_owned()))?;
+        let request = PublishRequest { event: Some(event), workspace, place: Some(place), reply };
+        // The channel has as many places.
+        self.requests.try_send(request).map_err(|_| Error::Stopping)?;
         answer.await.map_err(|_| Error::Stopping)?
     }
 

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use everstep_core::ids::WorkspaceId;
 use everstep_core::topics::TopicEvent;
+use everstep_handlers::Place;
 use everstep_store::{EventRow, PublishOutcome, TopicStore};
 use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
@@ -18,6 +20,9 @@ pub(super) const EVENTS: BatchBounds = BatchBounds { requests_max: 512, bytes_ma
 pub(super) struct PublishRequest {
     /// Absent only while the store has it.
     pub(super) event: Option<TopicEvent>,
+    pub(super) workspace: WorkspaceId,
+    /// Its place among the events that wait, until it is sent.
+    pub(super) place: Option<Place>,
     pub(super) reply: oneshot::Sender<Result<PublishOutcome, Error>>,
 }
 
@@ -36,6 +41,7 @@ impl BatchPort for EventPublisher {
         batch: &'a mut [PublishRequest],
     ) -> BoxFuture<'a, everstep_store::Result<Vec<Option<PublishOutcome>>>> {
         Box::pin(async move {
+            batch.iter_mut().for_each(|request| request.place = None);
             let events: Vec<_> = batch.iter_mut().map(|request| request.event.take().expect("not yet sent")).collect();
             let published = self.store.publish(&events).await;
             for (request, event) in batch.iter_mut().zip(events) {
@@ -59,6 +65,10 @@ impl BatchPort for EventPublisher {
         });
         // The caller may have stopped waiting.
         let _ = request.reply.send(answer);
+    }
+
+    fn workspace(&self, request: &PublishRequest) -> WorkspaceId {
+        request.workspace
     }
 
     fn size(&self, request: &PublishRequest) -> usize {

@@ -1,18 +1,22 @@
 //! The events whose fan-out this node continues, workspaces in turn.
 //!
-//! The queue is bounded. An event that finds no place is dropped here: its row is open, so a search in the database finds
+//! The queue is bounded, and the workspaces share its places. An event that finds no place is dropped here: its row is open, so a search in the database finds
 //! it. The queue records that a search is necessary, and the loop searches as soon as there is a place.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::sync::Mutex;
 
-use everstep_core::ids::{EventId, WorkspaceId};
+use everstep_core::fair_share::{FairShare, ShareBounds};
+use everstep_core::ids::EventId;
 use everstep_store::EventRow;
 use tokio::sync::Notify;
 
-/// The bounds of the queue.
-const EVENTS_MAX: usize = 4_096;
-const BYTES_MAX: usize = 16 * 1024 * 1024;
+use crate::workspace_queue::WorkspaceQueue;
+
+/// The size of the queue.
+const BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// A smaller event counts as so many bytes: the queue has at most 4,096 events.
+const EVENT_BYTES_MIN: u64 = 4 * 1024;
 /// The greatest number of rows of a slice.
 pub(crate) const SLICE_ROWS_MAX: usize = 500;
 /// The data of an event is written once per row, so a slice of a large event has fewer rows.
@@ -43,14 +47,19 @@ pub(crate) struct EventQueue {
     changed: Notify,
 }
 
-#[derive(Default)]
 struct Waiting {
-    by_workspace: BTreeMap<WorkspaceId, VecDeque<OpenEvent>>,
-    /// The workspaces that have events, in the order of their turns.
-    turns: VecDeque<WorkspaceId>,
+    events: WorkspaceQueue<OpenEvent>,
     ids: BTreeSet<EventId>,
-    bytes: usize,
+    /// The bytes of the events.
+    share: FairShare<(), ()>,
     search: Option<Search>,
+}
+
+impl Default for Waiting {
+    fn default() -> Self {
+        let share = FairShare::new(ShareBounds::new(BYTES_MAX));
+        Self { events: WorkspaceQueue::default(), ids: BTreeSet::new(), share, search: None }
+    }
 }
 
 /// Which open events a search finds.
@@ -111,7 +120,7 @@ impl EventQueue {
     /// Takes the search that was requested. A search for dropped events waits until there is a place for them.
     pub(super) fn take_search(&self) -> Option<Search> {
         let mut waiting = self.waiting.lock().expect("no holder of the lock panics");
-        let has_place = waiting.ids.len() < EVENTS_MAX / 2 && waiting.bytes < BYTES_MAX / 2;
+        let has_place = waiting.share.used() < BYTES_MAX / 2;
         match waiting.search? {
             Search::All if !has_place => None,
             Search::All | Search::Stalled => waiting.search.take(),
@@ -125,39 +134,38 @@ impl Waiting {
         if self.ids.contains(&event.id) {
             return;
         }
-        let bytes = event.size();
-        let is_full = self.ids.len() >= EVENTS_MAX || self.bytes + bytes > BYTES_MAX;
-        if is_full && !self.ids.is_empty() {
-            self.search = Some(Search::All);
-            return;
+        let (workspace, amount) = (event.workspace, amount(&open));
+        if !self.share.try_take(workspace, &(), amount) {
+            // A search begins with the oldest events, which may be many of another workspace. So the first event of a
+            // workspace has a place in a full queue, up to twice its size.
+            let has_place = !self.events.has(workspace) && self.share.used() < 2 * BYTES_MAX;
+            if !has_place && !self.ids.is_empty() {
+                self.share.introduce(workspace);
+                self.search = Some(Search::All);
+                return;
+            }
+            self.share.take_regardless(workspace, &(), amount);
         }
-        let workspace = event.workspace;
-        self.bytes += bytes;
         self.ids.insert(event.id);
-        let events = self.by_workspace.entry(workspace).or_default();
-        if events.is_empty() {
-            self.turns.push_back(workspace);
-        }
-        events.push_back(open);
+        self.events.push_back(workspace, open);
     }
 
     fn next(&mut self) -> Option<OpenEvent> {
-        let workspace = self.turns.pop_front()?;
-        let events = self.by_workspace.get_mut(&workspace)?;
-        let open = events.pop_front()?;
-        if events.is_empty() {
-            self.by_workspace.remove(&workspace);
-        } else {
-            self.turns.push_back(workspace);
-        }
-        self.bytes -= open.row.event.size();
+        let open = self.events.pop_front()?;
+        self.share.release(open.row.event.workspace, &(), amount(&open));
         self.ids.remove(&open.row.event.id);
         Some(open)
     }
 }
 
+/// The bytes that an event takes in the queue.
+fn amount(open: &OpenEvent) -> u64 {
+    (open.row.event.size() as u64).max(EVENT_BYTES_MIN)
+}
+
 #[cfg(test)]
 mod tests {
+    use everstep_core::ids::WorkspaceId;
     use everstep_core::payload::Payload;
     use everstep_core::time::Timestamp;
     use everstep_core::topics::TopicEvent;
@@ -201,6 +209,19 @@ mod tests {
         assert_eq!(taken(&queue, 10), [1]);
         queue.add([row(1, 1, 1)]);
         assert_eq!(taken(&queue, 10), [1]);
+    }
+
+    #[test]
+    fn a_workspace_with_many_events_leaves_places_to_others() {
+        let queue = EventQueue::default();
+        queue.add((0..20_000).map(|number| row(1, number, 1)));
+        // The queue is full, and the other workspace was not known.
+        queue.add([row(2, 20_000, 1)]);
+        assert_eq!(taken(&queue, 3_000)[..2], [0, 20_000]);
+        queue.add((20_001..40_000).map(|number| row(1, number, 1)));
+        queue.add((40_000..40_010).map(|number| row(2, number, 1)));
+        let of_other = taken(&queue, 20).into_iter().filter(|number| *number >= 40_000).count();
+        assert_eq!(of_other, 10);
     }
 
     #[test]
