@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::failure::Failure;
+use crate::meter::Meter;
 
 /// The values that an expression may read. `ctx.order.total` calls `variable("order")` and reads the rest from its
 /// result.
@@ -45,17 +46,20 @@ pub struct Reference {
 }
 
 /// Evaluates expressions and templates.
+///
+/// An evaluation charges the meter for its work. One expression uses at most [`crate::limits::EXPRESSION_FUEL`], and never
+/// more than the meter has left for the present part of the decision; beyond that it fails with `EXPRESSION_TOO_COSTLY`.
 pub trait Evaluate: Send + Sync {
     /// Resolves every `{{ … }}` and `{"$expr": …}` inside `template`, at any depth. `{"$secret": …}` stays unchanged. A
     /// string that consists of exactly one `{{ … }}` keeps the type of its value; mixed text is a string. An undefined
     /// name is an error with the path of the name.
-    fn resolve(&self, template: &Value, lookup: &dyn Lookup) -> Result<Value, Failure>;
+    fn resolve(&self, template: &Value, lookup: &dyn Lookup, meter: &Meter) -> Result<Value, Failure>;
 
     /// Like `resolve`, but an undefined name is null.
-    fn resolve_lenient(&self, template: &Value, lookup: &dyn Lookup) -> Result<Value, Failure>;
+    fn resolve_lenient(&self, template: &Value, lookup: &dyn Lookup, meter: &Meter) -> Result<Value, Failure>;
 
     /// Evaluates one expression, written with or without braces. An undefined name is null.
-    fn expression(&self, source: &str, lookup: &dyn Lookup) -> Result<Value, Failure>;
+    fn expression(&self, source: &str, lookup: &dyn Lookup, meter: &Meter) -> Result<Value, Failure>;
 
     /// Finds the errors in the templates inside a value, without evaluating them.
     fn check(&self, template: &Value) -> Vec<Fault>;

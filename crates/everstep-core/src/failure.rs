@@ -16,6 +16,7 @@ pub mod code {
     pub const END_NOT_REACHED: &str = "END_NOT_REACHED";
     pub const EVENT_LOOP: &str = "EVENT_LOOP";
     pub const EXPRESSION_ERROR: &str = "EXPRESSION_ERROR";
+    pub const EXPRESSION_TOO_COSTLY: &str = "EXPRESSION_TOO_COSTLY";
     pub const IDEMPOTENCY_KEY_REUSED: &str = "IDEMPOTENCY_KEY_REUSED";
     pub const INVALID_CONFIG: &str = "INVALID_CONFIG";
     pub const ITEM_FAILED: &str = "ITEM_FAILED";

@@ -18,6 +18,7 @@ pub mod kinds;
 pub mod limits;
 pub mod logic;
 pub mod machine;
+pub mod meter;
 pub mod payload;
 pub mod planted;
 pub mod publisher;

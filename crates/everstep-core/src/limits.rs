@@ -19,6 +19,12 @@ pub const STACK_BYTES: usize = 16 * 1024;
 pub const UNAWAITED_STEPS: usize = 20;
 /// Events that one decision writes before it stops and continues in the next item.
 pub const EVENTS_PER_DECISION: usize = 256;
+/// Fuel that is used in about a millisecond, on the machine on which the prices were measured.
+pub const FUEL_PER_MS: u64 = 1_000_000;
+/// Fuel of one expression.
+pub const EXPRESSION_FUEL: u64 = 5 * FUEL_PER_MS;
+/// Fuel of one decision: of the work that it cannot divide, and after which it ends.
+pub const DECISION_FUEL: u64 = 20 * FUEL_PER_MS;
 /// Consecutive dispatches without a result after which a step fails.
 pub const CONSECUTIVE_CRASHES: u32 = 10;
 /// Consecutive lost turns without progress after which a run fails.
@@ -90,5 +96,7 @@ pub const RULE_OPERATIONS: u64 = 10_000;
 /// Operations of all conditions of one transition: those of an action and its branches, and of actions that follow from
 /// it. Fifty branches could use fifty times the operations of a rule otherwise.
 pub const CONDITION_OPERATIONS: u64 = 5 * RULE_OPERATIONS;
+/// Fuel of one operation of a rule.
+pub const RULE_OPERATION_FUEL: u64 = 100;
 /// Bytes of all results of one evaluation of a rule.
 pub const RULE_RESULT_BYTES: u64 = 256 * 1024;

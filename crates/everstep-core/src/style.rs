@@ -25,6 +25,7 @@ use crate::journal::{Entry, Event, Outcome};
 use crate::kinds::Kinds;
 use crate::machine;
 use crate::machine::{Act, Assignment, Machine, MachineRun};
+use crate::meter::Meter;
 use crate::payload::Payload;
 use crate::publisher::Publisher;
 use crate::records::Verb;
@@ -607,10 +608,11 @@ pub(crate) fn describe_task(
     state: &State,
     step: &StepKey,
     evaluate: &dyn Evaluate,
+    meter: &Meter,
 ) -> Result<TaskSpec, Failure> {
     match &workflow.style {
         Style::Graph(graph) => {
-            graph::describe_task(graph::GraphRun::from_state(workflow, graph, state), step, evaluate)
+            graph::describe_task(graph::GraphRun::from_state(workflow, graph, state), step, evaluate, meter)
         }
         Style::Code | Style::Machine(_) => Err(TaskSpec::unknown(step)),
     }
@@ -622,10 +624,11 @@ pub(crate) fn describe_config(
     state: &State,
     step: &StepKey,
     evaluate: &dyn Evaluate,
+    meter: &Meter,
 ) -> Option<StepConfig> {
     match &workflow.style {
         Style::Graph(graph) => {
-            graph::describe_config(graph::GraphRun::from_state(workflow, graph, state), step, evaluate)
+            graph::describe_config(graph::GraphRun::from_state(workflow, graph, state), step, evaluate, meter)
         }
         Style::Code | Style::Machine(_) => None,
     }

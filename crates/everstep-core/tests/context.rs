@@ -5,6 +5,7 @@ use everstep_core::graph::{GraphRun, ScopeContext, ScopePath};
 use everstep_core::journal::codec;
 use everstep_core::journal::{Entry, Event, Outcome};
 use everstep_core::limits;
+use everstep_core::meter::Meter;
 use everstep_core::payload::Payload;
 use everstep_core::run::{Cx, Input, Reply, State};
 use everstep_core::status::{Status, StepStatus};
@@ -198,7 +199,7 @@ fn numbers_are_the_same_after_a_reload() {
             &mut reloaded.state,
             input,
             None,
-            Cx { now: reloaded.now, evaluate: &reloaded.evaluate },
+            Cx { now: reloaded.now, evaluate: &reloaded.evaluate, meter: &Meter::new() },
         );
         assert_eq!(end, decision.entries, "{x}");
         assert_eq!(game.state, reloaded.state);

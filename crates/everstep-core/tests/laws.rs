@@ -9,6 +9,7 @@ use std::time::Duration;
 use everstep_core::failure::Failure;
 use everstep_core::ids::{RunId, StepKey};
 use everstep_core::journal::{Dispatch, Entry, Event, Outcome};
+use everstep_core::meter::Meter;
 use everstep_core::payload::Payload;
 use everstep_core::run::decide::decide;
 use everstep_core::run::keys;
@@ -420,8 +421,13 @@ fn a_loop_of_a_hundred_thousand_pure_iterations_completes() {
     let mut game = Game::new(workflow);
     let input = Input::Start { input: Payload::from(json!({"items": vec![0; 100_000]})), cause: None };
     let (items, time) = timed(|| {
-        let mut decision =
-            decide(&game.workflow, &mut game.state, input, None, Cx { now: game.now, evaluate: &game.evaluate });
+        let mut decision = decide(
+            &game.workflow,
+            &mut game.state,
+            input,
+            None,
+            Cx { now: game.now, evaluate: &game.evaluate, meter: &Meter::new() },
+        );
         let mut items = 1;
         while decision.has_more {
             assert!(decision.entries.len() <= 257);
@@ -430,7 +436,7 @@ fn a_loop_of_a_hundred_thousand_pure_iterations_completes() {
                 &mut game.state,
                 Input::Settle,
                 None,
-                Cx { now: game.now, evaluate: &game.evaluate },
+                Cx { now: game.now, evaluate: &game.evaluate, meter: &Meter::new() },
             );
             items += 1;
         }
@@ -449,7 +455,13 @@ fn a_decision_costs_the_same_early_and_late() {
                 loop: loop {\"config\": {\"sourceVariable\": \"{{ctx.input.items}}\", \"maxIterations\": 100000}}";
     let mut game = Game::new(compile(&definition(head)).unwrap());
     let input = Input::Start { input: Payload::from(json!({"items": vec![0; 20_000]})), cause: None };
-    decide(&game.workflow, &mut game.state, input, None, Cx { now: game.now, evaluate: &game.evaluate });
+    decide(
+        &game.workflow,
+        &mut game.state,
+        input,
+        None,
+        Cx { now: game.now, evaluate: &game.evaluate, meter: &Meter::new() },
+    );
     let mut iteration = 0;
     let mut run = |count: usize| {
         // The work is shorter than a tick of the thread's clock; the best of ten measurements counts.
@@ -464,7 +476,7 @@ fn a_decision_costs_the_same_early_and_late() {
                     &mut game.state,
                     input,
                     None,
-                    Cx { now: game.now, evaluate: &game.evaluate },
+                    Cx { now: game.now, evaluate: &game.evaluate, meter: &Meter::new() },
                 );
                 assert_eq!(decision.entries.len(), 2);
             }

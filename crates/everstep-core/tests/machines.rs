@@ -9,6 +9,7 @@ use everstep_core::ids::RunId;
 use everstep_core::journal::{Cause, Dispatch, Entry, Event, FORMAT, Kind, Resolution, TimerPurpose};
 use everstep_core::limits;
 use everstep_core::machine::{Act, Rights, evaluate, history_id, imagine, may_start, shown};
+use everstep_core::meter::Meter;
 use everstep_core::payload::Payload;
 use everstep_core::run::decide::decide;
 use everstep_core::run::{Cx, Input, Parent, Reply, State};
@@ -159,7 +160,8 @@ fn requests_are_bounded() {
     let entry = Entry::new(state.seq + 1, now, Event::ContextSet { values: Payload::from(values) });
     state.apply(&workflow, &entry).unwrap();
     let mut large = |n: usize| {
-        let (values, cx) = (Payload::from(json!({ format!("f{n}"): part() })), Cx { now, evaluate: &evaluate });
+        let (values, cx) =
+            (Payload::from(json!({ format!("f{n}"): part() })), Cx { now, evaluate: &evaluate, meter: &Meter::new() });
         decide(&workflow, &mut state, Input::Transition(Box::new(data(values))), None, cx).reply
     };
     assert!(large(last).is_accepted());
@@ -179,7 +181,7 @@ fn long_lists_of_persons_need_little_time() {
         {"name": "done", "terminal": true},
     ]});
     let (workflow, evaluate) = (workflow(&definition), Expressions::default());
-    let cx = Cx { now: Game::BEGIN, evaluate: &evaluate };
+    let cx = Cx { now: Game::BEGIN, evaluate: &evaluate, meter: &Meter::new() };
     let start = |persons: Vec<usize>| {
         let input = Payload::from(json!({ "persons": persons }));
         let mut state = State::new(RunId::new(Game::BEGIN, 1), &workflow);
@@ -224,7 +226,7 @@ fn a_condition_that_is_too_costly_does_not_hold() {
 #[test]
 fn a_start_may_be_open_to_some() {
     let expressions = Expressions::default();
-    let cx = Cx { now: Game::BEGIN, evaluate: &expressions };
+    let cx = Cx { now: Game::BEGIN, evaluate: &expressions, meter: &Meter::new() };
     let ann = Actor::person("ann");
     let manager = Rights { can_manage: true, ..Rights::default() };
     let plain = workflow(&review());
@@ -251,7 +253,7 @@ fn a_start_may_be_open_to_some() {
 #[test]
 fn a_definition_is_evaluated_without_a_run() {
     let expressions = Expressions::default();
-    let cx = Cx { now: Game::BEGIN, evaluate: &expressions };
+    let cx = Cx { now: Game::BEGIN, evaluate: &expressions, meter: &Meter::new() };
     let definition = json!({"states": [
         {"name": "draft", "initial": true, "on": {"SUBMIT": {"to": "review"}}},
         {"name": "review", "assign": ["{{ctx.boss}}"], "after": [{"in": "1h", "to": "done"}],
@@ -445,11 +447,11 @@ fn a_machine_answers_the_questions_of_a_style() {
     graph.input(Input::Start { input: Payload::null(), cause: None });
     assert!(message(act(&mut graph, request("GO"))).contains("signal"));
     assert_eq!(graph.state.place_of_machine(), None);
-    assert!(imagine(&code(), "a", &Payload::null(), &Actor::person("a"), cx_of(&graph)).is_err());
+    assert!(imagine(&code(), "a", &Payload::null(), &Actor::person("a"), cx_of(&graph, &Meter::new())).is_err());
 }
 
-fn cx_of(game: &Game) -> Cx<'_> {
-    Cx { now: game.now, evaluate: &game.evaluate }
+fn cx_of<'a>(game: &'a Game, meter: &'a Meter) -> Cx<'a> {
+    Cx { now: game.now, evaluate: &game.evaluate, meter }
 }
 
 #[test]
@@ -546,7 +548,7 @@ fn a_long_history_does_not_slow_down_a_transition() {
         let work = || {
             for n in from..from + 100 {
                 let input = Input::Transition(Box::new(request("APPROVE")));
-                let cx = Cx { now, evaluate: &evaluate };
+                let cx = Cx { now, evaluate: &evaluate, meter: &Meter::new() };
                 decide(&workflow, state, input, Some(&format!("key-{n}")), cx);
             }
         };

@@ -1,11 +1,12 @@
 //! The core, proved: decision texts, conditions, tasks, context, keys, children, validation, schemas, laws, rules, stories,
-//! records, topics and the codec.
+//! records, topics, costs and the codec.
 #![expect(clippy::unwrap_used, reason = "a test stops where it is wrong")]
 
 mod children;
 mod codec;
 mod conditions;
 mod context;
+mod costs;
 mod decisions;
 mod fair_share;
 mod history;

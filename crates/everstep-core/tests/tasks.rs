@@ -5,6 +5,7 @@ use std::time::Duration;
 use everstep_core::failure::{Failure, code};
 use everstep_core::journal::{Event, Outcome};
 use everstep_core::limits;
+use everstep_core::meter::Meter;
 use everstep_core::payload::Payload;
 use everstep_core::run::decide::decide;
 use everstep_core::run::task::{self, TaskSpec};
@@ -22,7 +23,7 @@ fn play(head: &str, input: Value) -> Game {
 }
 
 fn describe(game: &Game, step: &str) -> TaskSpec {
-    task::describe(&game.workflow, &game.state, &step.into(), &game.evaluate).unwrap()
+    task::describe(&game.workflow, &game.state, &step.into(), &game.evaluate, &Meter::new()).unwrap()
 }
 
 fn output_of(game: &Game, wanted: &str) -> Value {
@@ -59,10 +60,11 @@ fn raw_fields_are_handed_over_as_written() {
 #[test]
 fn a_template_that_fails_is_the_tasks_failure() {
     let game = play("start -> a -> end\na: noop {\"config\": {\"x\": \"{{ctx.input.nowhere}}\"}}", json!({}));
-    let failure = task::describe(&game.workflow, &game.state, &"a".into(), &game.evaluate).unwrap_err();
+    let failure = task::describe(&game.workflow, &game.state, &"a".into(), &game.evaluate, &Meter::new()).unwrap_err();
     assert_eq!(failure.code, code::EXPRESSION_ERROR);
     assert!(failure.message.contains("ctx.input.nowhere"), "{failure}");
-    let failure = task::describe(&game.workflow, &game.state, &"start".into(), &game.evaluate).unwrap_err();
+    let failure =
+        task::describe(&game.workflow, &game.state, &"start".into(), &game.evaluate, &Meter::new()).unwrap_err();
     assert_eq!(failure.code, code::UNKNOWN_KIND);
 }
 
@@ -124,7 +126,13 @@ fn a_journal_that_grows_too_long_fails_its_run() {
     let mut game = play("start -> a -> b -> end", json!({}));
     game.state.seq = limits::JOURNAL_ENTRIES - 257;
     let input = Input::Result { step: "a".into(), attempt: 1, result: Ok(Outcome::default()), logs: vec![] };
-    let decision = decide(&game.workflow, &mut game.state, input, None, Cx { now: game.now, evaluate: &game.evaluate });
+    let decision = decide(
+        &game.workflow,
+        &mut game.state,
+        input,
+        None,
+        Cx { now: game.now, evaluate: &game.evaluate, meter: &Meter::new() },
+    );
     assert_eq!(game.state.status(), Status::Failed);
     assert_eq!(game.state.failure().unwrap().code, code::JOURNAL_TOO_LONG);
     assert_eq!(decision.entries.len(), 2);
@@ -136,8 +144,13 @@ fn an_item_is_bounded_and_the_rest_follows() {
     let fan: String = (0..1_000).map(|i| format!("start -> n{i} -> end\n")).collect();
     let mut game = Game::new(compile(&definition(&fan)).unwrap());
     let input = Input::Start { input: Payload::null(), cause: None };
-    let mut decision =
-        decide(&game.workflow, &mut game.state, input, None, Cx { now: game.now, evaluate: &game.evaluate });
+    let mut decision = decide(
+        &game.workflow,
+        &mut game.state,
+        input,
+        None,
+        Cx { now: game.now, evaluate: &game.evaluate, meter: &Meter::new() },
+    );
     let mut sizes = vec![decision.entries.len()];
     while decision.has_more {
         decision = decide(
@@ -145,7 +158,7 @@ fn an_item_is_bounded_and_the_rest_follows() {
             &mut game.state,
             Input::Settle,
             None,
-            Cx { now: game.now, evaluate: &game.evaluate },
+            Cx { now: game.now, evaluate: &game.evaluate, meter: &Meter::new() },
         );
         sizes.push(decision.entries.len());
     }

@@ -5,6 +5,7 @@ use everstep_core::contains;
 use everstep_core::definition::{compile, load};
 use everstep_core::ids::{EventId, SubscriptionId, WorkspaceId};
 use everstep_core::journal::Event;
+use everstep_core::meter::Meter;
 use everstep_core::payload::Payload;
 use everstep_core::run::Input;
 use everstep_core::time::Timestamp;
@@ -111,7 +112,8 @@ fn part(value: &Value, random: &mut Random) -> Value {
 fn a_filter_has_fields_and_an_expression() {
     let evaluate = Expressions::default();
     let paid = event("order.paid", json!({"id": 7, "total": 120, "customer": {"plan": "pro", "age": 3}}));
-    let passes = |filter: Value| Filter::parse(&filter, &evaluate).unwrap().matches(&paid, &evaluate).unwrap();
+    let passes =
+        |filter: Value| Filter::parse(&filter, &evaluate).unwrap().matches(&paid, &evaluate, &Meter::new()).unwrap();
     assert!(passes(json!({})));
     assert!(passes(json!({"id": 7.0, "customer": {"plan": "pro"}})));
     assert!(!passes(json!({"id": 8})));
@@ -123,8 +125,8 @@ fn a_filter_has_fields_and_an_expression() {
         assert!(Filter::parse(&wrong, &evaluate).is_err(), "{wrong}");
     }
     let text = event("order.paid", json!("plain"));
-    assert!(Filter::parse(&json!({}), &evaluate).unwrap().matches(&text, &evaluate).unwrap());
-    assert!(!Filter::parse(&json!({"a": 1}), &evaluate).unwrap().matches(&text, &evaluate).unwrap());
+    assert!(Filter::parse(&json!({}), &evaluate).unwrap().matches(&text, &evaluate, &Meter::new()).unwrap());
+    assert!(!Filter::parse(&json!({"a": 1}), &evaluate).unwrap().matches(&text, &evaluate, &Meter::new()).unwrap());
 }
 
 #[test]
@@ -144,11 +146,11 @@ fn a_subscription_receives_later_events_of_its_topics() {
 fn the_input_of_a_run_is_the_data_or_a_template() {
     let evaluate = Expressions::default();
     let paid = event("order.paid", json!({"id": 7}));
-    assert_eq!(subscription("#").resolve_input(&paid, &evaluate).unwrap().json(), r#"{"id":7}"#);
+    assert_eq!(subscription("#").resolve_input(&paid, &evaluate, &Meter::new()).unwrap().json(), r#"{"id":7}"#);
     let template = json!({"order": "{{payload.id}}", "by": "{{event.source}} {{event.topic}}"});
     assert!(Subscription::check_template(&template, &evaluate).is_empty());
     let mapped = Subscription { input: Some(Payload::from(template)), ..subscription("#") };
-    let input = mapped.resolve_input(&paid, &evaluate).unwrap();
+    let input = mapped.resolve_input(&paid, &evaluate, &Meter::new()).unwrap();
     assert_eq!(*input.value(), json!({"order": 7, "by": "shop order.paid"}));
     let faults = Subscription::check_template(&json!({"a": "{{ctx.x}}", "b": "{{payload.}}"}), &evaluate);
     assert_eq!(faults.iter().map(|fault| fault.pointer.as_str()).collect::<Vec<_>>(), ["/b", "/a"]);

@@ -6,6 +6,7 @@ mod machine;
 use everstep_core::failure::Failure;
 use everstep_core::ids::{RunId, StepKey};
 use everstep_core::journal::{Dispatch, Entry, Event, Outcome, TimerPurpose};
+use everstep_core::meter::Meter;
 use everstep_core::payload::Payload;
 use everstep_core::run::decide::decide;
 use everstep_core::run::inbox::inputs_after;
@@ -384,12 +385,24 @@ fn decide_on(mut state: State, workflow: &everstep_core::workflow::Workflow, ran
             _ => Input::Resume,
         };
         let key = random.chance(20).then_some("k");
-        let mut decision = decide(workflow, &mut state, input, key, Cx { now: Game::BEGIN, evaluate: &evaluate });
+        let mut decision = decide(
+            workflow,
+            &mut state,
+            input,
+            key,
+            Cx { now: Game::BEGIN, evaluate: &evaluate, meter: &Meter::new() },
+        );
         for _ in 0..20 {
             if !decision.has_more {
                 break;
             }
-            decision = decide(workflow, &mut state, Input::Settle, None, Cx { now: Game::BEGIN, evaluate: &evaluate });
+            decision = decide(
+                workflow,
+                &mut state,
+                Input::Settle,
+                None,
+                Cx { now: Game::BEGIN, evaluate: &evaluate, meter: &Meter::new() },
+            );
         }
         inputs_after(&state, &decision.entries);
         assert!(!decision.has_more, "{state:?}");

@@ -12,6 +12,7 @@
 
 use std::time::Duration;
 
+use everstep_core::meter::Meter;
 use everstep_core::run::{Cx, Input, Reply, decide};
 use everstep_store::RunGlance;
 
@@ -71,7 +72,7 @@ impl Engine {
     async fn answer_stale(&self, input: &RunInput) -> Result<Option<Reply>, Error> {
         let run = self.runs().load_shared(input.run).await?;
         let (Some(workflow), Some(state)) = (&run.loaded.workflow, &run.loaded.state) else { return Ok(None) };
-        let cx = Cx { now: self.world().clock.now(), evaluate: &*self.world().evaluate };
+        let cx = Cx { now: self.world().clock.now(), evaluate: &*self.world().evaluate, meter: &Meter::new() };
         let decision = decide::decide(workflow, &mut state.clone(), input.input.clone(), input.key.as_deref(), cx);
         Ok(decision.entries.is_empty().then_some(decision.reply))
     }

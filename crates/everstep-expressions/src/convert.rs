@@ -6,6 +6,8 @@ use everstep_core::limits::JSON_DEPTH;
 use minijinja::value::ValueKind;
 use serde_json::{Map, Number, Value};
 
+use crate::fuel;
+
 /// How a missing value inside a result is handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OnMissing {
@@ -13,14 +15,34 @@ pub(crate) enum OnMissing {
     Null,
 }
 
-/// The approximate size of a value as JSON; an error if it is longer than `most` or nested deeper than `depth`.
-pub(crate) fn measure(value: &Value, most: usize, depth: usize) -> Result<usize, String> {
-    let mut left = most;
-    measure_value(value, &mut left, most, depth)?;
-    Ok(most - left)
+/// The approximate size of a value as JSON, and the number of values in it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Size {
+    pub(crate) bytes: usize,
+    values: u64,
 }
 
-fn measure_value(value: &Value, left: &mut usize, most: usize, depth: usize) -> Result<(), String> {
+impl Size {
+    /// The fuel of converting a value of this size.
+    pub(crate) fn fuel(self) -> u64 {
+        self.values * fuel::CONVERTED_VALUE + self.bytes as u64 / fuel::CONVERTED_BYTES
+    }
+}
+
+/// The size of a value; an error if it is longer than `most` or nested deeper than `depth`.
+pub(crate) fn measure(value: &Value, most: usize, depth: usize) -> Result<Size, String> {
+    let (mut left, mut values) = (most, 0);
+    measure_value(value, (&mut left, &mut values), most, depth)?;
+    Ok(Size { bytes: most - left, values })
+}
+
+fn measure_value(
+    value: &Value,
+    (left, values): (&mut usize, &mut u64),
+    most: usize,
+    depth: usize,
+) -> Result<(), String> {
+    *values += 1;
     let mut spend = |bytes: usize| spend_bytes(left, bytes, most);
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => spend(4),
@@ -28,12 +50,13 @@ fn measure_value(value: &Value, left: &mut usize, most: usize, depth: usize) -> 
         Value::Array(items) => {
             spend(2)?;
             let depth = deeper(depth)?;
-            items.iter().try_for_each(|item| measure_value(item, left, most, depth))
+            items.iter().try_for_each(|item| measure_value(item, (left, values), most, depth))
         }
         Value::Object(object) => {
+            *values += object.len() as u64 * fuel::CONVERTED_FIELD_VALUES;
             spend(2 + object.keys().map(|key| key.len() + 4).sum::<usize>())?;
             let depth = deeper(depth)?;
-            object.values().try_for_each(|item| measure_value(item, left, most, depth))
+            object.values().try_for_each(|item| measure_value(item, (left, values), most, depth))
         }
     }
 }
@@ -69,7 +92,9 @@ fn read_value(
     depth: usize,
     missing: OnMissing,
 ) -> Result<Value, String> {
-    spend_bytes(left, value.as_str().map_or(2, |text| text.len() + 2), most)?;
+    let bytes = value.as_str().map_or(2, |text| text.len() + 2);
+    spend_bytes(left, bytes, most)?;
+    fuel::charge(fuel::CONVERTED_VALUE + bytes as u64 / fuel::CONVERTED_BYTES).map_err(|error| error.to_string())?;
     match value.kind() {
         ValueKind::Undefined if missing == OnMissing::Reject => Err("a part of it is undefined".to_owned()),
         ValueKind::Undefined | ValueKind::None => Ok(Value::Null),
@@ -91,6 +116,8 @@ fn read_value(
                 let item = value.get_item(&key).map_err(|error| error.to_string())?;
                 let name = key.as_str().map_or_else(|| key.to_string(), str::to_owned);
                 spend_bytes(left, name.len() + 4, most)?;
+                let price = fuel::CONVERTED_VALUE * fuel::CONVERTED_FIELD_VALUES;
+                fuel::charge(price).map_err(|error| error.to_string())?;
                 object.insert(name, read_value(&item, left, most, depth, missing)?);
             }
             Ok(Value::Object(object))

@@ -2,7 +2,8 @@
 
 use everstep_core::evaluate::{Evaluate, Fault, Lookup, Reference};
 use everstep_core::failure::{Failure, code};
-use everstep_core::limits::{JSON_DEPTH, PAYLOAD_BYTES};
+use everstep_core::limits::{DECISION_FUEL, EXPRESSION_FUEL, FUEL_PER_MS, JSON_DEPTH, PAYLOAD_BYTES};
+use everstep_core::meter::Meter;
 use serde_json::{Map, Value};
 
 use crate::cache::Cache;
@@ -27,7 +28,11 @@ impl Expressions {
         Self::default()
     }
 
-    fn evaluate(&self, source: &str, mode: Mode, lookup: &dyn Lookup) -> Result<Value, Failure> {
+    fn evaluate(&self, source: &str, mode: Mode, lookup: &dyn Lookup, meter: &Meter) -> Result<Value, Failure> {
+        let budget = meter.left_for_part().min(EXPRESSION_FUEL);
+        if budget == 0 {
+            return Err(too_costly(source.trim(), budget, 0));
+        }
         if let Some(path) = Path::parse(source) {
             return match (path.resolve(lookup), mode) {
                 (Some(value), _) => Ok(value.into_owned()),
@@ -40,7 +45,12 @@ impl Expressions {
             failure(format!("{message}{}", position::describe_in_source(source, at)))
         };
         let program = self.cache.get_or_compile(source).map_err(|error| failure_at(&error.message, Some(error.at)))?;
-        program.run(mode, lookup).map_err(|error| failure_at(&error.message, error.at))
+        let (value, used) = program.run(mode, lookup, budget);
+        meter.charge(used);
+        if used > budget {
+            return Err(too_costly(source, budget, used));
+        }
+        value.map_err(|error| failure_at(&error.message, error.at))
     }
 
     fn find_faults(&self, pointer: &str, found: Found<'_>, faults: &mut Vec<Fault>) {
@@ -102,16 +112,16 @@ impl Expressions {
 }
 
 impl Evaluate for Expressions {
-    fn resolve(&self, template: &Value, lookup: &dyn Lookup) -> Result<Value, Failure> {
-        Resolver { expressions: self, lookup, mode: Mode::Strict, left: PAYLOAD_BYTES }.resolve(template, 0)
+    fn resolve(&self, template: &Value, lookup: &dyn Lookup, meter: &Meter) -> Result<Value, Failure> {
+        Resolver::new(self, lookup, meter, Mode::Strict).resolve_all(template)
     }
 
-    fn resolve_lenient(&self, template: &Value, lookup: &dyn Lookup) -> Result<Value, Failure> {
-        Resolver { expressions: self, lookup, mode: Mode::Lenient, left: PAYLOAD_BYTES }.resolve(template, 0)
+    fn resolve_lenient(&self, template: &Value, lookup: &dyn Lookup, meter: &Meter) -> Result<Value, Failure> {
+        Resolver::new(self, lookup, meter, Mode::Lenient).resolve_all(template)
     }
 
-    fn expression(&self, source: &str, lookup: &dyn Lookup) -> Result<Value, Failure> {
-        self.evaluate(template::unwrap(source), Mode::Lenient, lookup)
+    fn expression(&self, source: &str, lookup: &dyn Lookup, meter: &Meter) -> Result<Value, Failure> {
+        self.evaluate(template::unwrap(source), Mode::Lenient, lookup, meter)
     }
 
     fn check(&self, template: &Value) -> Vec<Fault> {
@@ -154,11 +164,31 @@ impl Evaluate for Expressions {
 struct Resolver<'r> {
     expressions: &'r Expressions,
     lookup: &'r dyn Lookup,
+    meter: &'r Meter,
     mode: Mode,
     left: usize,
+    /// The place of an expression that fails, from the inside out.
+    failed_at: Vec<String>,
 }
 
-impl Resolver<'_> {
+impl<'r> Resolver<'r> {
+    fn new(expressions: &'r Expressions, lookup: &'r dyn Lookup, meter: &'r Meter, mode: Mode) -> Self {
+        Self { expressions, lookup, meter, mode, left: PAYLOAD_BYTES, failed_at: Vec::new() }
+    }
+
+    fn resolve_all(mut self, template: &Value) -> Result<Value, Failure> {
+        let mut failure = match self.resolve(template, 0) {
+            Err(failure) if failure.code == code::EXPRESSION_TOO_COSTLY => failure,
+            result => return result,
+        };
+        if !self.failed_at.is_empty() {
+            let names = self.failed_at.iter().rev().map(|name| name.replace('~', "~0").replace('/', "~1"));
+            let pointer: String = names.flat_map(|name| ["/".to_owned(), name]).collect();
+            failure.message = format!("at {pointer}: {}", failure.message);
+        }
+        Err(failure)
+    }
+
     fn resolve(&mut self, template: &Value, depth: usize) -> Result<Value, Failure> {
         if depth > JSON_DEPTH {
             return Err(failure(too_deep()));
@@ -173,11 +203,20 @@ impl Resolver<'_> {
                 if walk::is_secret(object) {
                     return Ok(template.clone());
                 }
-                let resolve = |(key, value): (&String, &Value)| Ok((key.clone(), self.resolve(value, depth + 1)?));
-                object.iter().map(resolve).collect::<Result<Map<_, _>, _>>().map(Value::Object)
+                let mut resolved = Map::with_capacity(object.len());
+                for (key, value) in object {
+                    let value = self.resolve(value, depth + 1).inspect_err(|_| self.failed_at.push(key.clone()))?;
+                    resolved.insert(key.clone(), value);
+                }
+                Ok(Value::Object(resolved))
             }
             Value::Array(items) => {
-                items.iter().map(|item| self.resolve(item, depth + 1)).collect::<Result<_, _>>().map(Value::Array)
+                let mut resolved = Vec::with_capacity(items.len());
+                for (index, item) in items.iter().enumerate() {
+                    let item = self.resolve(item, depth + 1).inspect_err(|_| self.failed_at.push(index.to_string()))?;
+                    resolved.push(item);
+                }
+                Ok(Value::Array(resolved))
             }
             Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => Ok(template.clone()),
         }
@@ -201,15 +240,33 @@ impl Resolver<'_> {
     }
 
     fn evaluate(&mut self, source: &str, depth: usize) -> Result<Value, Failure> {
-        let value = self.expressions.evaluate(source, self.mode, self.lookup)?;
-        let bytes = convert::measure(&value, self.left, JSON_DEPTH - depth).map_err(|message| {
+        let value = self.expressions.evaluate(source, self.mode, self.lookup, self.meter)?;
+        let size = convert::measure(&value, self.left, JSON_DEPTH - depth).map_err(|message| {
             let message =
                 if message == convert::too_long(self.left) { convert::too_long(PAYLOAD_BYTES) } else { message };
             failure(format!("{message}, in `{}`", position::shortened(source.trim())))
         })?;
-        self.left -= bytes;
+        self.left -= size.bytes;
+        self.meter.charge(size.fuel());
         Ok(value)
     }
+}
+
+/// The failure of an expression that was ended.
+fn too_costly(source: &str, budget: u64, used: u64) -> Failure {
+    let source = position::shortened(source);
+    let message = if budget < EXPRESSION_FUEL {
+        let most = DECISION_FUEL / FUEL_PER_MS;
+        format!(
+            "the expressions of the step need more than {most} ms of work; `{source}` was ended after {used} units of fuel"
+        )
+    } else {
+        let most = EXPRESSION_FUEL / FUEL_PER_MS;
+        format!(
+            "needs more than {most} ms of work, {used} units of fuel so far, in `{source}`; read less data or move the work into a code step"
+        )
+    };
+    Failure::fatal(code::EXPRESSION_TOO_COSTLY, message)
 }
 
 fn failure(message: String) -> Failure {

@@ -9,10 +9,13 @@ use minijinja::{Error, ErrorKind, State, Value, filters as builtin};
 
 use crate::OUTPUT_BYTES_MAX;
 use crate::convert;
+use crate::fuel;
 
 /// The maximum length of an argument, such as the characters of `trim` and the names of `sort`: each is compared with
 /// every item.
 const ARGUMENT_BYTES_MAX: usize = 256;
+/// The greatest length of a character in bytes.
+const CHARACTER_BYTES_MAX: u64 = 4;
 
 /// Accepts a number.
 pub(crate) fn number(value: &Value) -> Result<Value, Error> {
@@ -21,6 +24,52 @@ pub(crate) fn number(value: &Value) -> Result<Value, Error> {
         ValueKind::Undefined => Err(Error::from(ErrorKind::UndefinedError)),
         kind => Err(invalid(format!("only numbers can be multiplied, and this is {kind}"))),
     }
+}
+
+/// Charges for an operand of `+`, which is copied and then compared so often.
+pub(crate) fn charge_addition(value: Value, copies: u64, comparisons: u64) -> Result<Value, Error> {
+    // The sum of two lists is lazy.
+    fuel::charge_items(&value, fuel::COPY, copies)?;
+    if comparisons > 0 {
+        fuel::charge_value(&value, fuel::COMPARE, comparisons)?;
+    }
+    Ok(value)
+}
+
+/// Charges for an operand of `~`, whose text is copied so often.
+pub(crate) fn charge_concatenation(value: Value, copies: u64) -> Result<Value, Error> {
+    match value.kind() {
+        ValueKind::Seq | ValueKind::Iterable | ValueKind::Map => {
+            fuel::charge_value(&value, fuel::FORMAT, 1)?;
+            fuel::charge_value(&value, fuel::COPY, copies)?;
+        }
+        _ => fuel::charge_value(&value, fuel::COPY, copies)?,
+    }
+    Ok(value)
+}
+
+/// Charges for a value that is compared so often.
+pub(crate) fn charge_comparison(value: Value, comparisons: u64) -> Result<Value, Error> {
+    fuel::charge_value(&value, fuel::COMPARE, comparisons)?;
+    Ok(value)
+}
+
+/// Charges for a value that is cut so often. A slice with a literal length copies at most so many characters; the slice of
+/// a list is lazy, and skips the items before it when it is read.
+pub(crate) fn charge_slices(value: Value, slices: u64, characters: Option<u64>) -> Result<Value, Error> {
+    fuel::charge_items(&value, fuel::SKIP, slices)?;
+    if let Some(text) = value.as_str() {
+        let bytes = text.len() as u64;
+        let copied = characters.map_or(bytes, |characters| bytes.min(characters.saturating_mul(CHARACTER_BYTES_MAX)));
+        fuel::charge(copied.saturating_mul(slices).saturating_mul(fuel::SLICED_BYTE))?;
+    }
+    Ok(value)
+}
+
+/// Charges for a value that is the key of an object, or an index.
+pub(crate) fn charge_key(value: Value) -> Result<Value, Error> {
+    fuel::charge_value(&value, fuel::SEARCH, 1)?;
+    Ok(value)
 }
 
 pub(crate) fn join(
@@ -62,7 +111,9 @@ pub(crate) fn split(value: &Value, separator: Option<Cow<'_, str>>, most: Option
     }
     // Every part is a value, so many short parts use far more memory than the text.
     within_output(value.as_str().map_or(0, str::len))?;
-    builtin::split(value, separator.map(Into::into), most.filter(|most| *most < i64::from(u32::MAX)))
+    let parts = builtin::split(value, separator.map(Into::into), most.filter(|most| *most < i64::from(u32::MAX)))?;
+    fuel::charge(parts.len().unwrap_or_default() as u64 * fuel::CUT_PART)?;
+    Ok(parts)
 }
 
 pub(crate) fn trim(value: Cow<'_, str>, characters: Option<Cow<'_, str>>) -> Result<String, Error> {
@@ -70,6 +121,8 @@ pub(crate) fn trim(value: Cow<'_, str>, characters: Option<Cow<'_, str>>) -> Res
         return Ok(value.trim().to_owned());
     };
     short(&characters)?;
+    // Each character of the value may be compared with each of these.
+    fuel::charge((value.len() * characters.len()) as u64 / 4)?;
     let characters: Vec<char> = characters.chars().collect();
     Ok(value.trim_matches(&characters[..]).to_owned())
 }

@@ -23,6 +23,8 @@ pub(crate) struct Inputs {
 pub(crate) struct GatheredInputs {
     pub(crate) root: minijinja::Value,
     pub(crate) bytes: usize,
+    /// The fuel of converting the values.
+    pub(crate) fuel: u64,
     /// The first path without a value, and its position in the source.
     pub(crate) missing: Option<(String, usize)>,
     /// Whether a path with a fallback ends before its last segment, which the library does not accept.
@@ -52,15 +54,17 @@ impl Inputs {
     /// then works without `ctx.a`.
     pub(crate) fn gather(&self, lookup: &dyn Lookup) -> Result<GatheredInputs, String> {
         let mut root = BTreeMap::new();
-        let mut bytes = 0;
+        let (mut bytes, mut fuel) = (0, 0);
         for names in &self.covering {
             let path =
                 Path { root: names[0].clone(), segments: names[1..].iter().cloned().map(Segment::Name).collect() };
             let value = path.resolve(lookup);
             if let Some(value) = &value {
-                bytes += convert::measure(value, INPUT_BYTES_MAX - bytes, JSON_DEPTH).map_err(|_| {
+                let size = convert::measure(value, INPUT_BYTES_MAX - bytes, JSON_DEPTH).map_err(|_| {
                     format!("with `{path}` it reads more than {} KiB or {JSON_DEPTH} levels", INPUT_BYTES_MAX / 1024)
                 })?;
+                bytes += size.bytes;
+                fuel += size.fuel();
             }
             insert_value(&mut root, names, value.map(|value| convert::to_library(&value)));
         }
@@ -68,6 +72,7 @@ impl Inputs {
         Ok(GatheredInputs {
             root: whole(root),
             bytes,
+            fuel,
             missing: missing.first().map(|path_read| (path_read.path.to_string(), path_read.at)),
             breaks_off: missing.iter().any(|path_read| path_read.has_fallback && !self.has_parents(&path_read.path)),
         })

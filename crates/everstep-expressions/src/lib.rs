@@ -4,7 +4,7 @@
 //! functions and no access to anything except the values it is given. The core defines the variables and decides when
 //! an expression is evaluated.
 //!
-//! The limits of an expression; fuel alone limits neither built-ins nor memory:
+//! The limits of an expression; the instructions of the library limit neither built-ins nor memory:
 //!
 //! 1. Its source has at most 64 KiB and 512 operators, so that neither parsing nor evaluation nests deeply.
 //! 2. The values that it reads have at most 1 MiB together.
@@ -12,13 +12,18 @@
 //! 4. `*` multiplies numbers only: every operand is checked before it is used, so text and lists are never repeated.
 //! 5. Every filter that can lengthen a text stops at 256 KiB, and so does the result.
 //! 6. A panic inside the library is an error of the expression.
+//! 7. Filters, operators and conversions use fuel in proportion to the bytes and items that they read (`fuel.rs` has the
+//!    prices). An expression that needs more than its fuel is ended, and fails with `EXPRESSION_TOO_COSTLY`.
 
 mod cache;
 mod convert;
 mod environment;
 mod expressions;
 mod filters;
+mod fuel;
 mod inputs;
+mod metered;
+mod operands;
 mod path;
 mod position;
 mod program;

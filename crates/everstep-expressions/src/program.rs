@@ -8,7 +8,9 @@ use serde_json::Value;
 
 use crate::convert::{self, OnMissing};
 use crate::environment::{self, Mode};
+use crate::fuel;
 use crate::inputs::Inputs;
+use crate::operands::Charges;
 use crate::scan::{Guards, PathRead, Scan};
 use crate::token::SyntaxError;
 use crate::{COPIED_BYTES_MAX, OUTPUT_BYTES_MAX};
@@ -22,6 +24,7 @@ pub(crate) struct Program {
     expects_missing: bool,
     amplifiers: u32,
     source_bytes: usize,
+    charges: Charges,
 }
 
 /// Why an expression has no value, with the position in its source if it is known.
@@ -44,6 +47,8 @@ impl Program {
             compiled.map_err(|error| unreadable(&scan.guards, &error))
         };
         let (strict, lenient) = (compile(Mode::Strict)?, compile(Mode::Lenient)?);
+        // The library describes an error better; an expression that only this crate does not understand is refused.
+        let charges = scan.charges?;
         Ok(Self {
             strict,
             lenient,
@@ -53,6 +58,7 @@ impl Program {
             expects_missing: scan.expects_missing,
             amplifiers: scan.amplifiers,
             source_bytes: source.len(),
+            charges,
         })
     }
 
@@ -61,9 +67,16 @@ impl Program {
         self.inputs.written()
     }
 
-    /// Evaluates the expression.
-    pub(crate) fn run(&self, mode: Mode, lookup: &dyn Lookup) -> Result<Value, EvaluationError> {
+    /// Evaluates the expression with a budget of fuel. Returns the fuel that it has used.
+    pub(crate) fn run(&self, mode: Mode, lookup: &dyn Lookup, budget: u64) -> (Result<Value, EvaluationError>, u64) {
+        fuel::spend(budget, self.charges.slices, || self.evaluate(mode, lookup))
+    }
+
+    fn evaluate(&self, mode: Mode, lookup: &dyn Lookup) -> Result<Value, EvaluationError> {
         let given = self.inputs.gather(lookup)?;
+        let indexes = self.charges.indexes * (given.bytes as u64 / fuel::INDEXED_BYTES);
+        let source = fuel::EXPRESSION + self.source_bytes as u64 * fuel::SOURCE_BYTE + self.charges.literal_bytes;
+        fuel::charge(source + given.fuel + indexes).map_err(|error| describe(&error))?;
         // The library compares an undefined value without an error even in strict mode, so this code checks first.
         if let (Mode::Strict, false, Some(missing)) = (mode, self.expects_missing, &given.missing) {
             return Err(missing_error(missing));

@@ -1,6 +1,7 @@
 //! Analyses an expression before the library compiles it.
 
 use crate::environment;
+use crate::operands::{Charges, Insertion, closing};
 use crate::path::{self, Path};
 use crate::token::{self, Kind, SyntaxError, Token};
 use crate::{OPERATORS_MAX, SOURCE_BYTES_MAX};
@@ -8,9 +9,11 @@ use crate::{OPERATORS_MAX, SOURCE_BYTES_MAX};
 /// The properties of an expression that follow from its text.
 #[derive(Debug)]
 pub(crate) struct Scan {
-    /// The source in which every operand of `*` is checked to be a number.
+    /// The source in which every operand of `*` is checked to be a number, and operands are charged for.
     pub(crate) guarded: String,
     pub(crate) guards: Guards,
+    /// What its operators cost; an error if this analysis does not understand the expression.
+    pub(crate) charges: Result<Charges, SyntaxError>,
     /// Every path that it may read.
     pub(crate) path_reads: Vec<PathRead>,
     /// The number of operators that may join texts or lists.
@@ -21,9 +24,9 @@ pub(crate) struct Scan {
     pub(crate) amplifiers: u32,
 }
 
-/// The positions at which guards were inserted into a source.
+/// The positions at which guards were inserted into a source, and their lengths.
 #[derive(Debug)]
-pub(crate) struct Guards(Vec<usize>);
+pub(crate) struct Guards(Vec<(usize, usize)>);
 
 /// A path that an expression reads.
 #[derive(Debug)]
@@ -54,10 +57,14 @@ impl Scan {
             return Err(SyntaxError::new(token.start, format!("an expression has at most {OPERATORS_MAX} operators")));
         }
         check_names(&tokens)?;
-        let insertions = guard_products(&tokens)?;
+        let mut insertions = guard_products(&tokens)?;
+        let charges = Charges::from_tokens(&tokens);
+        insertions.extend(charges.iter().flat_map(|charges| charges.insertions.iter().cloned()));
+        insertions.sort_by_key(Insertion::position);
         Ok(Self {
             guarded: insert_guards(source, &insertions),
-            guards: Guards(insertions),
+            guards: Guards(insertions.iter().map(|insertion| (insertion.at, insertion.text.len())).collect()),
+            charges,
             path_reads: find_path_reads(&tokens),
             joins: tokens.iter().filter(|token| token.is("+") || token.is("~")).count(),
             expects_missing: tokens.iter().any(expects_missing),
@@ -69,9 +76,14 @@ impl Scan {
 impl Guards {
     /// Maps a position in the guarded source to the position in the written one.
     pub(crate) fn written_position(&self, guarded: usize) -> usize {
-        let width = environment::NUMBER_GUARD.len() + 1;
-        let before = self.0.iter().enumerate().filter(|(index, at)| *at + index * width < guarded).count();
-        guarded.saturating_sub(before * width)
+        let mut inserted = 0;
+        for (at, length) in &self.0 {
+            if at + inserted >= guarded {
+                break;
+            }
+            inserted += length;
+        }
+        guarded.saturating_sub(inserted)
     }
 }
 
@@ -152,7 +164,7 @@ fn check_names(tokens: &[Token<'_>]) -> Result<(), SyntaxError> {
 
 /// Finds the end of each operand of `*`. The library repeats texts and lists with `*`, up to 100 MB at a time and
 /// already while it compiles, so a filter that accepts only numbers is inserted after every operand.
-fn guard_products(tokens: &[Token<'_>]) -> Result<Vec<usize>, SyntaxError> {
+fn guard_products(tokens: &[Token<'_>]) -> Result<Vec<Insertion>, SyntaxError> {
     let mut positions = Vec::new();
     for (index, token) in tokens.iter().enumerate().filter(|(_, token)| token.is("*")) {
         let refuse = |message: &str| Err(SyntaxError::new(token.start, message));
@@ -169,7 +181,7 @@ fn guard_products(tokens: &[Token<'_>]) -> Result<Vec<usize>, SyntaxError> {
     }
     positions.sort_unstable();
     positions.dedup();
-    Ok(positions)
+    Ok(positions.into_iter().map(|at| Insertion::filter(at, environment::NUMBER_GUARD)).collect())
 }
 
 /// The last token of the operand that begins at `index`: signs, a primary, its path segments, its filters. `None` if
@@ -198,29 +210,13 @@ fn operand_end(tokens: &[Token<'_>], mut index: usize) -> Option<usize> {
     Some(end)
 }
 
-fn closing(tokens: &[Token<'_>], open: usize) -> Option<usize> {
-    let mut depth = 0_usize;
-    for (index, token) in tokens.iter().enumerate().skip(open) {
-        match token.text {
-            "(" | "[" | "{" => depth += 1,
-            ")" | "]" | "}" => depth = depth.checked_sub(1)?,
-            _ => {}
-        }
-        if depth == 0 {
-            return Some(index);
-        }
-    }
-    None
-}
-
-fn insert_guards(source: &str, positions: &[usize]) -> String {
-    let mut guarded = String::with_capacity(source.len() + positions.len() * 10);
+fn insert_guards(source: &str, insertions: &[Insertion]) -> String {
+    let mut guarded = String::with_capacity(source.len() + insertions.len() * 16);
     let mut from = 0;
-    for &position in positions {
-        guarded.push_str(&source[from..position]);
-        guarded.push('|');
-        guarded.push_str(environment::NUMBER_GUARD);
-        from = position;
+    for Insertion { at, text, .. } in insertions {
+        guarded.push_str(&source[from..*at]);
+        guarded.push_str(text);
+        from = *at;
     }
     guarded.push_str(&source[from..]);
     guarded
@@ -259,7 +255,18 @@ mod tests {
     use super::*;
 
     fn guarded(source: &str) -> String {
-        Scan::from_source(source).unwrap().guarded.replace(environment::NUMBER_GUARD, "N")
+        let mut guarded = Scan::from_source(source).unwrap().guarded;
+        for (guard, short) in [
+            (environment::NUMBER_GUARD, "N"),
+            (environment::ADD_GUARD, "A"),
+            (environment::CONCAT_GUARD, "T"),
+            (environment::COMPARE_GUARD, "C"),
+            (environment::SLICE_GUARD, "S"),
+            (environment::KEY_GUARD, "K"),
+        ] {
+            guarded = guarded.replace(guard, short);
+        }
+        guarded
     }
 
     #[test]
@@ -267,9 +274,38 @@ mod tests {
         assert_eq!(guarded("a * b"), "a|N * b|N");
         assert_eq!(guarded("a*b*c"), "a|N*b|N*c|N");
         assert_eq!(guarded("ctx.a[0].b * -ctx.c|length + 1"), "ctx.a[0].b|N * -ctx.c|length|N + 1");
-        assert_eq!(guarded("(a + b) * x|round(2) ** 3"), "(a + b)|N * x|round(2)|N ** 3");
+        assert_eq!(guarded("(a + b) * x|round(2) ** 3"), "(a|A(1,0) + b|A(1,0))|N * x|round(2)|N ** 3");
         assert_eq!(guarded("a ** b / c"), "a ** b / c");
         assert_eq!(guarded("[1, 'a*b'][0] * {'k': 2}['k']"), "[1, 'a*b'][0]|N * {'k': 2}['k']|N");
+    }
+
+    #[test]
+    fn operands_are_charged_once_per_copy_and_comparison() {
+        assert_eq!(guarded("a ~ b ~ c"), "a|T(2) ~ b|T(2) ~ c|T(2)");
+        assert_eq!(guarded("a ~ 'x' == b|upper"), "a|T(2) ~ 'x' == b|upper|C(1)");
+        assert_eq!(guarded("a + 1 > 2 and b"), "a|A(1,1) + 1 > 2 and b");
+        assert_eq!(guarded("a - 1 < b < 3"), "a - 1 < b|C(2) < 3");
+        assert_eq!(guarded("a not in [b, 'c']"), "a|C(1) not in [b, 'c']|C(1)");
+        assert_eq!(
+            guarded("a if b == none else c|default(d ~ e)"),
+            "a if b|C(1) == none else c|default(d|T(1) ~ e|T(1))"
+        );
+        assert_eq!(
+            guarded("x is divisibleby -3 or x is not in y == z"),
+            "x is divisibleby -3 or x is not in y == z|C(1)"
+        );
+    }
+
+    #[test]
+    fn the_value_before_a_slice_is_charged_for_all_slices_after_it() {
+        assert_eq!(guarded("a.b[1:][2:].c[0]"), "(a.b|S(3))[1:][2:].c[0]");
+        assert_eq!(
+            guarded("-(a)[1:] + ((b|list)[:2])[::-1]"),
+            "-(a|S(1))[1:]|A(1,0) + ((b|list|S(1,2))[:2]|S(1))[::-1]|A(1,0)"
+        );
+        assert_eq!(guarded("(a ~ b)[1:]"), "((a|T(1) ~ b|T(1))|S(1))[1:]");
+        assert_eq!(guarded("x is eq a[1:]"), "x is eq ((a|S(1))[1:])");
+        assert_eq!(guarded("a[b] ~ {c: 1}"), "a[b|K]|T(1) ~ {c|K: 1}|T(1)");
     }
 
     #[test]

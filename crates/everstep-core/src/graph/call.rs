@@ -20,7 +20,7 @@ pub(super) fn child(
     cx: Cx<'_>,
 ) -> Result<Arc<Child>, Failure> {
     child::check_depth(state)?;
-    let input = Payload::from(cx.evaluate.resolve(&call.input, view)?);
+    let input = Payload::from(cx.resolve(&call.input, view)?);
     child::check_input(step, &input, state)?;
     Ok(Arc::new(Child {
         run: Child::id(state.run, step, attempt, cx.now),

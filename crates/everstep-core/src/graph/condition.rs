@@ -6,7 +6,12 @@ use regex::RegexBuilder;
 use serde_json::Value;
 
 use super::model::{Branch, Condition, Operator, Test};
-use crate::evaluate::{Evaluate, Lookup, is_truthy};
+use crate::evaluate::{Lookup, is_truthy};
+use crate::failure::{Failure, code};
+use crate::run::Cx;
+
+/// The fuel of compiling a regular expression.
+const PATTERN_FUEL: u64 = 100_000;
 
 pub(crate) const OPERATORS: &[(&str, Operator)] = &[
     ("equals", Operator::Equals),
@@ -26,56 +31,100 @@ pub(crate) const OPERATORS: &[(&str, Operator)] = &[
 ];
 
 /// The id of the first branch whose condition is true.
-pub(crate) fn choose<'a>(branches: &'a [Branch], lookup: &dyn Lookup, evaluate: &dyn Evaluate) -> Option<&'a str> {
-    branches.iter().find(|branch| holds(&branch.test, lookup, evaluate)).map(|branch| branch.id.as_str())
+pub(crate) fn choose<'a>(branches: &'a [Branch], lookup: &dyn Lookup, cx: Cx<'_>) -> Result<Option<&'a str>, Failure> {
+    for branch in branches {
+        if holds(&branch.test, lookup, cx)? {
+            return Ok(Some(&branch.id));
+        }
+    }
+    Ok(None)
 }
 
-fn holds(test: &Test, lookup: &dyn Lookup, evaluate: &dyn Evaluate) -> bool {
-    match test {
-        // An empty conjunction is true; an empty disjunction is false.
-        Test::All(conditions) => conditions.iter().all(|condition| compare(condition, lookup, evaluate)),
-        Test::Any(conditions) => conditions.iter().any(|condition| compare(condition, lookup, evaluate)),
-        Test::Expression(source) => evaluate.expression(source, lookup).is_ok_and(|value| is_truthy(&value)),
+fn holds(test: &Test, lookup: &dyn Lookup, cx: Cx<'_>) -> Result<bool, Failure> {
+    // An empty conjunction is true; an empty disjunction is false.
+    let (conditions, sought) = match test {
+        Test::All(conditions) => (conditions, false),
+        Test::Any(conditions) => (conditions, true),
+        Test::Expression(source) => return is_true(source, lookup, cx),
+    };
+    for condition in conditions {
+        if compare(condition, lookup, cx)? == sought {
+            return Ok(sought);
+        }
+    }
+    Ok(!sought)
+}
+
+fn is_true(source: &str, lookup: &dyn Lookup, cx: Cx<'_>) -> Result<bool, Failure> {
+    Ok(known(cx.expression(source, lookup))?.is_some_and(|value| is_truthy(&value)))
+}
+
+/// The value of an expression, none if it fails. One that is too costly fails the step: another branch would be taken
+/// because of the size of the data.
+fn known(value: Result<Value, Failure>) -> Result<Option<Value>, Failure> {
+    match value {
+        Err(failure) if failure.code == code::EXPRESSION_TOO_COSTLY => Err(failure),
+        value => Ok(value.ok()),
     }
 }
 
-fn compare(condition: &Condition, lookup: &dyn Lookup, evaluate: &dyn Evaluate) -> bool {
+fn compare(condition: &Condition, lookup: &dyn Lookup, cx: Cx<'_>) -> Result<bool, Failure> {
     let Condition { left, operator, right } = condition;
     if *operator == Operator::Expression {
-        let Some(source) = left.as_str() else { return false };
-        return evaluate.expression(source, lookup).is_ok_and(|value| is_truthy(&value));
+        return left.as_str().map_or(Ok(false), |source| is_true(source, lookup, cx));
     }
-    let (Ok(left), Ok(right)) = (evaluate.resolve_lenient(left, lookup), evaluate.resolve_lenient(right, lookup))
-    else {
-        return false;
-    };
-    let ordered = |accept: fn(f64, f64) -> bool| {
-        number(&left).zip(number(&right)).is_some_and(|(left, right)| accept(left, right))
-    };
+    let (left, right) = (known(cx.resolve_lenient(left, lookup))?, known(cx.resolve_lenient(right, lookup))?);
+    let Some((left, right)) = left.zip(right) else { return Ok(false) };
+    cx.meter.charge_comparison(cost(*operator, &left, &right))?;
+    Ok(is_met(*operator, &left, &right))
+}
+
+/// The fuel of a comparison. Values that are not texts are written as JSON; a pattern is compiled for every comparison.
+fn cost(operator: Operator, left: &Value, right: &Value) -> u64 {
+    let pattern = if operator == Operator::MatchesRegex { PATTERN_FUEL + 100 * weight(right) } else { 0 };
+    100 + pattern + 2 * (weight(left) + weight(right))
+}
+
+/// The approximate bytes of a value as JSON.
+fn weight(value: &Value) -> u64 {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 8,
+        Value::String(text) => text.len() as u64,
+        Value::Array(items) => items.iter().map(|item| 8 + weight(item)).sum(),
+        Value::Object(fields) => fields.iter().map(|(name, value)| 16 + name.len() as u64 + weight(value)).sum(),
+    }
+}
+
+fn is_met(operator: Operator, left: &Value, right: &Value) -> bool {
+    let ordered =
+        |accept: fn(f64, f64) -> bool| number(left).zip(number(right)).is_some_and(|(left, right)| accept(left, right));
     match operator {
-        Operator::Equals => text(&left) == text(&right),
-        Operator::NotEquals => text(&left) != text(&right),
-        Operator::Contains => includes(&left, &right),
-        Operator::NotContains => !includes(&left, &right),
-        Operator::StartsWith => text(&left).starts_with(&*text(&right)),
-        Operator::EndsWith => text(&left).ends_with(&*text(&right)),
+        Operator::Equals => text(left) == text(right),
+        Operator::NotEquals => text(left) != text(right),
+        Operator::Contains => includes(left, right),
+        Operator::NotContains => !includes(left, right),
+        Operator::StartsWith => text(left).starts_with(&*text(right)),
+        Operator::EndsWith => text(left).ends_with(&*text(right)),
         Operator::GreaterThan => ordered(|left, right| left > right),
         Operator::LessThan => ordered(|left, right| left < right),
         Operator::GreaterOrEqual => ordered(|left, right| left >= right),
         Operator::LessOrEqual => ordered(|left, right| left <= right),
-        Operator::IsEmpty => is_empty(&left),
-        Operator::IsNotEmpty => !is_empty(&left),
-        Operator::MatchesRegex => RegexBuilder::new(&text(&right))
+        Operator::IsEmpty => is_empty(left),
+        Operator::IsNotEmpty => !is_empty(left),
+        Operator::MatchesRegex => RegexBuilder::new(&text(right))
             .size_limit(1 << 20)
             .build()
-            .is_ok_and(|pattern| pattern.is_match(&text(&left))),
-        Operator::Expression => unreachable!("handled above"),
+            .is_ok_and(|pattern| pattern.is_match(&text(left))),
+        Operator::Expression => unreachable!("an expression is not compared"),
     }
 }
 
 fn includes(whole: &Value, part: &Value) -> bool {
     match whole {
-        Value::Array(items) => items.iter().any(|item| text(item) == text(part)),
+        Value::Array(items) => {
+            let part = text(part);
+            items.iter().any(|item| text(item) == part)
+        }
         Value::Object(fields) => fields.contains_key(&*text(part)),
         Value::Null => false,
         _ => text(whole).contains(&*text(part)),

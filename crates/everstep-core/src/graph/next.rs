@@ -28,7 +28,7 @@ use super::progress::Stage;
 use super::repeat::Ready;
 use super::run::GraphRun;
 use super::scope_context::ScopeContext;
-use crate::evaluate::{Evaluate, Lookup};
+use crate::evaluate::Lookup;
 use crate::failure::{Failure, code};
 use crate::ids::StepKey;
 use crate::journal::{Dispatch, Event, Outcome, TimerPurpose};
@@ -117,26 +117,26 @@ fn perform(
     context: &ScopeContext<'_>,
     cx: Cx<'_>,
 ) -> Result<Performed, Failure> {
-    let Cx { now, evaluate } = cx;
+    let now = cx.now;
     let done = |value: Value| Ok(Performed::Done(Outcome::from_output(value)));
     match kind {
         NodeKind::Start => done(json!({"started": true, "inputReceived": state.input.value()})),
         NodeKind::End { parameters, is_error, .. } => {
             let mut output = Map::new();
             for (name, source) in parameters {
-                output.insert(name.clone(), evaluate.resolve(source, context)?);
+                output.insert(name.clone(), cx.resolve(source, context)?);
             }
             let status = if *is_error { "error" } else { "success" };
             done(json!({"status": status, "workflowOutput": output, "completedAt": now.to_string()}))
         }
         NodeKind::Condition { branches, default } => {
-            let branch = condition::choose(branches, context, evaluate).unwrap_or(default);
+            let branch = condition::choose(branches, context, cx)?.unwrap_or(default);
             Ok(Performed::Done(Outcome::from_output(json!({"branch": branch})).by(branch)))
         }
-        NodeKind::Transform { value } => done(evaluate.resolve(value, context)?),
+        NodeKind::Transform { value } => done(cx.resolve(value, context)?),
         NodeKind::Delay(delay) => Ok(Performed::Dispatch(Dispatch::Delay { due: due(delay, context, cx)? })),
         NodeKind::Wait { event, pattern, timeout, since, .. } => {
-            let event = evaluate.resolve(event, context)?;
+            let event = cx.resolve(event, context)?;
             let Some(event) = event.as_str().filter(|event| !event.is_empty()) else {
                 return Err(Failure::fatal(
                     code::INVALID_CONFIG,
@@ -145,20 +145,20 @@ fn perform(
             };
             Ok(Performed::Dispatch(Dispatch::Wait {
                 event: event.to_owned(),
-                pattern: evaluate.resolve(pattern, context)?.into(),
+                pattern: cx.resolve(pattern, context)?.into(),
                 due: timeout.map(|timeout| now.plus(timeout)),
                 since: since.map(|since| looks_back_to(since, state, now)),
             }))
         }
         NodeKind::Publish(config) => {
-            let publication = publication(config, context, evaluate)?;
+            let publication = publication(config, context, cx)?;
             topics::publish(publication, (step, attempt), state, now).map(Performed::Done)
         }
         NodeKind::Workflow(call) => {
             let child = call::child(call, step, attempt, state, context, cx)?;
             Ok(Performed::Dispatch(Dispatch::Child(child)))
         }
-        NodeKind::Loop(config) => Ok(Performed::Dispatch(Dispatch::Body { items: items(config, context, evaluate)? })),
+        NodeKind::Loop(config) => Ok(Performed::Dispatch(Dispatch::Body { items: items(config, context, cx)? })),
         NodeKind::Scope => Ok(Performed::Dispatch(Dispatch::Body { items: vec![Payload::null()] })),
         NodeKind::Task { .. } => Ok(Performed::Dispatch(Dispatch::Task)),
     }
@@ -176,8 +176,8 @@ fn looks_back_to(since: WaitSince, state: &State, now: Timestamp) -> Timestamp {
 }
 
 /// The event that a node publishes.
-fn publication(config: &Publish, context: &dyn Lookup, evaluate: &dyn Evaluate) -> Result<Publication, Failure> {
-    let text = |field: &str, template: &Value| match evaluate.resolve(template, context)? {
+fn publication(config: &Publish, context: &dyn Lookup, cx: Cx<'_>) -> Result<Publication, Failure> {
+    let text = |field: &str, template: &Value| match cx.resolve(template, context)? {
         Value::String(text) => Ok(text),
         Value::Number(number) => Ok(number.to_string()),
         other => {
@@ -187,15 +187,15 @@ fn publication(config: &Publish, context: &dyn Lookup, evaluate: &dyn Evaluate) 
     };
     Ok(Publication {
         topic: text("topic", &config.topic)?,
-        data: evaluate.resolve(&config.data, context)?.into(),
+        data: cx.resolve(&config.data, context)?.into(),
         id: config.id.as_ref().map(|id| text("id", id)).transpose()?,
         subject: config.subject.as_ref().map(|subject| text("subject", subject)).transpose()?,
     })
 }
 
 /// The items of a loop: an array as it is, no items for null, one item for any other value.
-fn items(config: &Loop, context: &dyn Lookup, evaluate: &dyn Evaluate) -> Result<Vec<Payload>, Failure> {
-    let items = match evaluate.resolve(&config.source, context)? {
+fn items(config: &Loop, context: &dyn Lookup, cx: Cx<'_>) -> Result<Vec<Payload>, Failure> {
+    let items = match cx.resolve(&config.source, context)? {
         Value::Array(items) => items,
         Value::Null => Vec::new(),
         item => vec![item],
@@ -209,12 +209,13 @@ fn items(config: &Loop, context: &dyn Lookup, evaluate: &dyn Evaluate) -> Result
     Ok(items.into_iter().map(Payload::from).collect())
 }
 
-fn due(delay: &Delay, context: &dyn Lookup, Cx { now, evaluate }: Cx<'_>) -> Result<Timestamp, Failure> {
+fn due(delay: &Delay, context: &dyn Lookup, cx: Cx<'_>) -> Result<Timestamp, Failure> {
+    let now = cx.now;
     let invalid = |message: String| Failure::fatal(code::INVALID_CONFIG, message);
     let due = match delay {
         Delay::Fixed(length) => now.plus(*length),
         Delay::Dynamic(source) => {
-            let value = evaluate.resolve(source, context)?;
+            let value = cx.resolve(source, context)?;
             let millis = match &value {
                 Value::Number(number) => number.as_f64(),
                 Value::String(text) => text.trim().parse().ok(),
@@ -226,7 +227,7 @@ fn due(delay: &Delay, context: &dyn Lookup, Cx { now, evaluate }: Cx<'_>) -> Res
             now.plus(Duration::from_micros((millis * 1_000.0) as u64))
         }
         Delay::Until(source) => {
-            let value = evaluate.resolve(source, context)?;
+            let value = cx.resolve(source, context)?;
             let time = value.as_str().and_then(|text| text.parse().ok());
             let time: Timestamp =
                 time.ok_or_else(|| invalid(format!("untilTime is {value}, which is not an RFC 3339 time")))?;

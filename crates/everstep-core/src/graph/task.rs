@@ -9,6 +9,7 @@ use super::scope_context::ScopeContext;
 use crate::evaluate::Evaluate;
 use crate::failure::Failure;
 use crate::ids::StepKey;
+use crate::meter::Meter;
 use crate::payload::Payload;
 use crate::run::task::{StepConfig, TaskSpec, WaitFacts};
 
@@ -20,12 +21,17 @@ pub(crate) fn wait_facts<'g>(graph: &'g Graph, step: &StepKey) -> Option<WaitFac
 }
 
 /// The config of a step, as it is written and as it is evaluated in this state. None if the graph has no such step.
-pub(crate) fn describe_config(run: GraphRun<'_>, step: &StepKey, evaluate: &dyn Evaluate) -> Option<StepConfig> {
+pub(crate) fn describe_config(
+    run: GraphRun<'_>,
+    step: &StepKey,
+    evaluate: &dyn Evaluate,
+    meter: &Meter,
+) -> Option<StepConfig> {
     let step_path = StepPath::find(run.graph, step)?;
     let node = usize::try_from(step_path.node).ok()?;
     let written = run.graph.definition().get("nodes")?.get(node)?.get("config").cloned().unwrap_or_default();
     let evaluated = match &run.graph.node(step_path.node).kind {
-        NodeKind::Task { .. } => describe_task(run, step, evaluate).map(|task| task.config),
+        NodeKind::Task { .. } => describe_task(run, step, evaluate, meter).map(|task| task.config),
         NodeKind::Start
         | NodeKind::End { .. }
         | NodeKind::Condition { .. }
@@ -35,7 +41,7 @@ pub(crate) fn describe_config(run: GraphRun<'_>, step: &StepKey, evaluate: &dyn 
         | NodeKind::Publish(_)
         | NodeKind::Workflow(_)
         | NodeKind::Loop(_)
-        | NodeKind::Scope => evaluate.resolve_lenient(&written, &ScopeContext::new(run, &step_path.path)),
+        | NodeKind::Scope => evaluate.resolve_lenient(&written, &ScopeContext::new(run, &step_path.path), meter),
     };
     // An expression that fails is the failure of the step, which its entries contain.
     Some(StepConfig { written, evaluated: evaluated.ok() })
@@ -43,7 +49,13 @@ pub(crate) fn describe_config(run: GraphRun<'_>, step: &StepKey, evaluate: &dyn 
 
 /// Resolves the config of an open task and collects its context. If an expression fails, that is the failure of the
 /// task.
-pub(crate) fn describe_task(run: GraphRun<'_>, step: &StepKey, evaluate: &dyn Evaluate) -> Result<TaskSpec, Failure> {
+pub(crate) fn describe_task(
+    run: GraphRun<'_>,
+    step: &StepKey,
+    evaluate: &dyn Evaluate,
+    meter: &Meter,
+) -> Result<TaskSpec, Failure> {
+    meter.begin_part();
     let step_path = StepPath::find(run.graph, step).ok_or_else(|| TaskSpec::unknown(step))?;
     let node = run.graph.node(step_path.node);
     let NodeKind::Task { kind, config, secrets, raw_fields, needs_context } = &node.kind else {
@@ -55,8 +67,11 @@ pub(crate) fn describe_task(run: GraphRun<'_>, step: &StepKey, evaluate: &dyn Ev
         Value::Object(fields) => {
             let mut resolved = serde_json::Map::with_capacity(fields.len());
             for (field, value) in fields {
-                let value =
-                    if raw_fields.contains(field) { value.clone() } else { evaluate.resolve(value, &scope_context)? };
+                let value = if raw_fields.contains(field) {
+                    value.clone()
+                } else {
+                    evaluate.resolve(value, &scope_context, meter)?
+                };
                 resolved.insert(field.clone(), value);
             }
             Value::Object(resolved)

@@ -12,6 +12,7 @@ use crate::actor::Actor;
 use crate::evaluate::Evaluate;
 use crate::ids::RunId;
 use crate::limits;
+use crate::meter::Meter;
 use crate::run::decide;
 use crate::run::{Cx, State};
 use crate::style;
@@ -110,7 +111,7 @@ pub fn check(
     let state = State::fold(run, workflow, journal).map_err(|error| error.to_string())?;
     style::check_counts(workflow, &state)?;
     if !has_more {
-        let cx = Cx { now: state.updated_at, evaluate };
+        let cx = Cx { now: state.updated_at, evaluate, meter: &Meter::new() };
         let more = decide::settle(workflow, &mut state.clone(), cx);
         if !more.is_empty() {
             return Err(format!("settling again adds {more:?}"));

@@ -18,7 +18,7 @@ use super::model::{Action, Machine, Requirement};
 use super::quorum;
 use super::run::MachineRun;
 use crate::actor::{Actor, ActorKind};
-use crate::evaluate::{Evaluate, Lookup};
+use crate::evaluate::Lookup;
 use crate::payload::Payload;
 use crate::planted::{self, Bug};
 use crate::run::{Cx, State};
@@ -52,7 +52,7 @@ pub(super) fn authorize(
     if let Some(require) = &action.require {
         let lookup = MachineContext::new(run, run.progress.context.value(), Some(&action.name), &Value::Null, cx);
         let is_assigned = place.assigned.iter().any(|name| by.is_named(name));
-        if !admits(require, by, rights, is_assigned, &lookup, cx.evaluate) {
+        if !admits(require, by, rights, is_assigned, &lookup, cx) {
             return Err(Denial::new(action, "your roles, your name and your assignments do not meet its `require`"));
         }
         let performed = |name: &String| match name.as_str() {
@@ -92,7 +92,7 @@ fn admits(
     rights: &Rights,
     is_assigned: bool,
     lookup: &dyn Lookup,
-    evaluate: &dyn Evaluate,
+    cx: Cx<'_>,
 ) -> bool {
     if require.roles.is_empty() && require.users.is_empty() && !require.is_assigned {
         return true;
@@ -101,7 +101,7 @@ fn admits(
         true => rights.granted.contains(role),
         false => is_assigned,
     };
-    let is_user = |template: &Value| match evaluate.resolve_lenient(template, lookup) {
+    let is_user = |template: &Value| match cx.resolve_lenient(template, lookup) {
         Ok(Value::Array(names)) => names.iter().any(|name| is_name_of(name, by)),
         Ok(name) => is_name_of(&name, by),
         // A name that cannot be evaluated admits no one.
@@ -165,7 +165,7 @@ pub fn may_start(machine: &Machine, by: &Actor, rights: &Rights, input: &Payload
         None => rights.can_manage,
         Some(require) => {
             let lookup = MachineContext::from_input(input.value());
-            admits(require, by, rights, false, &lookup, cx.evaluate)
+            admits(require, by, rights, false, &lookup, cx)
         }
     }
 }

@@ -12,6 +12,7 @@ use super::{Rights, Tally};
 use crate::actor::Actor;
 use crate::limits;
 use crate::logic::{Fuel, Rule, RuleInput, Verdict, code};
+use crate::meter::Meter;
 use crate::run::Cx;
 use crate::time::Timestamp;
 
@@ -49,25 +50,29 @@ pub(super) struct Unmet {
 }
 
 /// The values beside the context that conditions read, and the work that they may still use.
-pub(super) struct Variables {
+pub(super) struct Variables<'a> {
     values: BTreeMap<&'static str, Value>,
-    fuel: ConditionFuel,
+    fuel: ConditionFuel<'a>,
 }
 
-/// The operations that the conditions of one transition may still use.
+/// The operations that the conditions of one transition may still use, and the meter that they charge.
 #[derive(Clone)]
-pub(super) struct ConditionFuel(Rc<Cell<u64>>);
+pub(super) struct ConditionFuel<'a> {
+    operations: Rc<Cell<u64>>,
+    meter: &'a Meter,
+}
 
-impl ConditionFuel {
-    pub(super) fn full() -> Self {
-        Self(Rc::new(Cell::new(limits::CONDITION_OPERATIONS)))
+impl<'a> ConditionFuel<'a> {
+    pub(super) fn full(meter: &'a Meter) -> Self {
+        Self { operations: Rc::new(Cell::new(limits::CONDITION_OPERATIONS)), meter }
     }
 
     /// Evaluates something with the fuel of one rule, as far as it is left.
     fn spend<T>(&self, evaluate: impl FnOnce(&mut Fuel) -> T) -> T {
-        let mut fuel = Fuel::with(self.0.get());
+        let mut fuel = Fuel::with(self.operations.get());
         let result = evaluate(&mut fuel);
-        self.0.set(self.0.get() - fuel.used_operations());
+        self.operations.set(self.operations.get() - fuel.used_operations());
+        self.meter.charge(fuel.used_operations() * limits::RULE_OPERATION_FUEL);
         result
     }
 }
@@ -86,13 +91,13 @@ impl<'a> Standing<'a> {
     }
 }
 
-impl Variables {
+impl<'a> Variables<'a> {
     pub(super) fn new(
         standing: &Standing<'_>,
         performance: &Performance<'_>,
         started_by: Option<&Actor>,
         now: Timestamp,
-        fuel: ConditionFuel,
+        fuel: ConditionFuel<'a>,
     ) -> Self {
         let votes = standing.votes.iter().map(|tally| {
             let by: Vec<_> = tally.by.iter().map(ToString::to_string).collect();
@@ -173,8 +178,8 @@ impl Variables {
 
 impl<'a> MachineRun<'a> {
     /// The variables of conditions at the present state.
-    pub(super) fn variables(self, performance: &Performance<'_>, cx: Cx<'_>) -> Variables {
+    pub(super) fn variables<'c>(self, performance: &Performance<'_>, cx: Cx<'c>) -> Variables<'c> {
         let (standing, started_by) = (Standing::present(self), self.state.started_by());
-        Variables::new(&standing, performance, started_by, cx.now, ConditionFuel::full())
+        Variables::new(&standing, performance, started_by, cx.now, ConditionFuel::full(cx.meter))
     }
 }

@@ -131,7 +131,7 @@ pub(super) fn persons(
 ) -> Result<Vec<String>, Failure> {
     let (mut names, mut known) = (Vec::new(), BTreeSet::new());
     for template in templates {
-        let value = cx.evaluate.resolve(template, lookup)?;
+        let value = cx.resolve(template, lookup)?;
         let items = if let Value::Array(items) = value { items } else { vec![value] };
         for item in items {
             let name = match item {

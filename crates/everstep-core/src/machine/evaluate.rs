@@ -210,7 +210,7 @@ fn side_effects(run: MachineRun<'_>, applied: &TransitionApplied, act: &Act, cx:
 }
 
 fn resolve(effect: &SideEffect, lookup: &MachineContext<'_>, cx: Cx<'_>) -> Value {
-    let value = |template: &Value| match cx.evaluate.resolve(template, lookup) {
+    let value = |template: &Value| match cx.resolve(template, lookup) {
         Ok(value) => value,
         Err(failure) => json!({"error": {"code": failure.code, "message": failure.message}}),
     };

@@ -58,7 +58,7 @@ pub(super) fn start_child(
     child::check_depth(run.state)?;
     let step = step_of_run(version_no);
     let input = match &state_run.input {
-        Some(template) => Payload::from(cx.evaluate.resolve(template, lookup)?),
+        Some(template) => Payload::from(cx.resolve(template, lookup)?),
         None => Payload::from(lookup.context.clone()),
     };
     child::check_input(&step, &input, run.state)?;

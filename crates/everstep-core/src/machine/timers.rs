@@ -54,7 +54,7 @@ pub(super) fn due(
     let due = match &after.due {
         AfterDue::In(duration) => entered_at.plus(*duration),
         AfterDue::At(template) => {
-            let value = cx.evaluate.resolve(template, lookup)?;
+            let value = cx.resolve(template, lookup)?;
             let time = value.as_str().and_then(|text| text.parse::<Timestamp>().ok());
             time.ok_or_else(|| {
                 let message = format!("after[{n}].at: expected a time such as 2030-01-31T09:00:00Z, found {value}");

@@ -117,7 +117,7 @@ fn resolve_all(
     lookup: &MachineContext<'_>,
     cx: Cx<'_>,
 ) -> Result<Map<String, Value>, Failure> {
-    templates.iter().map(|(name, template)| Ok((name.clone(), cx.evaluate.resolve(template, lookup)?))).collect()
+    templates.iter().map(|(name, template)| Ok((name.clone(), cx.resolve(template, lookup)?))).collect()
 }
 
 /// The events of entering a state: rules 3 to 5.
@@ -201,7 +201,7 @@ fn auto_action(
     lookup: &MachineContext<'_>,
     cx: Cx<'_>,
 ) -> Result<Option<AutoAction>, Failure> {
-    let (by, fuel) = (Actor::system(Actor::AUTO), ConditionFuel::full());
+    let (by, fuel) = (Actor::system(Actor::AUTO), ConditionFuel::full(cx.meter));
     let mut entered = None;
     for effect in effects {
         let SideEffectKind::AutoAction { action: name, payload } = &effect.kind else { continue };
@@ -230,7 +230,7 @@ pub(super) fn auto_data(
     cx: Cx<'_>,
 ) -> Result<Option<Payload>, Failure> {
     let Some(template) = payload else { return Ok(None) };
-    let fault = match cx.evaluate.resolve(template, lookup)? {
+    let fault = match cx.resolve(template, lookup)? {
         Value::Object(fields) if fields.contains_key(INPUT) => "sets `input`, which is the input of the run",
         data @ Value::Object(_) => return Ok(Some(Payload::from(data))),
         _ => "is not an object",
@@ -259,7 +259,7 @@ pub(super) fn end_of_run(
 /// The output of a run that ends in a state.
 fn output(to: &MachineState, version_no: u32, lookup: &MachineContext<'_>, cx: Cx<'_>) -> Result<Payload, Failure> {
     let output = Payload::from(match &to.output {
-        Some(template) => cx.evaluate.resolve(template, lookup)?,
+        Some(template) => cx.resolve(template, lookup)?,
         None => json!({"state": to.name, "versionNo": version_no, "context": lookup.context}),
     });
     if output.size() > limits::PAYLOAD_BYTES {

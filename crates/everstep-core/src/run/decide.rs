@@ -126,6 +126,7 @@ impl Draft<'_> {
     }
 
     fn record(&mut self, input: Input) -> Reply {
+        self.cx.meter.begin_part();
         match input {
             Input::Settle => Reply::Accepted,
             Input::Start { input, cause } => self.start(input, cause),
@@ -330,6 +331,7 @@ impl Draft<'_> {
                 self.write(Event::run_failed(Failure::fatal(code::JOURNAL_TOO_LONG, message), None));
                 break;
             }
+            self.cx.meter.begin_part();
             let events = style::next(self.workflow, self.state, self.cx);
             if events.is_empty() {
                 break;

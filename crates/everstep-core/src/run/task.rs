@@ -8,6 +8,7 @@ use super::State;
 use crate::evaluate::Evaluate;
 use crate::failure::{Failure, code};
 use crate::ids::StepKey;
+use crate::meter::Meter;
 use crate::payload::Payload;
 use crate::style;
 use crate::workflow::Workflow;
@@ -64,8 +65,9 @@ pub fn describe_config(
     state: &State,
     step: &StepKey,
     evaluate: &dyn Evaluate,
+    meter: &Meter,
 ) -> Option<StepConfig> {
-    style::describe_config(workflow, state, step, evaluate)
+    style::describe_config(workflow, state, step, evaluate, meter)
 }
 
 /// Describes an open task. If an expression fails, that is the failure of the task.
@@ -74,6 +76,7 @@ pub fn describe(
     state: &State,
     step: &StepKey,
     evaluate: &dyn Evaluate,
+    meter: &Meter,
 ) -> Result<TaskSpec, Failure> {
-    style::describe_task(workflow, state, step, evaluate)
+    style::describe_task(workflow, state, step, evaluate, meter)
 }

@@ -6,6 +6,7 @@ use super::{EventView, TopicEvent};
 use crate::contains::contains;
 use crate::evaluate::{Evaluate, Fault, is_truthy};
 use crate::failure::Failure;
+use crate::meter::Meter;
 use crate::payload::Payload;
 
 const EXPRESSION_FIELD: &str = "$expr";
@@ -65,7 +66,8 @@ impl Filter {
     }
 
     /// Whether an event passes. An expression that fails is an error, which counts as no match.
-    pub fn matches(&self, event: &TopicEvent, evaluate: &dyn Evaluate) -> Result<bool, Failure> {
+    pub fn matches(&self, event: &TopicEvent, evaluate: &dyn Evaluate, meter: &Meter) -> Result<bool, Failure> {
+        meter.begin_part();
         let data = event.data.value();
         let has_fields = self.fields.is_empty()
             || data.as_object().is_some_and(|data| {
@@ -73,7 +75,7 @@ impl Filter {
             });
         match &self.expression {
             Some(expression) if has_fields => {
-                evaluate.expression(expression, &EventView::new(event)).map(|value| is_truthy(&value))
+                evaluate.expression(expression, &EventView::new(event), meter).map(|value| is_truthy(&value))
             }
             Some(_) | None => Ok(has_fields),
         }

@@ -6,6 +6,7 @@ use super::{EventView, Filter, Pattern, TopicEvent};
 use crate::evaluate::{Evaluate, Fault};
 use crate::failure::Failure;
 use crate::ids::{EventId, SubscriptionId, WorkspaceId};
+use crate::meter::Meter;
 use crate::payload::Payload;
 use crate::time::Timestamp;
 
@@ -67,10 +68,16 @@ impl Subscription {
     }
 
     /// The input of the run that an event starts.
-    pub fn resolve_input(&self, event: &TopicEvent, evaluate: &dyn Evaluate) -> Result<Payload, Failure> {
+    pub fn resolve_input(
+        &self,
+        event: &TopicEvent,
+        evaluate: &dyn Evaluate,
+        meter: &Meter,
+    ) -> Result<Payload, Failure> {
+        meter.begin_part();
         match &self.input {
             None => Ok(event.data.clone()),
-            Some(template) => evaluate.resolve(template.value(), &EventView::new(event)).map(Payload::from),
+            Some(template) => evaluate.resolve(template.value(), &EventView::new(event), meter).map(Payload::from),
         }
     }
 

@@ -8,6 +8,7 @@ use everstep_core::failure::Failure;
 use everstep_core::ids::{RunId, StepKey};
 use everstep_core::journal::{Event, Kind};
 use everstep_core::limits;
+use everstep_core::meter::Meter;
 use everstep_core::payload::Payload;
 use everstep_core::run::decide::decide;
 use everstep_core::run::{Cx, Input, OpenActivity, Reply, State};
@@ -378,7 +379,14 @@ fn complete(game: &mut Game, step: String) -> Reply {
     let (step, output) = (step.into(), Payload::from(json!({"n": 1})));
     let report = Report::Completed { step, attempt: 1, output, logs: vec![], took: 5 };
     let input = Input::Report { turn: 1, report: Box::new(report) };
-    decide(&game.workflow, &mut game.state, input, None, Cx { now: game.now, evaluate: &game.evaluate }).reply
+    decide(
+        &game.workflow,
+        &mut game.state,
+        input,
+        None,
+        Cx { now: game.now, evaluate: &game.evaluate, meter: &Meter::new() },
+    )
+    .reply
 }
 
 #[test]

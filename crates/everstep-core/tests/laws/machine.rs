@@ -10,6 +10,7 @@ use everstep_core::journal::{Entry, Event};
 use everstep_core::machine::{
     Act, Applied, Assignment, AssignmentChange, Rights, actions, evaluate, may_read, shown, situation,
 };
+use everstep_core::meter::Meter;
 use everstep_core::payload::Payload;
 use everstep_core::run::{Cx, Input, OpenActivity, Reply};
 use everstep_core::status::Status;
@@ -124,7 +125,7 @@ impl Player {
     /// The actions of the present state.
     fn open_actions(&self) -> Vec<String> {
         let by = Actor::person("ann");
-        let cx = Cx { now: self.game.now, evaluate: &self.game.evaluate };
+        let cx = Cx { now: self.game.now, evaluate: &self.game.evaluate, meter: &Meter::new() };
         let views = actions(&self.game.workflow, &self.game.state, &by, &Rights::default(), cx);
         views.into_iter().map(|view| view.action).collect()
     }
@@ -144,8 +145,12 @@ impl Player {
         let seed = self.seed;
         let before = self.game.state.clone();
         let is_due = before.first_due(self.game.now).is_some();
-        let foreseen =
-            evaluate(&self.game.workflow, &before, act, Cx { now: self.game.now, evaluate: &self.game.evaluate });
+        let foreseen = evaluate(
+            &self.game.workflow,
+            &before,
+            act,
+            Cx { now: self.game.now, evaluate: &self.game.evaluate, meter: &Meter::new() },
+        );
         let (entries, reply) = self.game.keyed(Input::Transition(Box::new(act.clone())), key);
         self.items.push(self.game.state.seq);
         let recorded = entries.iter().filter(|entry| is_record_of(entry, &act.by)).count();
@@ -291,7 +296,7 @@ impl Player {
     /// A machine with nothing to do waits, and readers have an answer.
     fn check(&self) {
         let Game { workflow, state, evaluate, now, .. } = &self.game;
-        let cx = Cx { now: *now, evaluate };
+        let cx = Cx { now: *now, evaluate, meter: &Meter::new() };
         if !state.has_ended() && !state.is_paused() {
             assert_eq!(state.status(), Status::Waiting, "seed {}", self.seed);
         }

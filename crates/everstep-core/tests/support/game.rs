@@ -4,6 +4,7 @@ use everstep_core::ids::RunId;
 use everstep_core::journal::codec;
 use everstep_core::journal::law;
 use everstep_core::journal::{Cause, Entry};
+use everstep_core::meter::Meter;
 use everstep_core::run::decide::{decide, record};
 use everstep_core::run::inbox::inputs_after;
 use everstep_core::run::{Child, Cx, Input, Reply, State};
@@ -79,8 +80,13 @@ impl Game {
         self.name_child(&input);
         let mut written = Vec::new();
         let child = Family::child_in(&input);
-        let decision =
-            decide(&self.workflow, &mut self.state, input, key, Cx { now: self.now, evaluate: &self.evaluate });
+        let decision = decide(
+            &self.workflow,
+            &mut self.state,
+            input,
+            key,
+            Cx { now: self.now, evaluate: &self.evaluate, meter: &Meter::new() },
+        );
         self.family.heard(child.filter(|_| decision.reply.is_accepted()));
         let mut has_more = decision.has_more;
         self.record_entries(decision.entries, has_more, &mut written);
@@ -90,7 +96,7 @@ impl Game {
                 &mut self.state,
                 Input::Settle,
                 None,
-                Cx { now: self.now, evaluate: &self.evaluate },
+                Cx { now: self.now, evaluate: &self.evaluate, meter: &Meter::new() },
             );
             has_more = decision.has_more;
             self.record_entries(decision.entries, has_more, &mut written);
@@ -102,7 +108,7 @@ impl Game {
     pub(crate) fn record(&mut self, input: Input) {
         self.name_child(&input);
         let child = Family::child_in(&input);
-        let cx = Cx { now: self.now, evaluate: &self.evaluate };
+        let cx = Cx { now: self.now, evaluate: &self.evaluate, meter: &Meter::new() };
         let entries = record(&self.workflow, &mut self.state, input, cx);
         self.family.heard(child.filter(|_| !entries.is_empty()));
         self.record_entries(entries, true, &mut Vec::new());

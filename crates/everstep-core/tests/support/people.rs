@@ -13,6 +13,7 @@ use everstep_core::machine::{
     Act, ActionView, Applied, Assignment, AssignmentChange, Evaluation, History, Reason, Rights, Situation, actions,
     evaluate, may_read, shown, situation,
 };
+use everstep_core::meter::Meter;
 use everstep_core::payload::Payload;
 use everstep_core::run::{Cx, Reply};
 use everstep_core::time::Timestamp;
@@ -161,7 +162,7 @@ pub(crate) fn show_refused(reply: &Reply) -> String {
 /// A reader's view: `state`, `votes`, `waits`, `actions ann {…}`, `evaluate ann APPROVE {…}`, `reads ann`, `history`.
 pub(crate) fn show(game: &Game, verb: &str, rest: &str) -> String {
     let Game { workflow, state, evaluate: evaluator, now, .. } = game;
-    let cx = Cx { now: *now, evaluate: evaluator };
+    let cx = Cx { now: *now, evaluate: evaluator, meter: &Meter::new() };
     let (who, tail) = rest.split_once(' ').unwrap_or((rest, ""));
     let options = || serde_json::from_str(if tail.is_empty() { "{}" } else { tail }).unwrap();
     match verb {

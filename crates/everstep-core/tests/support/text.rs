@@ -14,6 +14,7 @@ use everstep_core::graph::Problem;
 use everstep_core::ids::{EventId, RunId, StepKey};
 use everstep_core::journal::{Cause, Dispatch, Event, Outcome, Resolution};
 use everstep_core::limits;
+use everstep_core::meter::Meter;
 use everstep_core::payload::Payload;
 use everstep_core::run::task;
 use everstep_core::run::{Input, OpenActivity, Parent, Reply};
@@ -262,7 +263,7 @@ impl Player {
                 });
                 open.collect::<Vec<_>>().join(", ")
             }
-            _ => match task::describe(workflow, state, &rest.into(), evaluate) {
+            _ => match task::describe(workflow, state, &rest.into(), evaluate, &Meter::new()) {
                 Ok(task) => format!("{} {} {}", task.kind, task.config, task.context.json()),
                 Err(failure) => failure.to_string(),
             },

@@ -1,5 +1,6 @@
 //! The places where a definition may name secrets.
 
+use everstep_core::meter::Meter;
 use everstep_core::payload::Payload;
 use everstep_core::run::Input;
 use everstep_core::run::task;
@@ -12,7 +13,7 @@ use crate::support::{Game, compile};
 fn secrets(config: Value, input: Value) -> (Vec<String>, Value) {
     let mut game = Game::new(compile(&with_config("ask", config)).unwrap());
     game.input(Input::Start { input: Payload::from(input), cause: None });
-    let spec = task::describe(&game.workflow, &game.state, &"it".into(), &game.evaluate).unwrap();
+    let spec = task::describe(&game.workflow, &game.state, &"it".into(), &game.evaluate, &Meter::new()).unwrap();
     (spec.secrets, spec.config)
 }
 

@@ -6,6 +6,7 @@ use everstep_core::code::{Moment, Report};
 use everstep_core::failure::Failure;
 use everstep_core::ids::{RunId, StepKey};
 use everstep_core::journal::{Dispatch, Entry, Event, Outcome, Resolution};
+use everstep_core::meter::Meter;
 use everstep_core::payload::Payload;
 use everstep_core::retry::{Backoff, RetryPolicy};
 use everstep_core::run::decide::decide;
@@ -289,12 +290,24 @@ fn decide_on(mut state: State, workflow: &Workflow, random: &mut Random) {
     for _ in 0..8 {
         let input = wild_input(random, &state);
         let key = random.chance(20).then_some("k");
-        let mut decision = decide(workflow, &mut state, input, key, Cx { now: Game::BEGIN, evaluate: &evaluate });
+        let mut decision = decide(
+            workflow,
+            &mut state,
+            input,
+            key,
+            Cx { now: Game::BEGIN, evaluate: &evaluate, meter: &Meter::new() },
+        );
         for _ in 0..20 {
             if !decision.has_more {
                 break;
             }
-            decision = decide(workflow, &mut state, Input::Settle, None, Cx { now: Game::BEGIN, evaluate: &evaluate });
+            decision = decide(
+                workflow,
+                &mut state,
+                Input::Settle,
+                None,
+                Cx { now: Game::BEGIN, evaluate: &evaluate, meter: &Meter::new() },
+            );
         }
         inputs_after(&state, &decision.entries);
         assert!(!decision.has_more, "{state:?}");

@@ -10,6 +10,7 @@ use everstep_core::journal::{
 use everstep_core::machine::{
     Act, Assignment, AssignmentChange, History, Rights, actions, evaluate, may_read, shown, situation,
 };
+use everstep_core::meter::Meter;
 use everstep_core::payload::Payload;
 use everstep_core::run::decide::decide;
 use everstep_core::run::inbox::inputs_after;
@@ -224,7 +225,7 @@ fn a_damaged_journal_of_a_machine_is_refused_or_decided() {
 
 fn decide_on(mut state: State, workflow: &Workflow, random: &mut Random) {
     let expressions = Expressions::default();
-    let cx = Cx { now: Game::BEGIN, evaluate: &expressions };
+    let cx = Cx { now: Game::BEGIN, evaluate: &expressions, meter: &Meter::new() };
     for _ in 0..6 {
         let step = text(random, STEPS).into();
         let attempt = random.below(3) as u32;

@@ -2,6 +2,7 @@
 
 use everstep_core::ids::StepKey;
 use everstep_core::journal::{Entry, Event};
+use everstep_core::meter::Meter;
 use everstep_core::run::task::{self, StepConfig};
 use everstep_core::story::{StepStory, Story};
 use everstep_core::time::Timestamp;
@@ -71,7 +72,7 @@ impl Runs {
         let config = match shown.and_then(|shown| shown.dispatch_seq) {
             Some(seq) => {
                 let (workflow, state) = self.state_at(row, seq).await?;
-                task::describe_config(&workflow, &state, key, &*self.engine.world().evaluate)
+                task::describe_config(&workflow, &state, key, &*self.engine.world().evaluate, &Meter::new())
             }
             None => None,
         };

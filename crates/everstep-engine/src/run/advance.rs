@@ -1,5 +1,6 @@
 //! Advances a run by one item.
 
+use everstep_core::meter::Meter;
 use everstep_core::planted::{self, Bug};
 use everstep_core::time::Timestamp;
 
@@ -30,7 +31,7 @@ impl ActiveRun {
             return Next::Keep;
         }
         let now = services.now();
-        let mut decided = self.decide_all(services.cx(now));
+        let mut decided = self.decide_all(services.cx(now, &Meter::new()));
         self.seek_worker(&mut decided, now, services);
         let rest = match self.rest_after(now, services.options.park_after) {
             // Paused in the item that dispatches a task: the task is performed, and its result arrives here.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use everstep_core::code::Report;
 use everstep_core::ids::{RunId, StepKey};
 use everstep_core::journal::Entry;
+use everstep_core::meter::Meter;
 use everstep_core::run::decide::{self, Decision};
 use everstep_core::run::{Cx, Input, OpenActivity, task};
 use everstep_core::time::Timestamp;
@@ -139,7 +140,7 @@ impl ActiveRun {
         }
         let Some(code) = self.state.code() else { return };
         let Some(seat) = services.workers.seat(&self.lane, self.state.run, code) else { return };
-        self.take_seat(seat, decided, services.cx(now));
+        self.take_seat(seat, decided, services.cx(now, &Meter::new()));
     }
 
     /// Assigns the run to a worker, in the item that is being made.
@@ -244,11 +245,12 @@ impl ActiveRun {
         if services.shared.is_stopping() {
             return;
         }
+        let meter = Meter::new();
         for (step, attempt) in dispatched {
             if self.state.has_ended() || !self.state.has_open_task(step, *attempt) {
                 continue;
             }
-            let spec = match task::describe(&self.workflow, &self.state, step, services.evaluate()) {
+            let spec = match task::describe(&self.workflow, &self.state, step, services.evaluate(), &meter) {
                 Ok(spec) => spec,
                 Err(failure) => {
                     let (step, attempt) = (step.clone(), *attempt);

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use everstep_core::evaluate::Evaluate;
 use everstep_core::ids::{CommitId, NodeId, RunId, WorkspaceId};
+use everstep_core::meter::Meter;
 use everstep_core::run::{Cx, State};
 use everstep_core::time::Timestamp;
 use everstep_core::topics::TopicEvent;
@@ -59,8 +60,8 @@ impl Services {
     }
 
     /// The context of a decision.
-    pub(crate) fn cx(&self, now: Timestamp) -> Cx<'_> {
-        Cx { now, evaluate: self.evaluate() }
+    pub(crate) fn cx<'a>(&'a self, now: Timestamp, meter: &'a Meter) -> Cx<'a> {
+        Cx { now, evaluate: self.evaluate(), meter }
     }
 
     /// Sends to this shard.

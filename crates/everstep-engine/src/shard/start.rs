@@ -12,6 +12,7 @@
 //! 3. The run enters memory with its item in flight. The reply waits for the verdict: if another run has the same
 //!    idempotency key, that run is the reply and nothing is written.
 
+use everstep_core::meter::Meter;
 use everstep_core::run::Input;
 use everstep_core::status::Status;
 use everstep_store::SideWrites;
@@ -57,15 +58,15 @@ impl Shard {
             (None, Ok(seat)) => {
                 run.push(Envelope::new(input));
                 run.extend(arrivals.iter().filter_map(Envelope::from_row));
-                let mut decided = run.decide_all(services.cx(now));
+                let mut decided = run.decide_all(services.cx(now, &Meter::new()));
                 if let Some(seat) = seat.filter(|_| !run.state().has_ended()) {
-                    run.take_seat(seat, &mut decided, services.cx(now));
+                    run.take_seat(seat, &mut decided, services.cx(now, &Meter::new()));
                 }
                 let rest = run.rest_after(now, services.options.park_after);
                 (decided, rest)
             }
             (None, Err(NoSeat)) => {
-                let entries = run.record(input, services.cx(now));
+                let entries = run.record(input, services.cx(now, &Meter::new()));
                 (Decided { entries, ..Decided::default() }, Rest::Parked(now))
             }
         };

@@ -18,6 +18,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use everstep_core::ids::NodeId;
+use everstep_core::meter::Meter;
 use everstep_core::time::Timestamp;
 use everstep_store::{Error, EventResult, EventRow, EventSlice, Result, SentInput, SliceOutcome};
 use futures_util::future;
@@ -173,7 +174,8 @@ impl FanOut {
     /// The next slice of an event; the event itself if the database does not answer.
     async fn make(&self, open: OpenEvent) -> std::result::Result<Proposed, (OpenEvent, crate::Error)> {
         let rows_max = open.rows_max.min(self.options.event_slice_rows_max).max(1);
-        let maker = SliceMaker { world: &self.world, library: &self.library, options: &self.options, rows_max };
+        let (world, library, options) = (&self.world, &self.library, &self.options);
+        let maker = SliceMaker { world, library, options, rows_max, meter: Meter::new() };
         match maker.make(&open.row).await {
             Ok(made) => Ok(Proposed { open, made }),
             Err(error) => Err((open, error)),

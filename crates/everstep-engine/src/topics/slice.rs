@@ -4,7 +4,8 @@
 //! 2. A subscription is compared with the event here. If it matches, the slice has a run to be created, or the reason why
 //!    there is none.
 //! 3. A wait that the event resolves becomes an inbox row of its run. A run gets one row of a slice for all its waits.
-//! 4. A slice has at most [`SLICE_ROWS_MAX`] rows. If subscriptions and waits fit into one slice, it is the only one.
+//! 4. A slice has at most [`SLICE_ROWS_MAX`] rows, and ends when its filters and templates have used the fuel of a
+//!    decision. If subscriptions and waits fit into one slice, it is the only one.
 //! 5. A replay reaches one subscription and no waits.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,6 +14,7 @@ use std::sync::Arc;
 use everstep_core::failure::code;
 use everstep_core::ids::{RunId, SubscriptionId};
 use everstep_core::limits;
+use everstep_core::meter::Meter;
 use everstep_core::run::Input;
 use everstep_core::topics::{EventView, Subscription, Target, TopicEvent, Trigger, TriggerKind};
 use everstep_store::{EventResult, EventRow, EventSlice, FanOutPosition, InboxInput, NewRun, StartRow, WaitPosition};
@@ -33,13 +35,15 @@ pub(super) struct MadeSlice {
     pub(super) versions: Vec<Arc<Version>>,
 }
 
-/// Makes slices.
+/// Makes a slice.
 pub(super) struct SliceMaker<'a> {
     pub(super) world: &'a World,
     pub(super) library: &'a Library,
     pub(super) options: &'a Options,
     /// The greatest number of rows.
     pub(super) rows_max: usize,
+    /// The meter of one slice.
+    pub(super) meter: Meter,
 }
 
 /// The versions of targets that were read for one slice: by name and number, or the active one.
@@ -63,7 +67,7 @@ impl SliceMaker<'_> {
         let mut versions = Versions::new();
         let mut position = Some(row.position.clone());
         while let Some(at) = position.take() {
-            if made.rows() >= self.rows_max {
+            if made.rows() >= self.rows_max || self.meter.is_spent() {
                 made.slice.next = Some(at);
                 break;
             }
@@ -90,7 +94,7 @@ impl SliceMaker<'_> {
         let page = store.subscriptions_of(event.workspace, &event.topic, after, SLICE_ROWS_MAX).await?;
         let is_last = page.len() < SLICE_ROWS_MAX;
         for subscription in page {
-            if made.rows() >= self.rows_max {
+            if made.rows() >= self.rows_max || self.meter.is_spent() {
                 return Ok(FanOutPosition::Subscriptions(after));
             }
             if self.is_match(&subscription, event, made) {
@@ -106,7 +110,9 @@ impl SliceMaker<'_> {
         if !subscription.receives(event) {
             return false;
         }
-        match subscription.filter.as_ref().map_or(Ok(true), |filter| filter.matches(event, &*self.world.evaluate)) {
+        let evaluate = &*self.world.evaluate;
+        let filter = subscription.filter.as_ref();
+        match filter.map_or(Ok(true), |filter| filter.matches(event, evaluate, &self.meter)) {
             Ok(is_match) => is_match,
             Err(failure) => {
                 made.fail(subscription, failure.code.as_ref(), failure.to_string());
@@ -147,7 +153,7 @@ impl SliceMaker<'_> {
                 return Ok(());
             }
         };
-        let input = match subscription.resolve_input(event, &*self.world.evaluate) {
+        let input = match subscription.resolve_input(event, &*self.world.evaluate, &self.meter) {
             Ok(input) => input,
             Err(failure) => {
                 made.fail(subscription, failure.code.as_ref(), failure.to_string());
@@ -190,8 +196,9 @@ impl SliceMaker<'_> {
 
     /// The idempotency key of a start, from the template of the subscription.
     fn resolve_key(&self, template: &str, event: &TopicEvent) -> Result<String, Error> {
+        self.meter.begin_part();
         let view = EventView::new(event);
-        let resolved = self.world.evaluate.resolve(&json!(template), &view);
+        let resolved = self.world.evaluate.resolve(&json!(template), &view, &self.meter);
         let resolved = resolved.map_err(|failure| Error::Invalid(format!("the key: {failure}")))?;
         let key = match resolved {
             Value::String(key) => key,

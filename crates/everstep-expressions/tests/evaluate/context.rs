@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use everstep_core::evaluate::{Evaluate, Lookup};
 use everstep_core::failure::Failure;
+use everstep_core::meter::Meter;
 use everstep_expressions::Expressions;
 use serde_json::{Value, json};
 
@@ -67,11 +68,11 @@ impl Lookup for Context {
 }
 
 pub(crate) fn resolve(template: &str) -> Result<Value, Failure> {
-    Expressions::new().resolve(&Value::from(template), &Context::sample())
+    Expressions::new().resolve(&Value::from(template), &Context::sample(), &Meter::new())
 }
 
 pub(crate) fn lenient(source: &str) -> Result<Value, Failure> {
-    Expressions::new().expression(source, &Context::sample())
+    Expressions::new().expression(source, &Context::sample(), &Meter::new())
 }
 
 pub(crate) fn message(template: &str) -> String {

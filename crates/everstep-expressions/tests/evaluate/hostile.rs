@@ -2,6 +2,7 @@
 
 use crate::context::Context;
 use everstep_core::evaluate::Evaluate;
+use everstep_core::meter::Meter;
 use everstep_expressions::Expressions;
 use serde_json::{Value, json};
 
@@ -133,15 +134,15 @@ fn no_string_makes_the_evaluator_panic() {
     for _ in 0..20_000 {
         let source = hostile(&mut random);
         let is_sound = expressions.check_expression(&source).is_none();
-        let value = expressions.expression(&source, &context);
+        let value = expressions.expression(&source, &context, &Meter::new());
         accepted += usize::from(is_sound);
         assert!(is_sound || value.is_err(), "{source:?} is refused at save and runs: {value:?}");
         for template in
             [json!(source), json!(format!("{{{{{source}}}}}")), json!({"$expr": source}), json!([{"x": source}])]
         {
             let _ = expressions.check(&template);
-            let _ = expressions.resolve(&template, &context);
-            let _ = expressions.resolve_lenient(&template, &context);
+            let _ = expressions.resolve(&template, &context, &Meter::new());
+            let _ = expressions.resolve_lenient(&template, &context, &Meter::new());
         }
     }
     assert!(accepted > 500, "the generator makes too few sound expressions: {accepted}");
@@ -156,6 +157,6 @@ fn no_bytes_make_the_evaluator_panic() {
         let bytes: Vec<u8> = (0..random.below(24)).map(|_| random.below(256) as u8).collect();
         let text = format!("{{{{{}}}}}", String::from_utf8_lossy(&bytes));
         let _ = expressions.check(&Value::String(text.clone()));
-        let _ = expressions.resolve(&Value::String(text), &context);
+        let _ = expressions.resolve(&Value::String(text), &context, &Meter::new());
     }
 }

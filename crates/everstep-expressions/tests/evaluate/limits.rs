@@ -6,18 +6,19 @@ use crate::context::Context;
 use everstep_core::evaluate::Evaluate;
 use everstep_core::failure::code;
 use everstep_core::limits::JSON_DEPTH;
+use everstep_core::meter::Meter;
 use everstep_expressions::Expressions;
 use serde_json::{Value, json};
 
 fn heavy() -> Context {
-    let letters: Vec<Value> = (0..100_000).map(|_| json!("x")).collect();
+    let letters: Vec<Value> = (0..20_000).map(|_| json!("x".repeat(15))).collect();
     Context::from_variables(json!({"text": "x".repeat(500_000), "list": letters, "n": 99_999_999, "short": "ab"}))
 }
 
 /// Evaluates an expression that must be rejected, quickly.
 fn refused(source: &str) -> String {
     let begin = Instant::now();
-    let failure = Expressions::new().expression(source, &heavy()).expect_err(source);
+    let failure = Expressions::new().expression(source, &heavy(), &Meter::new()).expect_err(source);
     assert!(begin.elapsed() < Duration::from_secs(2), "{source} took {:?}", begin.elapsed());
     assert_eq!(failure.code, code::EXPRESSION_ERROR);
     failure.message
@@ -76,9 +77,9 @@ fn joining_is_bounded_by_what_is_joined() {
         refused(&vec!["ctx.short|replace('', 'xxxxxxxx')|replace('', 'xxxxxxxx')"; 50].join(" ~ ")).contains("join")
     );
     for few in [vec!["ctx.short"; 100].join("~"), vec!["ctx.short|lower"; 100].join("~")] {
-        assert_eq!(Expressions::new().expression(&few, &heavy()).unwrap(), json!("ab".repeat(100)));
+        assert_eq!(Expressions::new().expression(&few, &heavy(), &Meter::new()).unwrap(), json!("ab".repeat(100)));
     }
-    assert!(Expressions::new().expression("(ctx.list + ctx.list)|length", &heavy()).is_ok());
+    assert!(Expressions::new().expression("(ctx.list + ctx.list)|length", &heavy(), &Meter::new()).is_ok());
 }
 
 #[test]
@@ -90,14 +91,14 @@ fn a_computed_result_is_bounded() {
 #[test]
 fn what_an_expression_looks_at_is_bounded() {
     let context = Context::from_variables(json!({"a": "x".repeat(600_000), "b": "x".repeat(600_000)}));
-    let failure = Expressions::new().expression("ctx.a|length + ctx.b|length", &context).unwrap_err();
+    let failure = Expressions::new().expression("ctx.a|length + ctx.b|length", &context, &Meter::new()).unwrap_err();
     assert!(failure.message.contains("`ctx.b`"), "{failure}");
 }
 
 #[test]
 fn a_template_cannot_name_a_large_value_many_times() {
     let template = Value::Array(vec![json!("{{ctx.text}}"); 10_000]);
-    let failure = Expressions::new().resolve(&template, &heavy()).unwrap_err();
+    let failure = Expressions::new().resolve(&template, &heavy(), &Meter::new()).unwrap_err();
     assert!(failure.message.contains("1024 KiB"), "{failure}");
 }
 
@@ -125,23 +126,23 @@ fn long_and_deep_sources_are_refused() {
 fn a_long_list_of_literals_is_fine() {
     let list: Vec<String> = (0..3_000).map(|number| format!("'{number}'")).collect();
     let source = format!("'2999' in [{}]", list.join(","));
-    assert_eq!(Expressions::new().expression(&source, &heavy()).unwrap(), json!(true));
+    assert_eq!(Expressions::new().expression(&source, &heavy(), &Meter::new()).unwrap(), json!(true));
 }
 
 #[test]
 fn deep_values_and_templates_are_errors() {
     let nest = |levels: usize| (0..levels).fold(json!("{{ctx.n}}"), |inner, _| json!([inner]));
     let expressions = Expressions::new();
-    assert!(expressions.resolve(&nest(JSON_DEPTH), &heavy()).is_ok());
+    assert!(expressions.resolve(&nest(JSON_DEPTH), &heavy(), &Meter::new()).is_ok());
     for levels in [JSON_DEPTH + 1, 500] {
         let template = nest(levels);
-        assert_eq!(expressions.resolve(&template, &heavy()).unwrap_err().code, code::EXPRESSION_ERROR);
+        assert_eq!(expressions.resolve(&template, &heavy(), &Meter::new()).unwrap_err().code, code::EXPRESSION_ERROR);
         assert_eq!(expressions.check(&template).len(), 1);
     }
     let context = Context::from_variables(json!({"deep": (0..90).fold(json!(1), |inner, _| json!([inner]))}));
-    assert!(expressions.resolve(&json!([["{{ctx.deep}}"]]), &context).is_ok());
+    assert!(expressions.resolve(&json!([["{{ctx.deep}}"]]), &context, &Meter::new()).is_ok());
     let deeper = (0..20).fold(json!("{{ctx.deep}}"), |inner, _| json!([inner]));
-    assert!(expressions.resolve(&deeper, &context).unwrap_err().message.contains("nested deeper"));
+    assert!(expressions.resolve(&deeper, &context, &Meter::new()).unwrap_err().message.contains("nested deeper"));
 }
 
 #[test]
@@ -150,7 +151,7 @@ fn what_panics_in_the_library_is_an_error_or_a_value() {
     for source in
         ["[1,2,3][0:2:-1]", "[1,2,3][::-9223372036854775807]", "'abc'[5:9:-1]", "'abc'[::-9223372036854775808]"]
     {
-        let _ = expressions.expression(source, &heavy());
+        let _ = expressions.expression(source, &heavy(), &Meter::new());
     }
 }
 
@@ -159,5 +160,5 @@ fn numbers_that_json_cannot_write_are_errors() {
     for source in ["1e308 * 10", "(1e308 * 10) - (1e308 * 10)"] {
         refused(source);
     }
-    assert_eq!(Expressions::new().expression("2 ** 100", &heavy()).unwrap(), json!(2_f64.powi(100)));
+    assert_eq!(Expressions::new().expression("2 ** 100", &heavy(), &Meter::new()).unwrap(), json!(2_f64.powi(100)));
 }

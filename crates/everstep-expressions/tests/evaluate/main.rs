@@ -2,6 +2,7 @@
 
 mod check;
 mod context;
+mod costs;
 mod hostile;
 mod limits;
 mod missing;

@@ -3,6 +3,7 @@
 use crate::context::{Context, lenient, message, resolve};
 use everstep_core::evaluate::Evaluate;
 use everstep_core::failure::code;
+use everstep_core::meter::Meter;
 use everstep_expressions::Expressions;
 use serde_json::json;
 
@@ -79,7 +80,7 @@ fn leniently_an_undefined_name_is_null() {
 #[test]
 fn lenient_templates_have_nulls_and_empty_texts() {
     let template = json!({"a": "{{ctx.missing.x}}", "b": "[{{ctx.missing}}]", "c": "{{[ctx.missing, 1]}}"});
-    let value = Expressions::new().resolve_lenient(&template, &Context::sample()).unwrap();
+    let value = Expressions::new().resolve_lenient(&template, &Context::sample(), &Meter::new()).unwrap();
     assert_eq!(value, json!({"a": null, "b": "[]", "c": [null, 1]}));
 }
 

@@ -2,6 +2,7 @@
 
 use crate::context::{Context, lenient, resolve};
 use everstep_core::evaluate::Evaluate;
+use everstep_core::meter::Meter;
 use everstep_expressions::Expressions;
 use serde_json::{Value, json};
 
@@ -110,7 +111,7 @@ fn templates_are_resolved_at_any_depth() {
         "a": ["Ada", 5, {"b": "Hi Ada"}],
         "not": {"$expr": "ctx.name", "and": 1},
     });
-    let value = Expressions::new().resolve(&template, &Context::sample()).unwrap();
+    let value = Expressions::new().resolve(&template, &Context::sample(), &Meter::new()).unwrap();
     assert_eq!(value.to_string(), expected.to_string());
 }
 
@@ -118,8 +119,8 @@ fn templates_are_resolved_at_any_depth() {
 fn what_is_resolved_is_not_resolved_again() {
     let context = Context::from_variables(json!({"a": "{{ctx.b}}", "b": "secret"}));
     let expressions = Expressions::new();
-    assert_eq!(expressions.resolve(&json!("{{ctx.a}}"), &context).unwrap(), json!("{{ctx.b}}"));
-    assert_eq!(expressions.resolve(&json!("x {{ctx.a}}"), &context).unwrap(), json!("x {{ctx.b}}"));
+    assert_eq!(expressions.resolve(&json!("{{ctx.a}}"), &context, &Meter::new()).unwrap(), json!("{{ctx.b}}"));
+    assert_eq!(expressions.resolve(&json!("x {{ctx.a}}"), &context, &Meter::new()).unwrap(), json!("x {{ctx.b}}"));
 }
 
 #[test]
@@ -134,9 +135,9 @@ fn an_expression_is_written_with_or_without_braces() {
 fn the_whole_context_can_be_looked_at() {
     let context = Context::from_variables(json!({"a": 1, "b": 2}));
     let expressions = Expressions::new();
-    assert_eq!(expressions.expression("ctx|length", &context).unwrap(), json!(3));
-    assert_eq!(expressions.expression("ctx", &context).unwrap(), json!({"a": 1, "b": 2, "input": null}));
-    assert_eq!(expressions.expression("vars['a'] + ctx.b", &context).unwrap(), json!(3));
+    assert_eq!(expressions.expression("ctx|length", &context, &Meter::new()).unwrap(), json!(3));
+    assert_eq!(expressions.expression("ctx", &context, &Meter::new()).unwrap(), json!({"a": 1, "b": 2, "input": null}));
+    assert_eq!(expressions.expression("vars['a'] + ctx.b", &context, &Meter::new()).unwrap(), json!(3));
 }
 
 #[test]
@@ -144,9 +145,9 @@ fn names_of_an_iteration_hide_outer_ones() {
     let mut context = Context::from_variables(json!({"row": "outer"}));
     context.locals.insert("row".into(), json!({"n": 1}));
     let expressions = Expressions::new();
-    assert_eq!(expressions.resolve(&json!("{{row.n}}"), &context).unwrap(), json!(1));
-    assert_eq!(expressions.resolve(&json!("{{ctx.row.n}}"), &context).unwrap(), json!(1));
-    assert_eq!(expressions.resolve(&json!("{{row.n + 1}}"), &context).unwrap(), json!(2));
+    assert_eq!(expressions.resolve(&json!("{{row.n}}"), &context, &Meter::new()).unwrap(), json!(1));
+    assert_eq!(expressions.resolve(&json!("{{ctx.row.n}}"), &context, &Meter::new()).unwrap(), json!(1));
+    assert_eq!(expressions.resolve(&json!("{{row.n + 1}}"), &context, &Meter::new()).unwrap(), json!(2));
 }
 
 #[test]
@@ -154,14 +155,17 @@ fn a_large_value_passes_along_a_plain_path() {
     let list: Vec<Value> = (0..100_000).map(Value::from).collect();
     let context = Context::from_variables(json!({"list": list}));
     let expressions = Expressions::new();
-    assert_eq!(expressions.resolve(&json!("{{ctx.list}}"), &context).unwrap().as_array().unwrap().len(), 100_000);
-    assert_eq!(expressions.expression("ctx.list|length", &context).unwrap(), json!(100_000));
+    assert_eq!(
+        expressions.resolve(&json!("{{ctx.list}}"), &context, &Meter::new()).unwrap().as_array().unwrap().len(),
+        100_000
+    );
+    assert_eq!(expressions.expression("ctx.list|length", &context, &Meter::new()).unwrap(), json!(100_000));
 }
 
 #[test]
 fn a_secret_is_carried_as_it_is_written() {
     let template = json!({"auth": {"$secret": "{{ctx.name}}"}, "user": "{{ctx.name}}"});
-    let value = Expressions::new().resolve(&template, &Context::sample()).unwrap();
+    let value = Expressions::new().resolve(&template, &Context::sample(), &Meter::new()).unwrap();
     assert_eq!(value, json!({"auth": {"$secret": "{{ctx.name}}"}, "user": "Ada"}));
     assert_eq!(Expressions::new().check(&json!({"$secret": "{{ctx."})), []);
 }

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use everstep_core::contains::contains;
 use everstep_core::ids::{EventId, RunId, StepKey, SubscriptionId, WorkspaceId};
 use everstep_core::journal::{Entry, Event, Resolution, codec};
+use everstep_core::meter::Meter;
 use everstep_core::payload::Payload;
 use everstep_core::run::OpenActivity;
 use everstep_core::time::Timestamp;
@@ -337,7 +338,10 @@ fn check_event(store: &SimStore, judge: &Judge, row: &EventRow, triggered: &mut 
     let evaluate = Expressions::default();
     let mut runs = BTreeSet::new();
     let passes = |subscription: &Subscription| {
-        subscription.filter.as_ref().is_none_or(|filter| filter.matches(event, &evaluate).unwrap_or(false))
+        subscription
+            .filter
+            .as_ref()
+            .is_none_or(|filter| filter.matches(event, &evaluate, &Meter::new()).unwrap_or(false))
     };
     let receipts = store.ledger().order.receipts(event, passes);
     let mut received: BTreeMap<SubscriptionId, usize> = BTreeMap::new();

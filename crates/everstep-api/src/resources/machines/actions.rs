@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use everstep_core::machine;
+use everstep_core::meter::Meter;
 use everstep_engine::MachineSnapshot;
 
 use super::reader::{self, MachineRun, Reader};
@@ -30,7 +31,7 @@ pub(super) fn show(app: &AppState, reader: &Reader, run: &MachineRun) -> Result<
     let shown = machine::shown(workflow, state).ok_or_else(no_state)?;
     let views = match state.has_ended() {
         true => Vec::new(),
-        false => machine::actions(workflow, state, &reader.actor, &reader.rights, reader::cx(app)),
+        false => machine::actions(workflow, state, &reader.actor, &reader.rights, reader::cx(app, &Meter::new())),
     };
     Ok(Actions {
         state: situation.state,

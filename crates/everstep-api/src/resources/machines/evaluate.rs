@@ -7,6 +7,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use everstep_core::actor::Actor;
 use everstep_core::machine::{self, Act, Rights};
+use everstep_core::meter::Meter;
 use everstep_core::payload::Payload;
 use everstep_core::run::State as RunState;
 use everstep_core::strict::StrictValue;
@@ -42,7 +43,7 @@ pub(crate) async fn of_run(
     let (by, rights) = imagine(&app, &caller, &reader, other).await?;
     let run = reader::load(&app, &caller, &reader, &id).await?;
     let act = Act { action, version, by, rights, comment, data, shown, withdraw, digest: String::new() };
-    Ok(Json(DryRun::from_core(machine::evaluate(&run.workflow, &run.state, &act, reader::cx(&app)))))
+    Ok(Json(DryRun::from_core(machine::evaluate(&run.workflow, &run.state, &act, reader::cx(&app, &Meter::new())))))
 }
 
 /// `POST /v1/workflows/evaluate`.
@@ -59,7 +60,7 @@ pub(crate) async fn of_definition(
     let context = request.context.unwrap_or_else(|| Payload::from(json!({})));
     // The imagined run was started by no caller, so that `notBy: ["@start"]` excludes none of them.
     let starter = Actor::system("@start");
-    let state = machine::imagine(workflow, &request.state, &context, &starter, reader::cx(&app));
+    let state = machine::imagine(workflow, &request.state, &context, &starter, reader::cx(&app, &Meter::new()));
     let state =
         state.map_err(|failure| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, failure.code, failure.message))?;
     let mut answer = show(&app, workflow, &state, &by, &rights)?;
@@ -67,7 +68,7 @@ pub(crate) async fn of_definition(
         let (comment, data) = (request.comment, request.data);
         let digest = String::new();
         let act = Act { action, version: None, by, rights, comment, data, shown: None, withdraw: false, digest };
-        DryRun::from_core(machine::evaluate(workflow, &state, &act, reader::cx(&app)))
+        DryRun::from_core(machine::evaluate(workflow, &state, &act, reader::cx(&app, &Meter::new())))
     });
     Ok(Json(answer))
 }
@@ -83,7 +84,7 @@ fn show(
     let no_state = || Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "VALIDATION_ERROR", "the run has no state");
     let MachineSnapshot { situation, due, assigned, votes } =
         MachineSnapshot::from_state(workflow, state).ok_or_else(no_state)?;
-    let views = machine::actions(workflow, state, by, rights, reader::cx(app));
+    let views = machine::actions(workflow, state, by, rights, reader::cx(app, &Meter::new()));
     Ok(DefinitionDryRun {
         state: situation.state,
         assigned,

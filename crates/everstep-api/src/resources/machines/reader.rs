@@ -9,6 +9,7 @@ use std::sync::Arc;
 use everstep_core::actor::Actor;
 use everstep_core::ids::RunId;
 use everstep_core::machine::{self, Rights};
+use everstep_core::meter::Meter;
 use everstep_core::run::{Cx, State};
 use everstep_core::workflow::Workflow;
 use everstep_engine::{Error, LoadedRun};
@@ -42,7 +43,7 @@ impl Reader {
 
     /// Whether the caller may read a run in this state.
     pub(super) fn may_read(&self, app: &AppState, workflow: &Workflow, state: &State) -> bool {
-        self.sees_all || machine::may_read(workflow, state, &self.actor, &self.rights, cx(app))
+        self.sees_all || machine::may_read(workflow, state, &self.actor, &self.rights, cx(app, &Meter::new()))
     }
 
     pub(super) fn sees_all(&self) -> bool {
@@ -50,10 +51,10 @@ impl Reader {
     }
 }
 
-/// The present time, and the evaluator of the engine.
-pub(crate) fn cx(app: &AppState) -> Cx<'_> {
+/// The present time, the evaluator of the engine, and the meter of one answer.
+pub(crate) fn cx<'a>(app: &'a AppState, meter: &'a Meter) -> Cx<'a> {
     let world = app.engine.world();
-    Cx { now: world.clock.now(), evaluate: &*world.evaluate }
+    Cx { now: world.clock.now(), evaluate: &*world.evaluate, meter }
 }
 
 /// Loads a run of a state machine for a caller. A run that they may not read does not exist.

@@ -11,6 +11,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use everstep_core::ids::RunId;
 use everstep_core::limits;
 use everstep_core::machine;
+use everstep_core::meter::Meter;
 use everstep_core::payload::Payload;
 use everstep_core::style::StyleName;
 use everstep_core::time::Timestamp;
@@ -337,7 +338,7 @@ async fn find_admitted(app: &AppState, caller: &Caller, start: &Start) -> Result
 /// may manage runs.
 fn admit(app: &AppState, caller: &Caller, reader: &Reader, version: &Version, input: &Payload) -> Result<(), Problem> {
     let Some(machine) = version.workflow.style.machine() else { return check_manager(caller) };
-    if machine::may_start(machine, &reader.actor, &reader.rights, input, machines::cx(app)) {
+    if machine::may_start(machine, &reader.actor, &reader.rights, input, machines::cx(app, &Meter::new())) {
         return Ok(());
     }
     let required = machine::required_to_start(machine);
