@@ -81,3 +81,31 @@ fn ten_starts_with_a_costly_expression_use_the_fuel_of_ten_expressions() {
     let fuel: u64 = (0..10).map(|_| fuel_of(&format!("start -> a -> end\na: transform {config}"))).sum();
     assert!(fuel < 10 * 2 * limits::EXPRESSION_FUEL, "{fuel}");
 }
+
+#[test]
+fn a_decision_that_has_used_its_fuel_ends_its_item() {
+    let config = json!({"config": {"value": "{{ ctx.input.text|upper|lower|length }}"}});
+    let names: Vec<_> = (0..60).map(|n| format!("n{n}")).collect();
+    let nodes: String = names.iter().map(|name| format!("{name}: transform {config}\n")).collect();
+    let graph = format!("start -> {} -> end\n{nodes}", names.join(" -> "));
+    let mut game = Game::new(compile(&definition(&graph)).unwrap());
+    let (mut input, mut items) = (large(), Vec::new());
+    loop {
+        let meter = Meter::new();
+        let cx = Cx { now: game.now, evaluate: &game.evaluate, meter: &meter };
+        let decision = decide(&game.workflow, &mut game.state, input, None, cx);
+        assert!(meter.used() < 2 * limits::DECISION_FUEL, "{}", meter.used());
+        items.push(decision.entries.len());
+        game.journal.extend(decision.entries);
+        if !decision.has_more {
+            break;
+        }
+        input = Input::Settle;
+    }
+    assert_eq!(game.state.status(), Status::Completed);
+    assert!(items.len() > 3 && items.iter().all(|entries| *entries > 0), "{items:?}");
+    // The same entries as without a bound of fuel: one item after another.
+    let mut whole = Game::new(compile(&definition(&graph)).unwrap());
+    whole.input(large());
+    assert!(whole.journal.iter().map(|entry| &entry.event).eq(game.journal.iter().map(|entry| &entry.event)));
+}

@@ -1,6 +1,7 @@
 //! The laws that every committed journal obeys. Tests and the simulator check them.
 //!
-//! **Invariant**: settling a committed journal again adds nothing, unless the run is paused or its last item was full.
+//! **Invariant**: settling a committed journal again adds nothing, unless the run is paused, or its last item was full or
+//! ended because its decision had used its fuel.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -25,7 +26,7 @@ use crate::workflow::Workflow;
 /// 2. No step is dispatched, completed or failed twice under one attempt, and none completes twice.
 /// 3. No entry follows the end of a run, except the retry of a failed one.
 /// 4. The journal fits its workflow, and the counts of the fold equal the counts found by visiting everything.
-/// 5. Settling it again adds nothing, unless it is paused or its last item was full.
+/// 5. Settling it again adds nothing, unless it is paused, or its last item was full or had used its fuel (`has_more`).
 /// 6. No two dispatches start the same child.
 /// 7. No idempotency key is recorded twice within the keys that a run remembers: of a signal or control for the run, of a
 ///    request to a machine for its caller.

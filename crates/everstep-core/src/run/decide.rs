@@ -40,7 +40,7 @@ pub struct Decision {
     /// For each entry that settles a step: when the step was dispatched.
     pub since: Vec<Option<Timestamp>>,
     pub reply: Reply,
-    /// More is ready than fits in one item: decide again with [`Input::Settle`].
+    /// The item is full, or the decision has used its fuel, and more may be ready: decide again with [`Input::Settle`].
     pub has_more: bool,
 }
 
@@ -320,10 +320,13 @@ impl Draft<'_> {
         self.key.is_some()
     }
 
-    /// Writes everything that is ready, until nothing is or the item is full. Returns whether more is ready.
+    /// Writes everything that is ready, until nothing is, or the item is full or has used its fuel. Returns whether more
+    /// may be ready.
     pub(crate) fn settle(&mut self) -> bool {
         while self.state.phase.is_live() {
-            if self.entries.len() >= limits::EVENTS_PER_DECISION {
+            // A decision that writes nothing would be made again without end.
+            let is_spent = self.cx.meter.is_spent() && !self.entries.is_empty();
+            if self.entries.len() >= limits::EVENTS_PER_DECISION || is_spent {
                 return true;
             }
             if self.state.seq + limits::EVENTS_PER_DECISION as u64 >= limits::JOURNAL_ENTRIES {

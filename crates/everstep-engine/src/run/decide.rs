@@ -3,6 +3,7 @@
 use everstep_core::code::Report;
 use everstep_core::journal::Entry;
 use everstep_core::limits;
+use everstep_core::meter::Meter;
 use everstep_core::run::decide::{self, Decision};
 use everstep_core::run::{Cx, Input, Reply, keys};
 use everstep_core::time::Timestamp;
@@ -25,6 +26,11 @@ pub(crate) struct Decided {
 }
 
 impl Decided {
+    /// Whether the item ends because of its fuel. Without entries there is no commit after which the rest is decided.
+    fn is_spent(&self, meter: &Meter) -> bool {
+        meter.is_spent() && !self.entries.is_empty()
+    }
+
     /// Whether a report of a turn was rejected.
     fn has_refused(&self, turn: u32) -> bool {
         let is_of_turn = |envelope: &Envelope| matches!(&envelope.input, Input::Report { turn: of, .. } if *of == turn);
@@ -38,7 +44,8 @@ impl ActiveRun {
         decide::record(&self.workflow, &mut self.state, input, cx)
     }
 
-    /// Passes due timers and all waiting inputs through the core, each on the state after the previous one.
+    /// Passes due timers and all waiting inputs through the core, each on the state after the previous one, until the item
+    /// is full or has used its fuel. The rest is decided after the commit, so that other runs of the shard come between.
     pub(crate) fn decide_all(&mut self, cx: Cx<'_>) -> Decided {
         let mut decided = Decided::default();
         let begun = self.begin_pending(&mut decided, cx);
@@ -49,7 +56,7 @@ impl ActiveRun {
                 return decided;
             }
         }
-        while decided.entries.len() < limits::EVENTS_PER_DECISION {
+        while decided.entries.len() < limits::EVENTS_PER_DECISION && !decided.is_spent(cx.meter) {
             let Some(envelope) = self.mailbox.next(&self.state, cx.now) else { break };
             if self.is_hidden_from(&envelope) {
                 envelope.answer(Err(Error::RunNotFound(self.state.run)));
