@@ -132,6 +132,11 @@ impl Engine {
         self.0.member().shared.is_fenced.load(Ordering::Relaxed)
     }
 
+    /// Decisions of this node that took more than 50 ms.
+    pub fn slow_decisions(&self) -> u64 {
+        self.0.member().shared.slow_decisions.load(Ordering::Relaxed)
+    }
+
     /// The number of items that were rejected because another node had written, or owned, their run.
     pub fn conflicts(&self) -> u64 {
         self.0.member().shared.conflicts.load(Ordering::Relaxed)

@@ -49,6 +49,8 @@ pub(crate) struct Shared {
     pub(crate) crowd: Notify,
     /// Items that were rejected because another node had written, or owned, their run.
     pub(crate) conflicts: AtomicU64,
+    /// Decisions that took long.
+    pub(crate) slow_decisions: AtomicU64,
     pub(crate) is_stopping: AtomicBool,
     pub(crate) is_fenced: AtomicBool,
     /// Tasks that handlers are performing.
@@ -72,6 +74,7 @@ impl Shared {
             queued: AtomicUsize::new(0),
             crowd: Notify::new(),
             conflicts: AtomicU64::new(0),
+            slow_decisions: AtomicU64::new(0),
             is_stopping: AtomicBool::new(false),
             is_fenced: AtomicBool::new(false),
             performing: AtomicUsize::new(0),

@@ -303,6 +303,7 @@ fn describe(recorder: &PrometheusRecorder) {
         ("everstep_audit_lost_total", "Rows of the audit that the database rejected permanently."),
         ("everstep_tokens_refused_total", "Tokens of people that were refused, by reason."),
         ("everstep_conflicts_total", "Items rejected because another node had written their run."),
+        ("everstep_slow_decisions_total", "Decisions of this node that took more than 50 ms."),
         ("everstep_store_calls_total", "Calls to the database."),
     ];
     for (name, about) in counters.iter().chain(transitions::COUNTERS).chain(records::COUNTERS).chain(topics::COUNTERS) {

@@ -48,6 +48,7 @@ async fn page(app: &AppState) -> String {
         meters.gauge("everstep_disk_free_bytes").set(free as f64);
     }
     meters.count("everstep_conflicts_total", engine.conflicts());
+    meters.count("everstep_slow_decisions_total", engine.slow_decisions());
     meters.count("everstep_store_calls_total", engine.database_calls());
     if let Err(error) = count_runs(app).await {
         // The rest of the page is useful while the database is unavailable.

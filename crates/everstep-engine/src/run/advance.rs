@@ -31,7 +31,9 @@ impl ActiveRun {
             return Next::Keep;
         }
         let now = services.now();
-        let mut decided = self.decide_all(services.cx(now, &Meter::new()));
+        let meter = Meter::new();
+        let mut decided = self.decide_all(services.cx(now, &meter));
+        self.watch_decision(now, &decided, &meter, services);
         self.seek_worker(&mut decided, now, services);
         let rest = match self.rest_after(now, services.options.park_after) {
             // Paused in the item that dispatches a task: the task is performed, and its result arrives here.

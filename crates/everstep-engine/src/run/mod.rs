@@ -3,6 +3,7 @@
 //! * `active` combines the parts, and answers questions about the run.
 //! * `decide` passes inputs through the core; `advance` submits the result to the committer; `settle` acts on the
 //!   verdict.
+//! * `watchdog` reports decisions that take long.
 //! * `pending` is about runs that have not begun.
 //! * `mailbox`, `in_flight`, `ownership`, `performer`, `waits`, `children` and `look_back` are the parts.
 //!
@@ -21,6 +22,7 @@ mod pending;
 mod performer;
 mod settle;
 mod waits;
+mod watchdog;
 
 pub(crate) use active::{ActiveRun, Loading, Next, RunSlot, is_usable};
 pub(crate) use decide::Decided;

@@ -58,7 +58,9 @@ impl Shard {
             (None, Ok(seat)) => {
                 run.push(Envelope::new(input));
                 run.extend(arrivals.iter().filter_map(Envelope::from_row));
-                let mut decided = run.decide_all(services.cx(now, &Meter::new()));
+                let meter = Meter::new();
+                let mut decided = run.decide_all(services.cx(now, &meter));
+                run.watch_decision(now, &decided, &meter, services);
                 if let Some(seat) = seat.filter(|_| !run.state().has_ended()) {
                     run.take_seat(seat, &mut decided, services.cx(now, &Meter::new()));
                 }

@@ -4,15 +4,19 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use everstep_core::evaluate::{Evaluate, Fault, Lookup, Reference};
+use everstep_core::failure::Failure;
 use everstep_core::ids::RunId;
+use everstep_core::meter::Meter;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_engine::{Clock, Engine, NodeClock, Options, World};
+use everstep_expressions::Expressions;
 use everstep_handlers::Registry;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use crate::support::{WORKSPACE, chain, open_sqlite, publish, start, world};
+use crate::support::{WORKSPACE, chain, finish, open_sqlite, publish, start, world};
 
 const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -163,5 +167,55 @@ async fn a_machine_that_started_ten_days_ahead_slews_back() {
         assert_eq!(passed, Duration::from_millis(950));
         before = clock.now();
         tokio::task::yield_now().await;
+    }
+}
+
+/// Evaluates as usual, and takes some time for it.
+struct SlowEvaluator(Expressions, Arc<Machine>, Duration);
+
+impl Evaluate for SlowEvaluator {
+    fn resolve(&self, template: &Value, lookup: &dyn Lookup, meter: &Meter) -> Result<Value, Failure> {
+        self.1.advance(self.2);
+        self.0.resolve(template, lookup, meter)
+    }
+
+    fn resolve_lenient(&self, template: &Value, lookup: &dyn Lookup, meter: &Meter) -> Result<Value, Failure> {
+        self.0.resolve_lenient(template, lookup, meter)
+    }
+
+    fn expression(&self, source: &str, lookup: &dyn Lookup, meter: &Meter) -> Result<Value, Failure> {
+        self.0.expression(source, lookup, meter)
+    }
+
+    fn check(&self, template: &Value) -> Vec<Fault> {
+        self.0.check(template)
+    }
+
+    fn check_expression(&self, source: &str) -> Option<Fault> {
+        self.0.check_expression(source)
+    }
+
+    fn references(&self, template: &Value) -> Vec<Reference> {
+        self.0.references(template)
+    }
+
+    fn expression_references(&self, source: &str) -> Vec<Reference> {
+        self.0.expression_references(source)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_decision_that_takes_long_is_counted() {
+    for (milliseconds, slow) in [(49, 0), (51, 1)] {
+        let (folder, machine) = (tempfile::tempdir().unwrap(), Machine::new(TEN_DAYS));
+        let clock = Arc::new(NodeClock::new(Arc::clone(&machine) as _));
+        let time = Duration::from_millis(milliseconds);
+        let evaluate = Arc::new(SlowEvaluator(Expressions::default(), Arc::clone(&machine), time));
+        let world = World { clock, evaluate, ..world(open_sqlite(folder.path()), Registry::with([])) };
+        let engine = Engine::start(world, Options { shards: 2, ..Options::default() }).await.unwrap();
+        publish(&engine, "slow", &chain(&[("it", "transform", json!({"config": {"value": "{{ctx.input}}"}}))])).await;
+        let run = start(&engine, "slow", json!({})).await;
+        assert_eq!(finish(&engine, run).await.status, Status::Completed);
+        assert_eq!(engine.slow_decisions(), slow, "after {milliseconds} ms");
     }
 }
