@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up is to fail")]
 
 mod children;
+mod claims;
 mod clock;
 mod code;
 mod code_topics;

@@ -4,6 +4,7 @@
 //! same file and query names. `everstep-testkit` contains the suite that every implementation passes.
 
 mod access;
+mod claims;
 mod error;
 mod filter;
 mod item;
@@ -27,6 +28,7 @@ mod topics;
 mod workflows;
 
 pub use access::{AuditFilter, AuditRow, KeyOutcome, KeyRow, WorkspaceRow};
+pub use claims::ClaimResult;
 pub use error::{Error, Result};
 pub use filter::RunFilter;
 pub use item::{

@@ -34,6 +34,7 @@ pub(crate) const POSTGRES: &[Migration] = migrations! {
     7 "inbox",
     8 "run_stats",
     9 "topics",
+    10 "claims_by_workspace",
 };
 
 /// The migrations of SQLite, in their order.
@@ -49,6 +50,7 @@ pub(crate) const SQLITE: &[Migration] = migrations! {
     8 "inbox",
     9 "run_stats",
     10 "topics",
+    11 "claims_by_workspace",
 };
 
 /// The table of applied migrations, for both databases.

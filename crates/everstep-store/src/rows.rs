@@ -150,6 +150,8 @@ pub(crate) fn first_event_of(now: Timestamp) -> Uuid {
 pub struct TickRequest {
     /// The lanes that it serves, each with the number of runs for which it has room.
     pub lanes: Vec<(String, usize)>,
+    /// The workspace after which the claim of the server's own lane begins.
+    pub rotation: Option<WorkspaceId>,
     /// The maximum number of runs of fenced owners to release.
     pub release: usize,
     /// The maximum number of inbox rows to read.
@@ -164,8 +166,10 @@ pub struct Tick {
     /// All nodes in the order in which they joined, this one among them with its new lease.
     pub nodes: Vec<NodeRow>,
     pub released: usize,
-    /// The runs that this node owns from now on: lane by lane, oldest first.
+    /// The runs that this node owns from now on: lane by lane, in the order of [`crate::ClaimResult`].
     pub claimed: Vec<RunId>,
+    /// The workspace after which the next claim of the server's own lane begins.
+    pub rotation: Option<WorkspaceId>,
     /// Inputs for runs that this node may answer, oldest first.
     pub arrivals: Vec<InboxRow>,
     /// Whether the fan-out of an event that was published more than two seconds ago is not done.

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use everstep_core::ids::{NodeId, RunId};
+use everstep_core::ids::{NodeId, RunId, WorkspaceId};
 use everstep_core::time::Timestamp;
 use everstep_store::{InboxId, InboxRow, Result};
 use futures_util::future::{self, Either};
@@ -84,6 +84,9 @@ pub(crate) struct Claimer {
     /// The permits of claims whose reply was lost: they may have succeeded, and then this node owns runs that it does
     /// not know. The permits stay reserved until [`Claimer::recover`] has found these runs.
     pub(crate) unanswered: Option<Reservation>,
+    /// The workspace after which the next claim of the server's own lane begins. Each node has its own, in memory: after
+    /// a restart the workspaces take turns from the first one.
+    pub(crate) rotation: Option<WorkspaceId>,
 }
 
 impl Claimer {
@@ -254,8 +257,12 @@ impl Claimer {
 
     /// Claims due runs of a lane, as many as permits are reserved.
     async fn claim(&mut self, lane: &str, reserved: Reservation) -> Result<(Vec<RunId>, Reservation)> {
-        match self.world.runs.claim_runs(self.node, lane, self.world.clock.now(), reserved.places()).await {
-            Ok(runs) => Ok((runs, reserved)),
+        let (now, rotation) = (self.world.clock.now(), self.rotation);
+        match self.world.runs.claim_runs(self.node, lane, now, reserved.places(), rotation).await {
+            Ok(claimed) => {
+                self.rotation = claimed.rotation;
+                Ok((claimed.runs, reserved))
+            }
             Err(error) => {
                 self.expect_lost_claims(Some(reserved));
                 Err(error)

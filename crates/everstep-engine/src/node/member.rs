@@ -119,6 +119,7 @@ impl Member {
             workers: Arc::clone(&workers),
             messages,
             unanswered: None,
+            rotation: None,
         };
         if is_shared {
             world.spawn.spawn(Box::pin(Ticker::new(claim, dispatcher).run()));

@@ -106,8 +106,9 @@ impl Ticker {
         let asked = self.ask();
         let lanes = asked.lanes.iter().map(|(lane, places)| (lane.to_string(), *places));
         let lanes = [(String::new(), asked.server)].into_iter().chain(lanes).collect();
-        let request = TickRequest { lanes, release: RELEASED_RUNS_MAX, inbox: BATCH_ROWS_MAX };
-        let Claimer { world, options, node, .. } = &self.claimer;
+        let Claimer { world, options, node, rotation, .. } = &self.claimer;
+        let request =
+            TickRequest { lanes, rotation: *rotation, release: RELEASED_RUNS_MAX, inbox: BATCH_ROWS_MAX };
         let sent = world.clock.monotonic();
         let tick = match world.runs.tick(*node, lease(world, options), world.clock.now(), &request).await {
             Ok(tick) => tick,
@@ -117,6 +118,7 @@ impl Ticker {
             }
         };
         let received = world.clock.monotonic();
+        self.claimer.rotation = tick.rotation;
         self.renew(&tick, sent, received);
         let has_more_runs = self.take_runs(&tick, asked);
         self.claimer.hand_over(&tick.arrivals);

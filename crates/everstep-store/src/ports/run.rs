@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use everstep_core::ids::{NodeId, RunId, StepKey, WorkspaceId};
 use everstep_core::time::Timestamp;
 
+use crate::claims::ClaimResult;
 use crate::error::Result;
 use crate::filter::RunFilter;
 use crate::item::{CommitOutcome, HeldStart, InboxId, Item, NewFork, SideWrites, WaitKind};
@@ -66,11 +67,21 @@ pub trait RunStore: Send + Sync {
     /// * No two items of one call belong to the same run.
     async fn commit(&self, node: NodeId, items: &[Item]) -> Result<Vec<CommitOutcome>>;
 
-    /// Makes `node` the owner of at most `limit` unowned runs of `lane` that are due, oldest first.
+    /// Makes `node` the owner of at most `limit` unowned runs of `lane` that are due. The runs of a workspace are claimed
+    /// oldest first. If more runs of the server's own lane are due than `limit`, the workspaces share the places: the
+    /// claim begins with the workspace after `rotation`, and returns the rotation of the next claim. No workspace with
+    /// due runs waits for more than its turn, whatever the backlogs of the others are.
     /// Two nodes never claim the same run. Runs of a newer format than this build's are not claimed, and a claim does not
     /// change the format of a run: a node of an earlier release may claim it afterwards.
     /// Nothing is claimed if `node` is not a live member ([`crate::Error::Fenced`]).
-    async fn claim_runs(&self, node: NodeId, lane: &str, now: Timestamp, limit: usize) -> Result<Vec<RunId>>;
+    async fn claim_runs(
+        &self,
+        node: NodeId,
+        lane: &str,
+        now: Timestamp,
+        limit: usize,
+        rotation: Option<WorkspaceId>,
+    ) -> Result<ClaimResult>;
 
     /// The runs that `node` owns, including those of a claim whose reply was lost.
     async fn owned_runs(&self, node: NodeId) -> Result<Vec<RunId>>;

@@ -97,7 +97,7 @@ async fn check_found_whole(migrations: &[Migration]) {
     // The run continues, and can be forked.
     let node = NodeId::new(Timestamp::EPOCH, 1);
     database.join(node, std::time::Duration::from_secs(10), None).unwrap();
-    assert_eq!(database.claim_runs(node, "", Timestamp::from_micros(5), 10).unwrap(), [run]);
+    assert_eq!(database.claim_runs(node, "", Timestamp::from_micros(5), 10, None).unwrap().runs, [run]);
     let fork = RunId::new(Timestamp::EPOCH, 2);
     assert_eq!(database.fork_run(HERE, run, &NewFork::new(fork, 1, Timestamp::EPOCH)).unwrap(), Some(1));
     database.recount().unwrap();

@@ -59,6 +59,13 @@ macro_rules! contract_tests {
                     a_parked_run_is_claimed_when_it_is_due,
                     the_next_wake_is_the_earliest_of_its_lane,
                     only_members_claim,
+                    a_backlog_of_one_workspace_does_not_delay_another,
+                    claims_rotate_over_workspaces,
+                    workspaces_have_equal_shares_of_a_claim,
+                    places_that_a_share_leaves_go_to_the_oldest_runs,
+                    a_claim_with_room_for_all_due_runs_keeps_the_rotation,
+                    workspaces_that_sleep_delay_no_other_for_long,
+                    runs_that_are_never_due_are_not_visited,
                 }
                 inbox {
                     inbox_inputs_arrive_in_their_order,
@@ -102,6 +109,7 @@ macro_rules! contract_tests {
                     a_tick_reads_the_inbox_of_own_and_unowned_runs,
                     a_fenced_node_s_tick_does_nothing,
                     ticks_of_two_nodes_share_the_runs,
+                    ticks_rotate_over_workspaces,
                 }
                 reads {
                     entries_come_back_as_they_were_written,

@@ -9,7 +9,7 @@ use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_store::sqlite::Database;
 use everstep_store::{
-    ActivationOutcome, CommitOutcome, Counts, Deletion, Error, HeldStart, InboxId, InboxRow, Item, MinuteStats,
+    ActivationOutcome, ClaimResult, CommitOutcome, Counts, Deletion, Error, HeldStart, InboxId, InboxRow, Item, MinuteStats,
     NewFork, NewWorkflow, NodeRow, Precondition, RegistrationOutcome, Result, RunFilter, RunGlance, RunPage, RunRow,
     RunStats, RunStore, SaveOutcome, SideWrites, Snapshot, StatsQuery, StoredEntry, StoredRun, Tick, TickRequest,
     VersionRow, WaitChange, WaitKind, WaitRow, WorkflowRow, WorkflowStore, WorkflowSummary,
@@ -171,11 +171,18 @@ impl RunStore for SimStore {
         outcomes
     }
 
-    async fn claim_runs(&self, node: NodeId, lane: &str, now: Timestamp, limit: usize) -> Result<Vec<RunId>> {
+    async fn claim_runs(
+        &self,
+        node: NodeId,
+        lane: &str,
+        now: Timestamp,
+        limit: usize,
+        rotation: Option<WorkspaceId>,
+    ) -> Result<ClaimResult> {
         let (store, lane) = (self.clone(), lane.to_owned());
         self.call("claim", move |db| {
-            let claimed = db.claim_runs(node, &lane, now, limit)?;
-            store.watch_claims(node, &claimed);
+            let claimed = db.claim_runs(node, &lane, now, limit, rotation)?;
+            store.watch_claims(node, &claimed.runs);
             Ok(claimed)
         })
         .await

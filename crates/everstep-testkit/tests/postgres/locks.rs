@@ -229,14 +229,14 @@ fn claims_and_releases_step_over_what_is_locked() {
         other.batch_execute("begin").await.unwrap();
         let locked = vec![busy.uuid(), busy_orphan.uuid()];
         other.query("select from runs where id = any($1) for update", &[&locked]).await.unwrap();
-        let request = TickRequest { lanes: vec![(String::new(), 10)], release: 10, inbox: 10 };
+        let request = TickRequest { lanes: vec![(String::new(), 10)], rotation: None, release: 10, inbox: 10 };
         let tick = store.tick(node, LEASE, at(0), &request).await.unwrap();
         assert_eq!((tick.claimed, tick.released), (vec![free], 1));
-        assert_eq!(store.claim_runs(node, "", at(0), 10).await.unwrap(), [free_orphan]);
+        assert_eq!(claim(&store, node, "", at(0), 10).await, [free_orphan]);
         assert_eq!(release_runs(&store, at(0), 10).await, 0);
         other.batch_execute("rollback").await.unwrap();
         assert_eq!(release_runs(&store, at(0), 10).await, 1);
-        let mut claimed = store.claim_runs(node, "", at(0), 10).await.unwrap();
+        let mut claimed = claim(&store, node, "", at(0), 10).await;
         claimed.sort();
         assert_eq!(claimed, [busy, busy_orphan]);
     });

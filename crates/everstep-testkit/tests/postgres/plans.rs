@@ -8,6 +8,7 @@ use everstep_core::payload::Payload;
 use everstep_core::publisher::Publisher;
 use everstep_core::records::{ExpireRequest, LinkQuery, OpAction, RecordQuery, UnlinkRequest};
 use everstep_core::status::Status;
+use everstep_core::time::Timestamp;
 use everstep_core::topics::{Trigger, TriggerKind};
 use everstep_store::postgres::{Options, PostgresStore};
 use everstep_store::{
@@ -101,6 +102,11 @@ const OTHERS: &str = "
     insert into waits (run_id, step, workspace, event, pattern, shape, shape_hash, match_hash)
     select gen_random_uuid(), 's', '00000000-0000-0000-0000-000000000001', 'many', '{}', '[\"/id\"]', n % 4, n
     from generate_series(1, 20000) as n;
+    insert into runs (id, wake_at, status, format, workspace, workflow, version, lane, retention_days, is_test,
+        created_at, tags, input)
+    select ('01990000-0000-7000-8002-' || lpad(to_hex(n), 12, '0'))::uuid, 2000000000000000 + n, 'pending', 3,
+        '00000000-0000-0000-0000-00000000000b', 'orders', 1, '', 365000, false, n, '[]', 'null'
+    from generate_series(1, 20000) as n;
 ";
 
 /// Every verb once or more.
@@ -120,9 +126,9 @@ async fn do_everything(store: &PostgresStore) -> RunId {
     // Workers serve many lanes, most of which are empty.
     let mut lanes: Vec<_> = (0..50).map(|number| (format!("code/{}/workflow {number}/1", HERE.uuid()), 10)).collect();
     lanes.push((String::new(), 10));
-    let request = TickRequest { lanes, release: 10, inbox: 10 };
+    let request = TickRequest { lanes, rotation: None, release: 10, inbox: 10 };
     assert!(store.tick(node, LEASE, at(0), &request).await.unwrap().claimed.contains(&parked));
-    store.claim_runs(node, "", at(0), 10).await.unwrap();
+    claim(store, node, "", at(0), 10).await;
     store.owned_runs(node).await.unwrap();
     store.next_wake("").await.unwrap();
     store.inbox(node, None, 10).await.unwrap();
@@ -142,6 +148,7 @@ async fn do_everything(store: &PostgresStore) -> RunId {
     do_records(store).await;
     do_topics(store, node).await;
     store.sweep(at(0), 10).await.unwrap();
+    do_crowded_claims(store).await;
     let fork = new_run();
     assert_eq!(
         store
@@ -154,6 +161,27 @@ async fn do_everything(store: &PostgresStore) -> RunId {
     apply(store, node, &end(run, 4, at(1))).await;
     store.leave(node, at(0)).await.unwrap();
     run
+}
+
+/// A time at which the runs of a workspace with a backlog are due, and those of many workspaces sleep.
+const CROWDED: Timestamp = Timestamp::from_micros(3_000_000_000_000_000);
+
+/// Claims of which the workspaces share the places.
+async fn do_crowded_claims(store: &PostgresStore) {
+    // It never leaves: the runs that it claims do not become due again.
+    let node = member(store).await;
+    for _ in 0..2 {
+        let (workspace, run) = (new_workspace(), new_run());
+        let projection = Some(projection(Status::Waiting, None, CROWDED));
+        apply(store, node, &Item { workspace, projection, ..start(run, None) }).await;
+        // The workspaces that sleep have ids on both sides.
+        let before = WorkspaceId::from_uuid(Uuid::from_u128(workspace.uuid().as_u128() - 1));
+        assert!(store.claim_runs(node, "", CROWDED, 10, Some(before)).await.unwrap().runs.contains(&run));
+        store.claim_runs(node, "", CROWDED, 10, None).await.unwrap();
+        let lanes = vec![(String::new(), 10)];
+        let request = TickRequest { lanes, rotation: Some(workspace), ..TickRequest::default() };
+        store.tick(node, LEASE, CROWDED, &request).await.unwrap();
+    }
 }
 
 /// A workspace with many runs of machines, in another state.

@@ -19,7 +19,7 @@ macro_rules! migration {
 }
 
 /// The migrations of earlier releases.
-const MIGRATIONS: [&str; 8] = [
+const MIGRATIONS: [&str; 9] = [
     migration!("V1__initial"),
     migration!("V2__keys_and_settings"),
     migration!("V3__access_and_resources"),
@@ -28,6 +28,7 @@ const MIGRATIONS: [&str; 8] = [
     migration!("V6__sign_ins"),
     migration!("V7__inbox"),
     migration!("V8__run_stats"),
+    migration!("V9__topics"),
 ];
 /// The migrations of the first release with an upgrade.
 const FIRST_UPGRADED: usize = 2;
@@ -127,7 +128,7 @@ async fn check_found_whole(versions: usize) {
     assert_eq!(store.delete_workflow(HERE, "orders").await.unwrap(), Deletion::InUse(1));
     // The run continues, and can be forked.
     let node = member(&store).await;
-    assert_eq!(store.claim_runs(node, "", at(0), 10).await.unwrap(), [run]);
+    assert_eq!(claim(&store, node, "", at(0), 10).await, [run]);
     apply(&store, node, &step(run, 2)).await;
     assert_eq!(store.fork_run(HERE, run, NewFork::new(new_run(), 1, at(0))).await.unwrap(), Some(1));
     // The publisher of the version is unknown, and records can be written.
@@ -205,7 +206,7 @@ fn what_the_release_before_makes_active_again_is_not_swept() {
         let store = open(&database).await;
         let node = member(&store).await;
         let run: RunId = "01991000-0000-7000-8000-000000000001".parse().unwrap();
-        store.claim_runs(node, "", at(0), 10).await.unwrap();
+        claim(&store, node, "", at(0), 10).await;
         apply(&store, node, &end(run, 2, at(0))).await;
         assert_eq!(store.delete_workflow(HERE, "orders").await.unwrap(), Deletion::Deleted);
         // It knows no deletions: the newest version exists.
@@ -216,8 +217,9 @@ fn what_the_release_before_makes_active_again_is_not_swept() {
     });
 }
 
-/// The statement with which nodes claim runs. The previous release has the same text, and passes the format that it knows.
-const CLAIM: &str = include_str!("../../../everstep-store/queries/postgres/claim_runs.sql");
+/// The statement with which nodes of the previous release claim runs of any lane, and with which this one claims those of
+/// workers. A node passes the format that it knows.
+const CLAIM: &str = include_str!("../../../everstep-store/queries/postgres/claim_runs/1_lane.sql");
 /// The highest format that the previous release knows.
 const PREVIOUS_FORMAT: u32 = 2;
 
@@ -236,14 +238,14 @@ fn a_node_of_the_previous_release_claims_no_pending_run() {
             ..start(pending, None)
         };
         apply(&store, node, &row).await;
-        let claim = CLAIM
+        let statement = CLAIM
             .replace(":node", &format!("'{node}'::uuid"))
             .replace(":lane", "''")
             .replace(":now", &at(1_000).micros().to_string())
             .replace(":format", &PREVIOUS_FORMAT.to_string())
             .replace(":limit", "10");
-        assert_eq!(database.sql(&claim), [format!("t|{{{begun}}}")]);
-        assert_eq!(database.sql(&claim), ["t|"], "it finds the other one neither now nor later");
-        assert_eq!(store.claim_runs(node, "", at(1_000), 10).await.unwrap(), [pending]);
+        assert_eq!(database.sql(&statement), [format!("t|{{{begun}}}")]);
+        assert_eq!(database.sql(&statement), ["t|"], "it finds the other one neither now nor later");
+        assert_eq!(claim(&store, node, "", at(1_000), 10).await, [pending]);
     });
 }

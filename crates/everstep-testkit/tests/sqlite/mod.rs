@@ -132,7 +132,7 @@ fn what_was_committed_survives_and_is_released_when_the_folder_is_opened_again()
         assert!(matches!(store.commit(node, &[step(owned, 4)]).await, Err(Error::Fenced(_))));
 
         let next = member(&store).await;
-        let claimed = store.claim_runs(next, "", after.run.wake_at, 10).await.unwrap();
+        let claimed = claim(&store, next, "", after.run.wake_at, 10).await;
         assert!(claimed.contains(&owned));
         apply(&store, next, &step(owned, 4)).await;
     });

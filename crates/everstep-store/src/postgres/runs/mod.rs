@@ -2,12 +2,13 @@
 //!
 //! * `store`: the port's implementation.
 //! * `commit`, `batch`, `arrays`: a batch of items as one statement.
-//! * `load`, `tick`, `lists`, `forks`, `sweep`: the verbs of these names. `pending`: runs without a journal.
+//! * `claims`: owning runs. `load`, `tick`, `lists`, `forks`, `sweep`: the verbs of these names. `pending`: runs without a journal.
 
 #[cfg(test)]
 mod agreement;
 mod arrays;
 mod batch;
+mod claims;
 mod commit;
 mod forks;
 mod lists;

@@ -9,7 +9,8 @@ use everstep_core::time::Timestamp;
 use uuid::Uuid;
 
 use super::rows;
-use crate::error::{Error, Result};
+use crate::claims::ClaimResult;
+use crate::error::Result;
 use crate::filter::RunFilter;
 use crate::item::{CommitOutcome, HeldStart, InboxId, Item, NewFork, SideWrites, WaitKind};
 use crate::ports::RunStore;
@@ -65,25 +66,15 @@ impl RunStore for PostgresStore {
         self.commit_items(node, items).await
     }
 
-    async fn claim_runs(&self, node: NodeId, lane: &str, now: Timestamp, limit: usize) -> Result<Vec<RunId>> {
-        let (lane, limit) = if texts::has_nul(lane) { ("", 0) } else { (lane, limit) };
-        let row = self
-            .heartbeat
-            .query_one(
-                query!("claim_runs"),
-                params! {
-                    "node": node.uuid(),
-                    "lane": lane,
-                    "now": now.micros(),
-                    "format": numbers::checked_integer(FORMAT)?,
-                    "limit": numbers::clamp_limit(limit),
-                },
-            )
-            .await?;
-        if !columns::get::<bool>(&row, 0)? {
-            return Err(Error::Fenced(node));
-        }
-        Ok(columns::list::<Uuid>(&row, 1)?.into_iter().map(RunId::from_uuid).collect())
+    async fn claim_runs(
+        &self,
+        node: NodeId,
+        lane: &str,
+        now: Timestamp,
+        limit: usize,
+        rotation: Option<WorkspaceId>,
+    ) -> Result<ClaimResult> {
+        self.claim_lane(node, lane, now, limit, rotation).await
     }
 
     async fn owned_runs(&self, node: NodeId) -> Result<Vec<RunId>> {

@@ -7,6 +7,8 @@ use everstep_core::journal::FORMAT;
 use everstep_core::time::Timestamp;
 use uuid::Uuid;
 
+use super::claims::{begin_after, read_rotation};
+use crate::claims::{SERVER_LANE, visits_max};
 use crate::error::{Error, Result};
 use crate::item::InboxId;
 use crate::postgres::columns::{self, get, list};
@@ -26,10 +28,11 @@ impl PostgresStore {
         let lanes = request.lanes.iter().filter(|(lane, _)| !texts::has_nul(lane));
         let (lanes, rooms): (Vec<_>, Vec<_>) =
             lanes.map(|(lane, room)| (lane.as_str(), numbers::clamp_limit(*room))).unzip();
+        let server = request.lanes.iter().find(|(lane, _)| lane == SERVER_LANE).map_or(0, |(_, room)| *room);
         let row = self
             .heartbeat
             .query_one(
-                query!("tick"),
+                query!("tick" with "claim_runs/3_shares"),
                 params! {
                     "lease": numbers::micros(lease),
                     "node": node.uuid(),
@@ -40,6 +43,9 @@ impl PostgresStore {
                     "format": numbers::checked_integer(FORMAT)?,
                     "inbox": numbers::clamp_limit(request.inbox),
                     "stalled": first_event_of(now),
+                    "limit": numbers::clamp_limit(server),
+                    "rotation": begin_after(request.rotation),
+                    "visits_max": numbers::clamp_limit(visits_max(server)),
                 },
             )
             .await?;
@@ -66,6 +72,7 @@ impl PostgresStore {
             nodes: nodes.collect(),
             released: usize::try_from(get::<i64>(&row, 7)?).unwrap_or_default(),
             claimed: list(&row, 8)?.into_iter().map(RunId::from_uuid).collect(),
+            rotation: read_rotation(&row, 13)?.or(request.rotation),
             arrivals: arrivals.collect(),
             has_open_events: get(&row, 12)?,
         })

@@ -1,11 +1,13 @@
 //! Runs: the port of the engine.
 //!
 //! * `store`: the port's implementation.
-//! * `nodes`, `tick`: membership and leases. `commit`, `batch`: writing items. `reads`, `lists`: reading runs.
+//! * `nodes`, `tick`: membership and leases. `commit`, `batch`: writing items. `claims`: owning runs.
+//!   `reads`, `lists`: reading runs.
 //! * `pending`: runs without a journal.
 //! * `forks`, `counts`, `sweep`: forks and test runs, numbers of runs, deletion of expired rows.
 
 mod batch;
+mod claims;
 mod commit;
 mod counts;
 mod forks;

@@ -1,4 +1,4 @@
-//! Claiming runs, and reading runs, journals and the inbox.
+//! Reading runs, journals and the inbox.
 
 use everstep_core::ids::{NodeId, RunId, StepKey, WorkspaceId};
 use everstep_core::journal::FORMAT;
@@ -7,7 +7,7 @@ use everstep_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, named_params};
 use uuid::Uuid;
 
-use super::{nodes, rows};
+use super::rows;
 use crate::error::Result;
 use crate::item::{InboxId, WaitKind};
 use crate::journal::Readable;
@@ -43,14 +43,6 @@ impl Database {
             })
         })?;
         Ok(waits.collect::<rusqlite::Result<_>>()?)
-    }
-
-    pub fn claim_runs(&mut self, node: NodeId, lane: &str, now: Timestamp, limit: usize) -> Result<Vec<RunId>> {
-        let tx = self.begin()?;
-        nodes::check_member(&tx, node)?;
-        let claimed = claim(&tx, node, lane, now, limit)?;
-        tx.commit()?;
-        Ok(claimed)
     }
 
     pub fn owned_runs(&self, node: NodeId) -> Result<Vec<RunId>> {
@@ -133,26 +125,6 @@ impl Database {
     }
 }
 
-/// Claims due runs of a lane, inside a transaction of a member.
-pub(super) fn claim(tx: &Connection, node: NodeId, lane: &str, now: Timestamp, limit: usize) -> Result<Vec<RunId>> {
-    let mut claimed: Vec<(Timestamp, RunId)> = tx
-        .prepare_cached(query!("claim_runs"))?
-        .query_map(
-            named_params! {
-                ":node": node.uuid().into_bytes(),
-                ":lane": lane,
-                ":now": now.micros(),
-                ":format": FORMAT,
-                ":limit": numbers::clamp_limit(limit),
-            },
-            |row| Ok((columns::time(row, 1)?, RunId::from_uuid(columns::uuid(row, 0)?))),
-        )?
-        .collect::<rusqlite::Result<_>>()?;
-    // An update returns its rows in no defined order.
-    claimed.sort_unstable();
-    Ok(claimed.into_iter().map(|(_, run)| run).collect())
-}
-
 pub(super) fn read_inbox(
     connection: &Connection,
     node: NodeId,
@@ -232,7 +204,7 @@ mod tests {
         run(1, FORMAT + 1);
         let ours = run(2, FORMAT);
         assert_eq!(database.next_wake("").unwrap(), Some(Timestamp::from_micros(2)));
-        assert_eq!(database.claim_runs(node, "", Timestamp::NEVER, 10).unwrap(), [ours]);
+        assert_eq!(database.claim_runs(node, "", Timestamp::NEVER, 10, None).unwrap().runs, [ours]);
         assert_eq!(database.next_wake("").unwrap(), None);
     }
 }

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use everstep_core::ids::{NodeId, RunId, StepKey, WorkspaceId};
 use everstep_core::time::Timestamp;
 
+use crate::claims::ClaimResult;
 use crate::error::Result;
 use crate::filter::RunFilter;
 use crate::item::{CommitOutcome, Gate, HeldStart, InboxId, Item, NewFork, SideWrites, WaitKind};
@@ -54,9 +55,16 @@ impl RunStore for SqliteStore {
         self.write_for(purpose(items), move |database| database.commit_packed(node, &packed)).await
     }
 
-    async fn claim_runs(&self, node: NodeId, lane: &str, now: Timestamp, limit: usize) -> Result<Vec<RunId>> {
+    async fn claim_runs(
+        &self,
+        node: NodeId,
+        lane: &str,
+        now: Timestamp,
+        limit: usize,
+        rotation: Option<WorkspaceId>,
+    ) -> Result<ClaimResult> {
         let lane = lane.to_owned();
-        self.write(move |database| database.claim_runs(node, &lane, now, limit)).await
+        self.write(move |database| database.claim_runs(node, &lane, now, limit, rotation)).await
     }
 
     async fn owned_runs(&self, node: NodeId) -> Result<Vec<RunId>> {

@@ -7,6 +7,7 @@ use everstep_core::planted::{self, Bug};
 use everstep_core::time::Timestamp;
 use rusqlite::named_params;
 
+use super::claims::Claim;
 use super::{nodes, reads};
 use crate::error::{Error, Result};
 use crate::rows::{Tick, TickRequest, first_event_of};
@@ -23,9 +24,11 @@ impl Database {
         // All parts see the database as it was when the tick began: the next tick claims the runs that this one
         // releases.
         let arrivals = reads::read_inbox(&tx, node, None, request.inbox)?;
-        let mut claimed = Vec::new();
+        let (mut claimed, mut rotation) = (Vec::new(), request.rotation);
         for (lane, room) in &request.lanes {
-            claimed.extend(reads::claim(&tx, node, lane, now, *room)?);
+            let result = Claim { tx: &tx, node, lane, now }.claim(*room, rotation)?;
+            claimed.extend(result.runs);
+            rotation = result.rotation;
         }
         let release_max = if planted::is_planted(Bug::ReleaseStopsHalfWay) { 0 } else { request.release };
         let released = nodes::release(&tx, now, release_max)?;
@@ -34,6 +37,6 @@ impl Database {
             .prepare_cached(query!("tick/3_open_events"))?
             .query_row(named_params! { ":stalled": first_event_of(now).into_bytes() }, |row| row.get(0))?;
         tx.commit()?;
-        Ok(Tick { clock, nodes, released, claimed, arrivals, has_open_events })
+        Ok(Tick { clock, nodes, released, claimed, rotation, arrivals, has_open_events })
     }
 }

@@ -105,8 +105,8 @@ pub async fn a_fork_is_claimed_and_goes_on_by_itself(store: Arc<dyn RunStore>) {
     let fork = new_run();
     store.fork_run(HERE, source, NewFork::new(fork, 3, at(100))).await.unwrap();
     let node = member(&*store).await;
-    assert_eq!(store.claim_runs(node, "worker", at(99), 10).await.unwrap(), []);
-    assert_eq!(store.claim_runs(node, "worker", at(100), 10).await.unwrap(), [fork]);
+    assert_eq!(claim(&*store, node, "worker", at(99), 10).await, []);
+    assert_eq!(claim(&*store, node, "worker", at(100), 10).await, [fork]);
     // Its attempts are unique, as those of every run.
     let again = Item { entries: vec![entry(4, Kind::StepCompleted, Some("s2"))], ..step(fork, 4) };
     assert_eq!(commit(&*store, node, &again).await, CommitOutcome::Conflict);

@@ -34,7 +34,7 @@ pub async fn a_node_of_an_older_format_leaves_machine_runs_and_takes_back_graph_
     apply(&*store, newer, &step(graph, 2)).await;
     apply(&*store, newer, &park(graph, at(2))).await;
     assert_eq!(store.next_wake("").await.unwrap(), Some(at(2)));
-    assert_eq!(store.claim_runs(older, "", at(10), 10).await.unwrap(), [graph]);
+    assert_eq!(claim(&*store, older, "", at(10), 10).await, [graph]);
     assert_eq!((format(&*store, machine).await, format(&*store, graph).await), (LATER, GRAPH));
 
     // The graph run moves to the newer node and back, by claims of both kinds.
@@ -52,7 +52,7 @@ pub async fn a_claim_does_not_change_the_format_of_a_run(store: Arc<dyn RunStore
     for known in GRAPH..=FORMAT {
         let run = started(&*store, node, known).await;
         apply(&*store, node, &park(run, at(0))).await;
-        assert_eq!(store.claim_runs(node, "", at(0), 10).await.unwrap(), [run]);
+        assert_eq!(claim(&*store, node, "", at(0), 10).await, [run]);
         assert_eq!(format(&*store, run).await, known);
     }
 }
@@ -103,7 +103,7 @@ pub async fn a_start_without_a_projection_has_the_format_of_its_item(store: Arc<
     let run = new_run();
     apply(&*store, node, &Item { format: LATER, projection: None, ..start(run, None) }).await;
     assert_eq!(format(&*store, run).await, LATER);
-    assert_eq!(store.claim_runs(node, "", at(60), 10).await.unwrap(), []);
+    assert_eq!(claim(&*store, node, "", at(60), 10).await, []);
 }
 
 pub async fn a_fork_has_the_format_of_its_source(store: Arc<dyn RunStore>) {
@@ -111,5 +111,5 @@ pub async fn a_fork_has_the_format_of_its_source(store: Arc<dyn RunStore>) {
     let (run, fork) = (started(&*store, node, LATER).await, new_run());
     let forked = store.fork_run(HERE, run, NewFork::new(fork, 1, at(0))).await.unwrap();
     assert_eq!((forked, format(&*store, fork).await), (Some(1), LATER));
-    assert_eq!(store.claim_runs(node, "", at(60), 10).await.unwrap(), []);
+    assert_eq!(claim(&*store, node, "", at(60), 10).await, []);
 }

@@ -97,7 +97,7 @@ pub async fn a_node_that_leaves_gives_its_runs_back(store: Arc<dyn RunStore>) {
     assert_eq!((released.owner, released.wake_at), (None, at(5)));
     assert_eq!(row(&*store, parked).await.wake_at, at(60));
     assert_eq!(row(&*store, foreign).await.owner, Some(other));
-    assert_eq!(store.claim_runs(other, "", at(5), 10).await.unwrap(), [run]);
+    assert_eq!(claim(&*store, other, "", at(5), 10).await, [run]);
 }
 
 pub async fn runs_of_fenced_owners_are_released_in_batches(store: Arc<dyn RunStore>) {
@@ -113,8 +113,8 @@ pub async fn runs_of_fenced_owners_are_released_in_batches(store: Arc<dyn RunSto
     assert_eq!(release_runs(&*store, at(5), 3).await, 3);
     assert_eq!(release_runs(&*store, at(5), 3).await, 2);
     assert_eq!(release_runs(&*store, at(5), 3).await, 0);
-    assert_eq!(store.claim_runs(other, "", at(4), 10).await.unwrap(), []);
-    let mut claimed = store.claim_runs(other, "", at(5), 10).await.unwrap();
+    assert_eq!(claim(&*store, other, "", at(4), 10).await, []);
+    let mut claimed = claim(&*store, other, "", at(5), 10).await;
     claimed.sort();
     assert_eq!(claimed, runs);
     assert_eq!(row(&*store, foreign).await.owner, Some(other));
@@ -137,7 +137,7 @@ pub async fn a_fenced_node_s_item_in_flight_is_seen_by_the_claimer_or_refused(st
         // A commit in flight may delay a fence. It ends soon.
         while !store.fence(node, seen).await.unwrap() {}
         assert_eq!(release_runs(&*store, at(0), 10).await, 1);
-        assert_eq!(store.claim_runs(claimer, "", at(0), 10).await.unwrap(), [run]);
+        assert_eq!(claim(&*store, claimer, "", at(0), 10).await, [run]);
         let entries = load(&*store, run).await.entries.len();
         match in_flight.await.unwrap() {
             Ok(outcomes) => assert_eq!((outcomes, entries), (vec![applied()], 3)),

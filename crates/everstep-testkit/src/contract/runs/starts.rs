@@ -113,7 +113,7 @@ pub async fn a_run_that_starts_and_ends_in_one_item_is_completed((store, tables)
     assert_eq!(loaded.run.seq, 2);
     assert_eq!(loaded.run.output, Some(output));
     assert_eq!(tables.waits_for(HERE, "never", 10).await, []);
-    assert_eq!(store.claim_runs(node, "", Timestamp::NEVER, 10).await.unwrap(), []);
+    assert_eq!(claim(&*store, node, "", Timestamp::NEVER, 10).await, []);
 }
 
 pub async fn two_starts_with_one_key_leave_one_journal((store, tables): (Arc<dyn RunStore>, Tables)) {
@@ -227,7 +227,7 @@ pub async fn a_start_without_a_projection_is_pending_and_claimable(store: Arc<dy
     apply(&*store, node, &Item { projection: None, ..start(run, None) }).await;
     let pending = row(&*store, run).await;
     assert_eq!((pending.status, pending.owner, pending.wake_at), (Status::Pending, None, at(0)));
-    assert_eq!(store.claim_runs(node, "", at(0), 10).await.unwrap(), [run]);
+    assert_eq!(claim(&*store, node, "", at(0), 10).await, [run]);
 }
 
 pub async fn a_pending_start_has_no_journal_and_is_claimed_when_due(store: Arc<dyn RunStore>) {
@@ -241,9 +241,9 @@ pub async fn a_pending_start_has_no_journal_and_is_claimed_when_due(store: Arc<d
     assert_eq!((loaded.run.seq, loaded.run.format), (0, PENDING_FORMAT));
     assert_eq!(seqs(&*store, run).await, [0; 0]);
 
-    assert_eq!(store.claim_runs(node, "", at(59), 10).await.unwrap(), []);
+    assert_eq!(claim(&*store, node, "", at(59), 10).await, []);
     assert_eq!(store.next_wake("").await.unwrap(), Some(at(60)));
-    assert_eq!(store.claim_runs(node, "", at(60), 10).await.unwrap(), [run]);
+    assert_eq!(claim(&*store, node, "", at(60), 10).await, [run]);
     // Its owner writes its first entry.
     let begin = Item {
         entries: vec![entry(1, Kind::RunStarted, None)],
@@ -279,7 +279,7 @@ pub async fn a_pending_start_of_a_fenced_node_is_nobodys(store: Arc<dyn RunStore
     let released = load(&*store, before).await;
     assert!(!released.has_begun());
     assert_eq!((released.run.status, released.run.owner, released.run.wake_at), (Status::Pending, None, at(1)));
-    assert_eq!(store.claim_runs(node, "", at(1), 10).await.unwrap(), [before]);
+    assert_eq!(claim(&*store, node, "", at(1), 10).await, [before]);
     // A fenced node inserts none.
     assert!(matches!(store.commit(gone, &[owned(after)]).await, Err(Error::Fenced(_))));
     assert_eq!(store.load_run(after).await.unwrap(), None);
@@ -290,7 +290,7 @@ pub async fn an_older_release_never_claims_a_pending_start(store: Arc<dyn RunSto
     let node = member(&*store).await;
     let run = new_run();
     apply(&*store, node, &Item { format: FORMAT + 1, ..pending_start(run, at(0)) }).await;
-    assert_eq!(store.claim_runs(node, "", at(1), 10).await.unwrap(), []);
+    assert_eq!(claim(&*store, node, "", at(1), 10).await, []);
     let request = TickRequest { lanes: vec![(String::new(), 10)], ..TickRequest::default() };
     assert_eq!(store.tick(node, LEASE, at(1), &request).await.unwrap().claimed, []);
     assert_eq!(store.next_wake("").await.unwrap(), None);
@@ -304,14 +304,14 @@ pub async fn a_pending_start_is_held_only_while_no_node_has_begun_it(store: Arc<
     assert!(!hold(HeldStart::resume(at(60))).await.unwrap(), "it is not paused");
     assert!(hold(HeldStart::pause()).await.unwrap());
     assert!(!hold(HeldStart::pause()).await.unwrap(), "it is paused");
-    assert_eq!(store.claim_runs(node, "", at(1_000), 10).await.unwrap(), []);
+    assert_eq!(claim(&*store, node, "", at(1_000), 10).await, []);
     assert_eq!(row(&*store, run).await.start, None);
     let mut start = PendingStart { begin_at: Some(at(70)), ..PendingStart::default() };
     keys::remember_hold(&mut start.holds, &Input::Resume, "first");
     assert!(hold(HeldStart { start: Some(start.clone()), ..HeldStart::resume(at(70)) }).await.unwrap());
     assert_eq!(row(&*store, run).await.wake_at, at(70));
     assert_eq!(row(&*store, run).await.start, Some(start), "the keys exist with the change");
-    assert_eq!(store.claim_runs(node, "", at(70), 10).await.unwrap(), [run]);
+    assert_eq!(claim(&*store, node, "", at(70), 10).await, [run]);
     assert!(!hold(HeldStart::pause()).await.unwrap(), "a node owns it");
     let parked = Item {
         entries: vec![entry(1, Kind::RunStarted, None)],
@@ -357,7 +357,7 @@ pub async fn the_inbox_of_a_pending_start_waits_for_its_owner(store: Arc<dyn Run
         assert_eq!(store.tick(node, LEASE, at(0), &request).await.unwrap().arrivals, []);
     }
     assert!(store.hold_start(run, HeldStart::resume(at(60)), SideWrites::default()).await.unwrap());
-    assert_eq!(store.claim_runs(node, "", at(60), 10).await.unwrap(), [run]);
+    assert_eq!(claim(&*store, node, "", at(60), 10).await, [run]);
     assert_eq!(inbox_of(&*store, run).await, ["kept"]);
     assert_eq!(store.inbox(node, None, 10).await.unwrap().len(), 1);
 }

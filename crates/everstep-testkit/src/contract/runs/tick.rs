@@ -164,3 +164,33 @@ pub async fn ticks_of_two_nodes_share_the_runs(store: Arc<dyn RunStore>) {
     }
     assert_eq!((count, runs.len()), (40, 0));
 }
+
+pub async fn ticks_rotate_over_workspaces(store: Arc<dyn RunStore>) {
+    let node = member(&*store).await;
+    let mut workspaces = [(); 3].map(|()| new_workspace());
+    workspaces.sort();
+    let mut runs = vec![];
+    for (index, workspace) in workspaces.into_iter().enumerate() {
+        for round in 0..2 {
+            let run = new_run();
+            // The first workspace has the oldest runs.
+            let projection = Some(projection(Status::Waiting, None, at(index as i64 * 10 + round)));
+            apply(&*store, node, &Item { workspace, projection, ..start(run, None) }).await;
+            runs.push(run);
+        }
+    }
+    let worker = due(&*store, node, "workers", at(5)).await;
+    let mut request = lanes(&[("workers", 5), ("", 1)]);
+    let mut claimed = vec![];
+    for _ in 0..4 {
+        let tick = tick(&*store, node, at(60), &request).await;
+        request.rotation = tick.rotation;
+        claimed.extend(tick.claimed);
+    }
+    assert_eq!(claimed, [worker, runs[0], runs[2], runs[4], runs[1]]);
+    assert_eq!(request.rotation, Some(workspaces[0]));
+    // All runs that are due have room.
+    request.lanes = vec![(String::new(), 5)];
+    let rest = tick(&*store, node, at(60), &request).await;
+    assert_eq!((rest.claimed, rest.rotation), (vec![runs[3], runs[5]], Some(workspaces[0])));
+}

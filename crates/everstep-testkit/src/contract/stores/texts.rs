@@ -116,7 +116,7 @@ pub async fn items_with_a_nul_are_not_stored(stores: Stores) {
 pub async fn nothing_is_found_by_a_text_with_a_nul(stores: Stores) {
     let node = member(&*stores.runs).await;
     unowned_run(&*stores.runs, node).await;
-    assert_eq!(stores.runs.claim_runs(node, NUL, at(0), 10).await.unwrap(), []);
+    assert_eq!(claim(&*stores.runs, node, NUL, at(0), 10).await, []);
     let request = TickRequest { lanes: vec![(NUL.to_owned(), 10)], ..TickRequest::default() };
     assert_eq!(stores.runs.tick(node, LEASE, at(0), &request).await.unwrap().claimed, []);
     assert_eq!(stores.runs.next_wake(NUL).await.unwrap(), None);

@@ -85,7 +85,7 @@ pub async fn a_workflow_is_not_deleted_while_runs_go_on(stores: Stores) {
     apply(&*stores.runs, node, &end(owned, 2, at(1))).await;
     apply(&*stores.runs, node, &end(test, 2, at(1))).await;
     assert_eq!(stores.workflows.delete_workflow(HERE, "orders").await.unwrap(), Deletion::InUse(1));
-    assert_eq!(stores.runs.claim_runs(node, "", at(1), 10).await.unwrap(), [unowned]);
+    assert_eq!(claim(&*stores.runs, node, "", at(1), 10).await, [unowned]);
     assert_eq!(stores.workflows.delete_workflow(HERE, "orders").await.unwrap(), Deletion::InUse(1));
     apply(&*stores.runs, node, &end(unowned, 2, at(1))).await;
     assert_eq!(stores.workflows.delete_workflow(HERE, "orders").await.unwrap(), Deletion::Deleted);

@@ -13,4 +13,4 @@ where rowid in (
     order by wake_at, id
     limit :limit
 )
-returning id, wake_at
+returning id, wake_at, workspace

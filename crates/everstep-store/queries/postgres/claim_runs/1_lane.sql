@@ -1,4 +1,5 @@
--- Makes one member the owner of at most :limit claimable runs of one lane, of formats that this build knows, oldest first.
+-- Makes one member the owner of at most :limit claimable runs of a worker's lane, of formats that this build knows, oldest
+-- first. These runs belong to one workspace.
 -- Served by runs_claimable (lane, wake_at, id) where owner is null and ended_at is null.
 with
 member as materialized (
