@@ -19,6 +19,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ids::WorkspaceId;
+use crate::planted::{self, Bug};
 
 /// Rule 3 asks only whether another workspace is known, so that two idle ones are enough to remember.
 const IDLE_REMEMBERED_MAX: usize = 2;
@@ -314,7 +315,8 @@ impl<K: Ord + Clone, T> FairShare<K, T> {
             }
             share.rank = rank;
         }
-        let is_idle = share.used == 0 && share.waiting == 0;
+        let is_waiting = share.waiting > 0 && !planted::is_planted(Bug::ShareForgetsAWorkspace);
+        let is_idle = share.used == 0 && !is_waiting;
         let position = self.idle.iter().position(|idle| *idle == workspace);
         match position {
             Some(position) if !is_idle => drop(self.idle.remove(position)),

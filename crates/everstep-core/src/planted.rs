@@ -95,6 +95,10 @@ bugs! {
     PendingStartLoadedTwice = "pending-start-loaded-twice",
     /// A run parks before its waits have looked back.
     ParkedBeforeLookBack = "parked-before-look-back",
+    /// A claim takes the oldest due runs, whatever their workspaces are.
+    ClaimByTimeAlone = "claim-by-time-alone",
+    /// A workspace that waits for its first place is taken for an idle one, and forgotten with its requests.
+    ShareForgetsAWorkspace = "share-forgets-a-workspace",
 }
 
 #[cfg(feature = "planted-bugs")]

@@ -50,6 +50,10 @@ pub(crate) struct Args {
     /// Whether clients publish events, and graphs wait for them [default: the seed decides].
     #[arg(long, value_name = "BOOL")]
     pub(crate) events: Option<bool>,
+
+    /// Whether other workspaces have runs, one of them many [default: the seed decides].
+    #[arg(long, value_name = "BOOL")]
+    pub(crate) neighbours: Option<bool>,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -63,6 +67,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         machines: args.machines,
         records: args.records,
         events: args.events,
+        neighbours: args.neighbours,
         ..Options::default()
     };
     let began = Instant::now();

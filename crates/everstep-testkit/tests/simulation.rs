@@ -5,12 +5,13 @@ use everstep_testkit::sim::{self, Options};
 /// The seeds that every test run plays, of one server alone and of several. `everstep-lab sim --seeds N` plays more.
 const SEEDS: u64 = 500;
 /// The seeds of each special load: code workflows whose workers send messages all the time, machines on which persons act
-/// all the time, clients that write records and links, clients that publish events.
+/// all the time, clients that write records and links, clients that publish events, workspaces with very different load.
 const SPECIAL_SEEDS: u64 = 100;
 
 fn alone(_: u64) -> Options {
     let (code, machines, records, events) = (Some(false), Some(false), Some(false), Some(false));
-    Options { nodes: Some(1), code, machines, records, events, ..Options::default() }
+    let neighbours = Some(false);
+    Options { nodes: Some(1), code, machines, records, events, neighbours, ..Options::default() }
 }
 
 /// Two to four servers on one database.
@@ -48,6 +49,15 @@ fn events_of_several(seed: u64) -> Options {
 /// With events, and with workers whose functions publish them and wait for them.
 fn events_with_code(seed: u64) -> Options {
     Options { code: Some(true), ..events_of_several(seed) }
+}
+
+/// With other workspaces, one of which has many due runs.
+fn neighbours_alone(seed: u64) -> Options {
+    Options { neighbours: Some(true), ..alone(seed) }
+}
+
+fn neighbours_of_several(seed: u64) -> Options {
+    Options { neighbours: Some(true), ..several(seed) }
 }
 
 /// With workers that run code workflows.
@@ -135,12 +145,23 @@ fn many_seeds_of_events_and_code_lose_and_double_nothing() {
 }
 
 #[test]
+fn no_workspace_waits_for_more_than_its_turn() {
+    play(0..SPECIAL_SEEDS, neighbours_alone);
+}
+
+#[test]
+fn no_workspace_waits_for_more_than_its_turn_on_several_nodes() {
+    play(0..SPECIAL_SEEDS, neighbours_of_several);
+}
+
+#[test]
 fn a_seed_replays_exactly() {
     for seed in [1, 42, 8113] {
         let graphs = [alone(seed), several(seed), records_alone(seed), records_of_several(seed)];
         let others = [code_alone(seed), code_of_several(seed), machines_alone(seed), machines_of_several(seed)];
         let events = [events_alone(seed), events_of_several(seed)];
-        for options in graphs.into_iter().chain(others).chain(events) {
+        let neighbours = [neighbours_alone(seed), neighbours_of_several(seed)];
+        for options in graphs.into_iter().chain(others).chain(events).chain(neighbours) {
             let first = sim::play(seed, &options).unwrap();
             assert_eq!(first, sim::play(seed, &options).unwrap());
         }
@@ -344,5 +365,20 @@ mod planted {
     #[test]
     fn a_run_that_is_parked_before_it_looks_back_is_caught() {
         caught(Bug::ParkedBeforeLookBack, events_alone);
+    }
+
+    #[test]
+    fn a_claim_by_time_alone_is_caught() {
+        caught(Bug::ClaimByTimeAlone, neighbours_alone);
+    }
+
+    #[test]
+    fn a_share_that_forgets_a_workspace_is_caught() {
+        caught(Bug::ShareForgetsAWorkspace, neighbours_alone);
+    }
+
+    #[test]
+    fn a_claim_by_time_alone_is_caught_on_several_nodes() {
+        caught(Bug::ClaimByTimeAlone, neighbours_of_several);
     }
 }

@@ -19,6 +19,7 @@ use super::inbox_signals::InboxSender;
 use super::judge::{Judge, Judged, show};
 use super::ledger::Ledger;
 use super::machines::{self, Machines};
+use super::neighbours;
 use super::people::People;
 use super::scripts::{self, ScriptOptions, Scripts};
 use super::server::{Directory, Server, world};
@@ -35,7 +36,12 @@ pub(super) fn play(seed: u64, options: &Options) -> Result<SeedSummary, Box<Seed
     let machines = options.machines.unwrap_or(seed / 4 % 2 == 1);
     let records = options.records.unwrap_or(seed / 8 % 2 == 1);
     let events = options.events.unwrap_or(seed / 16 % 2 == 1);
+    let has_neighbours = options.neighbours.unwrap_or(seed / 32 % 2 == 1);
     let mut game = Game::new(executor.clone(), nodes, Styles { code, machines, records, events });
+    if has_neighbours {
+        let runs = game.store.direct(|db| neighbours::write_runs(&executor, db));
+        game.store.ledger().neighbours = runs;
+    }
     if seed.is_multiple_of(FOLLOWED_SEEDS) {
         game.store.ledger().feed = Some(Followed::new());
     }
@@ -64,7 +70,17 @@ pub(super) fn play(seed: u64, options: &Options) -> Result<SeedSummary, Box<Seed
         })
         .map_err(|message| {
             let trace = executor.take_trace();
-            Box::new(SeedFailure { seed, nodes, code, machines, records, events, message, trace })
+            Box::new(SeedFailure {
+                seed,
+                nodes,
+                code,
+                machines,
+                records,
+                events,
+                neighbours: has_neighbours,
+                message,
+                trace,
+            })
         })
 }
 
@@ -321,6 +337,7 @@ impl Game {
             && followed == 0
             && !is_forking
             && self.store.direct(|db| db.count_open_events()).is_ok_and(|open| open == 0)
+            && self.store.have_neighbours_ended()
             && runs.iter().all(|run| self.judge.row(*run).is_ok_and(|row| row.ended_at.is_some()))
     }
 

@@ -1,4 +1,4 @@
-//! The task kind of simulated workflows. It also observes the engine.
+//! The task kinds of simulated workflows. They also observe the engine.
 
 use std::time::Duration;
 
@@ -107,5 +107,51 @@ impl Handler for Act {
         }
         ledger.results.push((task.run, input));
         result.into()
+    }
+}
+
+/// The task kind of the other workspaces: it takes time, holds one of few places, and succeeds.
+pub(super) struct Rest {
+    description: Description,
+    store: SimStore,
+}
+
+/// The kind of [`Rest`].
+pub(super) const REST: &str = "rest";
+
+impl Rest {
+    pub(super) fn new(store: SimStore) -> Self {
+        let info = KindInfo { name: REST.into(), timeout_seconds: 3_600, ..KindInfo::default() };
+        let description = Description {
+            info,
+            title: "Rest",
+            group: "Test",
+            icon: "zap",
+            summary: "Takes time.",
+            output: "Nothing.",
+            schema: Schema::built_in(&json!({})),
+            examples: Vec::new(),
+            is_internal: true,
+            concurrency: 3,
+        };
+        Self { description, store }
+    }
+}
+
+#[async_trait]
+impl Handler for Rest {
+    fn describe(&self) -> &Description {
+        &self.description
+    }
+
+    fn check(&self, _config: &Value) -> Vec<Fault> {
+        Vec::new()
+    }
+
+    async fn perform(&self, task: Task) -> TaskResult {
+        watch(&self.store, &task);
+        let millis = self.store.executor.with_random(|random| random.between(50, 800));
+        self.store.executor.sleep(Duration::from_millis(millis)).await;
+        TaskResult::from(Ok(Outcome::default()))
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use everstep_core::ids::{EventId, NodeId, RunId, StepKey};
+use everstep_core::ids::{EventId, NodeId, RunId, StepKey, WorkspaceId};
 use everstep_core::run::Input;
 use everstep_core::time::Timestamp;
 use serde_json::Value;
@@ -27,6 +27,10 @@ pub(super) struct Ledger {
     pub(super) has_records: bool,
     /// Whether clients publish events.
     pub(super) has_events: bool,
+    /// The runs of the other workspaces.
+    pub(super) neighbours: BTreeSet<(WorkspaceId, RunId)>,
+    /// How often in a row the claims of a node have given nothing to a workspace with due runs.
+    pub(super) missed: BTreeMap<(NodeId, WorkspaceId), usize>,
     /// Events that were answered as published, by their numbers.
     pub(super) published: BTreeMap<u64, EventId>,
     /// Runs that events have started.
@@ -159,6 +163,8 @@ impl Ledger {
             tokens: BTreeSet::new(),
             fault_rate,
             has_events: false,
+            neighbours: BTreeSet::new(),
+            missed: BTreeMap::new(),
             published: BTreeMap::new(),
             triggered: BTreeSet::new(),
             pending: BTreeSet::new(),

@@ -19,6 +19,7 @@
 //!   and triggers; `event_order` has the order of all of these.
 //! * `figures` compares the figures of runs over time with the journals; `follower` follows the workspace live.
 //! * `audit` has the requests with a row of the audit, and compares the rows with the journals.
+//! * `neighbours` are other workspaces with very different load: no workspace waits for more than its turn.
 //! * `watch` and `judge` have the conditions on all runs, during a simulation and at its end; they compare them with
 //!   the `ledger`.
 
@@ -42,6 +43,7 @@ mod inbox_signals;
 mod judge;
 mod ledger;
 mod machines;
+mod neighbours;
 mod ops;
 mod peers;
 mod people;
@@ -81,6 +83,8 @@ pub struct Options {
     pub records: Option<bool>,
     /// Whether clients publish events, and graphs wait for them; by default the seed decides.
     pub events: Option<bool>,
+    /// Whether other workspaces have runs, one of them many; by default the seed decides.
+    pub neighbours: Option<bool>,
     /// The number of polls after which a simulation that does not end is stuck.
     pub polls_max: u64,
     /// Whether every poll and fault is recorded for the report.
@@ -97,6 +101,7 @@ impl Default for Options {
             machines: None,
             records: None,
             events: None,
+            neighbours: None,
             polls_max: 100_000,
             has_trace: false,
             bug: None,
@@ -129,6 +134,7 @@ pub struct SeedFailure {
     pub machines: bool,
     pub records: bool,
     pub events: bool,
+    pub neighbours: bool,
     pub message: String,
     pub trace: Vec<String>,
 }
@@ -139,11 +145,11 @@ impl fmt::Display for SeedFailure {
         for line in &self.trace {
             writeln!(f, "  {line}")?;
         }
-        let Self { nodes, code, machines, records, events, seed, .. } = self;
+        let Self { nodes, code, machines, records, events, neighbours, seed, .. } = self;
         write!(
             f,
             "replay it with: everstep-lab sim --nodes {nodes} --code {code} --machines {machines} --records {records} \
-             --events {events} --seed {seed}"
+             --events {events} --neighbours {neighbours} --seed {seed}"
         )
     }
 }

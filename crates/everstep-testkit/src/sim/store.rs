@@ -38,7 +38,8 @@ impl SimStore {
     /// A client cancels, pauses or signals a run at the moment when it continues, more often if it has just called
     /// another run.
     fn record_progress(&self, items: &[Item], outcomes: &[CommitOutcome]) {
-        for item in applied(items, outcomes) {
+        // The runs of other workspaces have no clients.
+        for item in applied(items, outcomes).filter(|item| item.workspace == WorkspaceId::DEFAULT) {
             let mut steps = item.entries.iter().filter_map(|entry| entry.row.step.as_ref());
             let percent = if steps.any(|step| step.as_str().contains("call")) { 15 } else { 2 };
             if self.executor.chance(percent) {
@@ -102,13 +103,17 @@ impl RunStore for SimStore {
     async fn tick(&self, node: NodeId, lease: Duration, now: Timestamp, request: &TickRequest) -> Result<Tick> {
         let sent = self.executor.now();
         let (store, request) = (self.clone(), request.clone());
-        let tick = self
+        let server = request.lanes.iter().find(|(lane, _)| lane.is_empty()).map_or(0, |(_, room)| *room);
+        let (tick, missed) = self
             .call("tick", move |db| {
+                let claim = store.before_claim(db, node, now, server);
                 let tick = db.tick(node, lease, now, &request)?;
                 store.watch_claims(node, &tick.claimed);
-                Ok(tick)
+                let missed = store.after_claim(db, claim, &tick.claimed);
+                Ok((tick, missed))
             })
             .await?;
+        self.record_missed(missed);
         self.ledger().machines[self.machine].heartbeat = Some(sent);
         Ok(tick)
     }
@@ -180,12 +185,17 @@ impl RunStore for SimStore {
         rotation: Option<WorkspaceId>,
     ) -> Result<ClaimResult> {
         let (store, lane) = (self.clone(), lane.to_owned());
-        self.call("claim", move |db| {
-            let claimed = db.claim_runs(node, &lane, now, limit, rotation)?;
-            store.watch_claims(node, &claimed.runs);
-            Ok(claimed)
-        })
-        .await
+        let (claimed, missed) = self
+            .call("claim", move |db| {
+                let claim = store.before_claim(db, node, now, if lane.is_empty() { limit } else { 0 });
+                let claimed = db.claim_runs(node, &lane, now, limit, rotation)?;
+                store.watch_claims(node, &claimed.runs);
+                let missed = store.after_claim(db, claim, &claimed.runs);
+                Ok((claimed, missed))
+            })
+            .await?;
+        self.record_missed(missed);
+        Ok(claimed)
     }
 
     async fn owned_runs(&self, node: NodeId) -> Result<Vec<RunId>> {

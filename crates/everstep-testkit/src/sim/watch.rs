@@ -155,9 +155,11 @@ impl Watch {
         let engines: Vec<_> = self.servers.iter().map(Server::engine).collect();
         let is_due = |engine: &everstep_engine::Engine| engine.world().clock.now() >= row.wake_at;
         let could_claim = engines.iter().enumerate().any(|(machine, engine)| {
-            let has_room = engine.as_ref().is_some_and(|engine| {
-                is_due(engine) && engine.active_runs() < ledger.machines[machine].max_active_runs
-            });
+            let max = ledger.machines[machine].max_active_runs;
+            // Claims leave the last quarter to the starts of other workspaces.
+            let places =
+                if ledger.neighbours.is_empty() { max } else { max - max.div_ceil(4).min(max.saturating_sub(1)) };
+            let has_room = engine.as_ref().is_some_and(|engine| is_due(engine) && engine.active_runs() < places);
             let steady_since = ledger.steady_since(machine, now);
             has_room && steady_since.is_some_and(|since| now.since(since) > patience)
         });

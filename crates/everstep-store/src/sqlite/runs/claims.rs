@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use everstep_core::ids::{NodeId, RunId, WorkspaceId};
 use everstep_core::journal::FORMAT;
+use everstep_core::planted::{self, Bug};
 use everstep_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, named_params};
 
@@ -63,6 +64,9 @@ impl Claim<'_> {
 
     /// Whether more runs are due than there are places.
     fn is_crowded(&self, limit: usize) -> Result<bool> {
+        if planted::is_planted(Bug::ClaimByTimeAlone) {
+            return Ok(false);
+        }
         let mut statement = self.tx.prepare_cached(query!("claim_runs/1_crowd"))?;
         let params = named_params! {
             ":lane": self.lane,
