@@ -152,7 +152,7 @@ async fn fifty_approvals_of_one_run_are_one() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn fifty_approvals_of_one_run_at_two_nodes_are_one() {
-    let (database, street) = (Cluster::shared().database(), Street::default());
+    let (database, street) = (Cluster::shared().migrated_database(), Street::default());
     let (one, two) = (join(&database, &street, "one").await, join(&database, &street, "two").await);
     for is_in_memory in [true, false] {
         publish(&one, "one", &one_level(is_in_memory)).await;
@@ -301,7 +301,7 @@ async fn a_repeated_key_is_answered_as_before() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_repeated_key_is_answered_as_before_at_both_nodes() {
-    let (database, street) = (Cluster::shared().database(), Street::default());
+    let (database, street) = (Cluster::shared().migrated_database(), Street::default());
     let (one, two) = (join(&database, &street, "one").await, join(&database, &street, "two").await);
     for is_in_memory in [true, false] {
         publish(&one, "two", &two_levels(is_in_memory)).await;
@@ -320,7 +320,7 @@ async fn a_repeated_key_is_answered_as_before_at_both_nodes() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stale_request_is_refused_without_the_owner() {
-    let (database, street) = (Cluster::shared().database(), Street::default());
+    let (database, street) = (Cluster::shared().migrated_database(), Street::default());
     let (one, two) = (join(&database, &street, "one").await, join(&database, &street, "two").await);
     publish(&one, "two", &two_levels(true)).await;
     let run = start(&one, "two").await;
@@ -344,7 +344,7 @@ async fn a_stale_request_is_refused_without_the_owner() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_is_sent_again_until_the_owner_is_reached() {
-    let (database, street) = (Cluster::shared().database(), Street::default());
+    let (database, street) = (Cluster::shared().migrated_database(), Street::default());
     let (one, two) = (join(&database, &street, "one").await, join(&database, &street, "two").await);
     publish(&one, "one", &one_level(true)).await;
     let run = start(&one, "one").await;
@@ -359,7 +359,7 @@ async fn a_request_is_sent_again_until_the_owner_is_reached() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fork_has_no_version_in_its_row_and_takes_requests() {
-    let (database, street) = (Cluster::shared().database(), Street::default());
+    let (database, street) = (Cluster::shared().migrated_database(), Street::default());
     let (one, two) = (join(&database, &street, "one").await, join(&database, &street, "two").await);
     for is_in_memory in [true, false] {
         publish(&one, "two", &two_levels(is_in_memory)).await;
@@ -462,7 +462,7 @@ async fn least_calls(engine: &Engine, mut action: impl AsyncFnMut()) -> u64 {
 /// stale; requests that arrive together share these reads.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_reads_a_parked_run_once() {
-    let (database, street) = (Cluster::shared().database(), Street::default());
+    let (database, street) = (Cluster::shared().migrated_database(), Street::default());
     let engine = join(&database, &street, "one").await;
     publish(&engine, "endless", &endless()).await;
     let run = start(&engine, "endless").await;

@@ -47,7 +47,7 @@ async fn count(engine: &Engine, run: RunId, kind: Kind, step: &str) -> usize {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_signal_wakes_a_parked_run_within_a_second() {
-    let (database, street) = (Cluster::shared().database(), Street::default());
+    let (database, street) = (Cluster::shared().migrated_database(), Street::default());
     let (one, two) = (join(&database, &street, "one").await, join(&database, &street, "two").await);
     publish(&one, "w", &waits()).await;
     for sender in [&one, &two] {
@@ -62,7 +62,7 @@ async fn a_signal_wakes_a_parked_run_within_a_second() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_signal_to_the_wrong_node_is_acted_on_by_the_owner_within_a_second() {
-    let (database, street) = (Cluster::shared().database(), Street::default());
+    let (database, street) = (Cluster::shared().migrated_database(), Street::default());
     let (one, two) = (join(&database, &street, "one").await, join(&database, &street, "two").await);
     let nodes =
         [("wait", "wait", json!({"config": {"event": "go", "timeoutSeconds": 20}})), ("work", "noop", json!({}))];
@@ -83,7 +83,7 @@ async fn a_signal_to_the_wrong_node_is_acted_on_by_the_owner_within_a_second() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_followers_of_a_parked_run_are_notified_by_the_node_that_continues_it() {
-    let (database, street) = (Cluster::shared().database(), Street::default());
+    let (database, street) = (Cluster::shared().migrated_database(), Street::default());
     let (one, two) = (join(&database, &street, "one").await, join(&database, &street, "two").await);
     until("one knows two", async || one.known_peer(two.node()).is_some()).await;
     publish(&one, "w", &chain(&[("a", "wait", waiting()), ("b", "wait", waiting())])).await;
@@ -106,7 +106,7 @@ async fn the_followers_of_a_parked_run_are_notified_by_the_node_that_continues_i
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_parks_a_followed_run_is_notified_when_another_continues_it() {
-    let (database, street) = (Cluster::shared().database(), Street::default());
+    let (database, street) = (Cluster::shared().migrated_database(), Street::default());
     let (one, two) = (join(&database, &street, "one").await, join(&database, &street, "two").await);
     until("one knows two", async || one.known_peer(two.node()).is_some()).await;
     let nodes = [("first", json!({"config": {"event": "go", "timeoutSeconds": 20}})), ("second", waiting())];
@@ -129,7 +129,7 @@ async fn a_node_that_parks_a_followed_run_is_notified_when_another_continues_it(
 #[tokio::test(flavor = "multi_thread")]
 async fn park_and_signal_in_any_order_lose_nothing() {
     const SIGNALS: usize = 12;
-    let (database, street) = (Cluster::shared().database(), Street::default());
+    let (database, street) = (Cluster::shared().migrated_database(), Street::default());
     let (one, two) = (join(&database, &street, "one").await, join(&database, &street, "two").await);
     let names: Vec<String> = (0..SIGNALS).map(|n| format!("wait{n}")).collect();
     let wait = |name: &'static str| (name, "wait", json!({"config": {"event": "go"}}));
@@ -170,7 +170,7 @@ async fn park_and_signal_in_any_order_lose_nothing() {
 /// A node crashes and starts again under a new id, without another node.
 #[test]
 fn a_restarted_node_strands_nothing() {
-    let (database, street) = (Cluster::shared().database(), Street::default());
+    let (database, street) = (Cluster::shared().migrated_database(), Street::default());
     let before = tokio::runtime::Runtime::new().unwrap();
     let (runs, old) = before.block_on(async {
         let engine = join(&database, &street, "one").await;
@@ -227,7 +227,7 @@ async fn a_database_outage_of_two_leases_fences_no_node() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_stops_hands_its_runs_over_at_once() {
-    let (database, street) = (Cluster::shared().database(), Street::default());
+    let (database, street) = (Cluster::shared().migrated_database(), Street::default());
     let (one, two) = (join(&database, &street, "one").await, join(&database, &street, "two").await);
     publish(&one, "w", &chain(&[("rest", "delay", json!({"config": {"delaySeconds": 2}}))])).await;
     let run = start(&one, "w", json!({})).await;
@@ -238,7 +238,7 @@ async fn a_node_that_stops_hands_its_runs_over_at_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_without_room_is_taken_by_another_node() {
-    let (database, street) = (Cluster::shared().database(), Street::default());
+    let (database, street) = (Cluster::shared().migrated_database(), Street::default());
     let stores = postgres::open(&database.url(), &Default::default()).await.unwrap();
     let world = support::world(stores, Registry::standard(Ports::none()));
     let world = World { peers: Arc::new(street.clone()), ..world };
@@ -253,7 +253,7 @@ async fn a_start_without_room_is_taken_by_another_node() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_is_watched_from_where_it_is_not() {
-    let (database, street) = (Cluster::shared().database(), Street::default());
+    let (database, street) = (Cluster::shared().migrated_database(), Street::default());
     let (one, two) = (join(&database, &street, "one").await, join(&database, &street, "two").await);
     publish(&one, "w", &chain(&[("work", "noop", json!({"config": {"delayMs": 300}}))])).await;
     // Also if the other node never replies.
@@ -268,7 +268,7 @@ async fn a_run_is_watched_from_where_it_is_not() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_of_a_node_that_cannot_be_reached_is_left_alone() {
-    let (database, street) = (Cluster::shared().database(), Street::default());
+    let (database, street) = (Cluster::shared().migrated_database(), Street::default());
     let (one, two) = (join(&database, &street, "one").await, join(&database, &street, "two").await);
     publish(&one, "w", &chain(&[("wait", "wait", json!({"config": {"event": "go", "timeoutSeconds": 20}}))])).await;
     let run = start(&one, "w", json!({})).await;
@@ -281,7 +281,7 @@ async fn a_run_of_a_node_that_cannot_be_reached_is_left_alone() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_child_and_its_parent_may_live_on_different_nodes() {
-    let (database, street) = (Cluster::shared().database(), Street::default());
+    let (database, street) = (Cluster::shared().migrated_database(), Street::default());
     let (one, two) = (join(&database, &street, "one").await, join(&database, &street, "two").await);
     publish(&one, "child", &waits()).await;
     let calls = json!({

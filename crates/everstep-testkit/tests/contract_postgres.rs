@@ -12,7 +12,7 @@ mod postgres;
 everstep_testkit::contract_tests!(crate::fresh);
 
 async fn fresh() -> FreshStore {
-    let database = Cluster::shared().database();
+    let database = Cluster::shared().migrated_database();
     let stores = store::open(&database.url(), &Options::default()).await.unwrap();
     FreshStore { stores, tables: Tables::Postgres(database.url()), guard: Box::new(database) }
 }

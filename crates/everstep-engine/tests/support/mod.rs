@@ -45,7 +45,7 @@ pub(crate) async fn open(folder: &Path) -> Stores {
 pub(crate) fn url(folder: &Path) -> String {
     static DATABASES: Mutex<BTreeMap<PathBuf, TestDatabase<'static>>> = Mutex::new(BTreeMap::new());
     let mut databases = DATABASES.lock().unwrap();
-    databases.entry(folder.to_owned()).or_insert_with(|| Cluster::shared().database()).url()
+    databases.entry(folder.to_owned()).or_insert_with(|| Cluster::shared().migrated_database()).url()
 }
 
 pub(crate) fn is_on_postgres() -> bool {

@@ -8,6 +8,8 @@ use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use everstep_store::postgres::{self as store, Options};
+
 use super::binaries::Binaries;
 use super::database::TestDatabase;
 use super::guard::Guard;
@@ -45,8 +47,12 @@ pub struct Cluster {
     port: u16,
     pub(super) binaries: Binaries,
     databases: AtomicU64,
+    /// The database that [`Cluster::migrated_database`] copies.
+    template: OnceLock<()>,
     _guard: Guard,
 }
+
+const TEMPLATE: &str = "everstep_template";
 
 impl Cluster {
     /// The one server that most tests of a process share. No test stops it.
@@ -72,7 +78,8 @@ impl Cluster {
         initdb.args(["--no-sync", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--username", ADMIN, "-D"]);
         done(initdb.arg(&data).current_dir(&folder));
         fs::write(data.join("pg_hba.conf"), RIGHTS).unwrap();
-        let mut cluster = Self { folder, port: 0, binaries, databases: AtomicU64::new(0), _guard: guard };
+        let databases = AtomicU64::new(0);
+        let mut cluster = Self { folder, port: 0, binaries, databases, template: OnceLock::new(), _guard: guard };
         cluster.configure(SETTINGS);
         cluster.configure(&format!("unix_socket_directories = '{}'", cluster.folder.display()));
         cluster.configure(match durability {
@@ -93,8 +100,33 @@ impl Cluster {
 
     /// A fresh database, dropped with the value that is returned.
     pub fn database(&self) -> TestDatabase<'_> {
+        TestDatabase::create(self, self.next_name(), None)
+    }
+
+    /// Like [`Cluster::database`], with the schema of this build: the copy of a database whose migrations were applied
+    /// once, because applying them takes longer than most tests.
+    pub fn migrated_database(&self) -> TestDatabase<'_> {
+        self.template.get_or_init(|| self.create_template());
+        TestDatabase::create(self, self.next_name(), Some(TEMPLATE))
+    }
+
+    fn next_name(&self) -> String {
         let number = self.databases.fetch_add(1, Ordering::Relaxed) + 1;
-        TestDatabase::create(self, format!("test_{number}"))
+        format!("test_{number}")
+    }
+
+    fn create_template(&self) {
+        self.sql("postgres", &format!("create database {TEMPLATE}"));
+        let url = self.url(TEMPLATE);
+        // On a thread of its own, because callers may be in a runtime.
+        let open = move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async { drop(store::open(&url, &Options::default()).await.unwrap()) });
+        };
+        std::thread::spawn(open).join().unwrap();
+        // A database with connections cannot be copied.
+        let others = format!("select pg_terminate_backend(pid) from pg_stat_activity where datname = '{TEMPLATE}'");
+        self.sql("postgres", &others);
     }
 
     /// The URL of a database of this server, for its administrator.

@@ -10,8 +10,9 @@ pub struct TestDatabase<'a> {
 }
 
 impl<'a> TestDatabase<'a> {
-    pub(super) fn create(cluster: &'a Cluster, name: String) -> Self {
-        cluster.sql("postgres", &format!("create database {name}"));
+    pub(super) fn create(cluster: &'a Cluster, name: String, template: Option<&str>) -> Self {
+        let template = template.map(|template| format!(" template {template}")).unwrap_or_default();
+        cluster.sql("postgres", &format!("create database {name}{template}"));
         Self { cluster, name }
     }
 

@@ -14,7 +14,7 @@ macro_rules! promises {
         $(#[test]
         fn $name() {
             run(async {
-                let database = Cluster::shared().database();
+                let database = Cluster::shared().migrated_database();
                 let options = Options { pooled: true, ..Options::default() };
                 let stores = postgres::open(&database.url(), &options).await.unwrap();
                 let fresh = FreshStore { stores, tables: Tables::Postgres(database.url()), guard: Box::new(database) };
@@ -58,7 +58,7 @@ promises! {
 #[test]
 fn a_pooled_connection_carries_nothing_of_its_own() {
     run(async {
-        let database = Cluster::shared().database();
+        let database = Cluster::shared().migrated_database();
         // The next user of the connection would see a prepared statement or a changed setting.
         let watcher = session(&database).await;
         watcher
