@@ -90,28 +90,30 @@ impl StatusFeed {
             return self.miss(item.workspace);
         }
         let ended_at = last.map(|entry| entry.at).filter(|_| item.after.has_ended());
-        self.add(item.workspace, || StatusUpdate {
-            run: item.run,
-            workflow: item.workflow.to_owned(),
-            status: item.after,
-            created_at: item.created_at,
-            ended_at,
-            seq: last.map_or(0, |entry| entry.seq),
-        });
+        if let Some(gathered) = self.lock().get_mut(&item.workspace) {
+            gathered.add(StatusUpdate {
+                run: item.run,
+                workflow: item.workflow.to_owned(),
+                status: item.after,
+                created_at: item.created_at,
+                ended_at,
+                seq: last.map_or(0, |entry| entry.seq),
+            });
+        }
     }
 
     /// Reports that an update is missing.
     fn miss(&self, workspace: WorkspaceId) {
         if let Some(gathered) = self.lock().get_mut(&workspace) {
-            gathered.last += 1;
-            gathered.dropped = gathered.last;
+            gathered.miss();
         }
     }
 
-    /// Gathers an update that no item contains.
-    pub(crate) fn add(&self, workspace: WorkspaceId, update: impl FnOnce() -> StatusUpdate) {
+    /// Gathers the update of a run that was created without an item.
+    pub(crate) fn add_created(&self, workspace: WorkspaceId, now: Timestamp, update: impl FnOnce() -> StatusUpdate) {
         if let Some(gathered) = self.lock().get_mut(&workspace) {
-            gathered.add(update());
+            let update = update();
+            if now.since(update.created_at) > LATE_AFTER { gathered.miss() } else { gathered.add(update) }
         }
     }
 
@@ -147,7 +149,13 @@ impl Gathered {
         Self { epoch, last: 0, dropped: 0, updates: BTreeMap::new(), numbers: HashMap::new(), until: Duration::ZERO }
     }
 
+    /// Adds an update, unless a later one of the same run was added: a run that the fan-out creates may be claimed and
+    /// may end before the fan-out receives the reply to its slice.
     fn add(&mut self, update: StatusUpdate) {
+        let known = self.numbers.get(&update.run).and_then(|number| self.updates.get(number));
+        if known.is_some_and(|known| known.seq > update.seq) {
+            return;
+        }
         self.last += 1;
         if let Some(before) = self.numbers.insert(update.run, self.last) {
             self.updates.remove(&before);
@@ -159,6 +167,11 @@ impl Gathered {
             self.numbers.remove(&oldest.run);
             self.dropped = number;
         }
+    }
+
+    fn miss(&mut self) {
+        self.last += 1;
+        self.dropped = self.last;
     }
 
     fn page(&self, after: Option<FeedCursor>) -> FeedPage {
@@ -214,13 +227,13 @@ mod tests {
     #[test]
     fn a_reader_receives_the_last_status_of_each_run_once() {
         let feed = StatusFeed::default();
-        feed.add(HERE, || update(1, Status::Running));
+        feed.add_created(HERE, Timestamp::EPOCH, || update(1, Status::Running));
         let first = feed.read(HERE, None, NOW, 7);
         assert_eq!((first.updates.len(), first.has_gap), (0, false), "the workspace had no followers before");
         for status in [Status::Running, Status::Waiting] {
-            feed.add(HERE, || update(1, status));
+            feed.add_created(HERE, Timestamp::EPOCH, || update(1, status));
         }
-        feed.add(HERE, || update(2, Status::Running));
+        feed.add_created(HERE, Timestamp::EPOCH, || update(2, Status::Running));
         let page = feed.read(HERE, Some(first.cursor), NOW, 8);
         assert_eq!(page.updates, [update(1, Status::Waiting), update(2, Status::Running)]);
         assert!(!page.has_gap && feed.read(HERE, Some(page.cursor), NOW, 9).updates.is_empty());
@@ -230,7 +243,7 @@ mod tests {
     fn a_late_update_is_a_gap() {
         let feed = StatusFeed::default();
         let first = feed.read(HERE, None, NOW, 7);
-        feed.add(HERE, || update(1, Status::Running));
+        feed.add_created(HERE, Timestamp::EPOCH, || update(1, Status::Running));
         feed.miss(HERE);
         let page = feed.read(HERE, Some(first.cursor), NOW, 8);
         assert!(page.has_gap && page.updates == [update(1, Status::Running)]);
@@ -238,11 +251,31 @@ mod tests {
     }
 
     #[test]
+    fn an_earlier_status_does_not_replace_a_later_one() {
+        let feed = StatusFeed::default();
+        let first = feed.read(HERE, None, NOW, 7);
+        let completed = StatusUpdate { seq: 8, ..update(1, Status::Completed) };
+        feed.add_created(HERE, Timestamp::EPOCH, || completed.clone());
+        feed.add_created(HERE, Timestamp::EPOCH, || update(1, Status::Pending));
+        assert_eq!(feed.read(HERE, Some(first.cursor), NOW, 8).updates, [completed]);
+    }
+
+    #[test]
+    fn a_created_run_that_is_reported_late_is_a_gap() {
+        let feed = StatusFeed::default();
+        let first = feed.read(HERE, None, NOW, 7);
+        let late = Timestamp::EPOCH.plus(LATE_AFTER + Duration::from_micros(1));
+        feed.add_created(HERE, late, || update(1, Status::Pending));
+        let page = feed.read(HERE, Some(first.cursor), NOW, 8);
+        assert!(page.has_gap && page.updates.is_empty());
+    }
+
+    #[test]
     fn a_late_reader_learns_of_the_gap() {
         let feed = StatusFeed::default();
         let first = feed.read(HERE, None, NOW, 7);
         for run in 0..=u128::try_from(HELD_RUNS_MAX).unwrap_or_default() {
-            feed.add(HERE, || update(run, Status::Running));
+            feed.add_created(HERE, Timestamp::EPOCH, || update(run, Status::Running));
         }
         let page = feed.read(HERE, Some(first.cursor), NOW, 8);
         assert!(page.has_gap && page.updates.len() == HELD_RUNS_MAX);

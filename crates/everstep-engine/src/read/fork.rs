@@ -131,7 +131,7 @@ impl Engine {
                     Change { before: None, after: status, begins_at: Some(now), started_at: now, at: now },
                 );
                 let update = || StatusUpdate { run, workflow, status, created_at: now, ended_at: None, seq: *seq };
-                engine.tally().feed.add(source.workspace, update);
+                engine.tally().feed.add_created(source.workspace, engine.world().clock.now(), update);
             }
             // The run is due and has no owner. It may have been written even if the database did not reply.
             let member = engine.member();

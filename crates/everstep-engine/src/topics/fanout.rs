@@ -191,6 +191,7 @@ impl FanOut {
             made.into_iter().map(|made| (made.slice, made.versions)).unzip();
         match self.world.topics.fan_out(member.node, &slices).await {
             Ok(outcomes) => {
+                let now = self.world.clock.now();
                 let mut has_unowned = false;
                 let mut sent = Vec::new();
                 for (((open, slice), versions), outcome) in events.into_iter().zip(&slices).zip(&versions).zip(outcomes)
@@ -198,7 +199,7 @@ impl FanOut {
                     match outcome {
                         SliceOutcome::Written { started, sent: inputs } => {
                             let reserved = &mut reserved;
-                            has_unowned |= starts::begin(slice, versions, &started, member, reserved, &self.tally);
+                            has_unowned |= starts::begin(slice, versions, &started, member, reserved, &self.tally, now);
                             sent.extend(inputs);
                             self.go_on(open, slice);
                         }

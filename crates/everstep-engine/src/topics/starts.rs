@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use everstep_core::ids::{RunId, WorkspaceId};
 use everstep_core::status::Status;
+use everstep_core::time::Timestamp;
 use everstep_store::{EventSlice, RunRow, StartRow, StoredRun};
 
 use super::slice::MadeSlice;
@@ -55,13 +56,14 @@ pub(super) fn begin(
     member: &Member,
     reserved: &mut Reservation,
     tally: &Tally,
+    now: Timestamp,
 ) -> bool {
     let started: BTreeSet<_> = started.iter().collect();
     let mut by_shard: Vec<Vec<BeginningRun>> = member.shards.iter().map(|_| Vec::new()).collect();
     let mut unowned: BTreeSet<&str> = BTreeSet::new();
     let mut seated: BTreeMap<&str, Vec<RunId>> = BTreeMap::new();
     for (start, version) in slice.starts.iter().zip(versions).filter(|(start, _)| started.contains(&start.run)) {
-        count(slice.workspace, start, tally);
+        count(slice.workspace, start, tally, now);
         if start.owner.is_none() {
             unowned.insert(&start.new.lane);
             continue;
@@ -91,12 +93,12 @@ pub(super) fn begin(
 }
 
 /// Counts a run that was created and has not begun.
-fn count(workspace: WorkspaceId, start: &StartRow, tally: &Tally) {
+fn count(workspace: WorkspaceId, start: &StartRow, tally: &Tally, now: Timestamp) {
     let (created_at, status) = (start.new.created_at, Status::Pending);
     let change = Change { before: None, after: status, begins_at: None, started_at: created_at, at: created_at };
     tally.change(workspace, &start.new.workflow, change);
     let workflow = || start.new.workflow.clone();
-    tally.feed.add(workspace, || StatusUpdate {
+    tally.feed.add_created(workspace, now, || StatusUpdate {
         run: start.run,
         workflow: workflow(),
         status,
