@@ -881,7 +881,7 @@ export type Filter = {
 
 /** `POST /v1/runs/{id}/fork`. */
 export type Fork = {
-  /** The last entry to copy; without it, the last one at which the run had not ended. */
+  /** The last entry to copy; without it, the last entry before the end of the run. */
   at?: number | null;
 };
 
@@ -2810,7 +2810,7 @@ export type WorkerRetry = {
 
 /** A session that was opened. */
 export type WorkerSession = {
-  /** The id of the session. A client with this id and an API key of the workspace acts for the worker. */
+  /** The id of the session. A request with this id and an API key of the workspace counts as a request of the worker. */
   session: string;
   /** After this many seconds without a request of the worker the session ends, and other workers get its runs. */
   leaseSeconds: number;

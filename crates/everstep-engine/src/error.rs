@@ -23,7 +23,7 @@ pub enum Error {
     #[error("the input does not fit the inputSchema of workflow {workflow:?} version {version}: {}", list(faults))]
     InputRejected { workflow: String, version: u32, faults: Vec<Fault> },
     /// A workflow of that name exists in another style.
-    #[error("the name {name} belongs to a workflow of another style, {style}; choose another name")]
+    #[error("the name {name:?} belongs to a workflow of the style {style}")]
     StyleConflict { name: String, style: String },
     /// Another node owns the run.
     #[error("the run belongs to node {0}")]

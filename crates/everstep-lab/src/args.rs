@@ -37,8 +37,8 @@ const AFTER_HELP: &str = "Exit codes:
   0    done
   1    a run or a seed failed, or a budget was missed
   2    a file, an input or a setting is invalid
-  3    the work could not be done: data folder, port, database
-  130  stopped by a signal before the end
+  3    the command could not be executed: no data folder, port or database
+  130  interrupted (SIGINT or SIGTERM) before the end
 
 `everstep-lab sim` logs nothing unless --log is given: it provokes the faults that would be logged.";
 

@@ -46,12 +46,13 @@ pub(crate) struct Cli {
 
 const AFTER_HELP: &str = "\
 Exit codes:
-  0    done; a run completed
-  1    a run failed or was cancelled
-  2    a file, an input or a setting is invalid
-  3    the work could not be done: data folder, port, database, server
+  0    success; a run completed
+  1    a run failed or was cancelled; a signal or a control was ignored
+  2    a file, an input, a setting or a request is invalid
+  3    the command could not be executed: no data folder, port, database or server,
+       or a rejected API key
   4    a run is paused
-  130  stopped by a signal before the end
+  130  interrupted (SIGINT or SIGTERM) before the end
 
 everstep --version --verbose also prints the digest of the web console in this build.
 
@@ -108,9 +109,9 @@ pub(crate) enum Command {
 /// log lines of javascript nodes) is on standard error. If the run is paused, the command prints the reason and exits
 /// with 4.
 ///
-/// Without --data the run is stored in a temporary folder that is removed afterwards. With --data it is stored in that
-/// folder; with --key as well, running the same command again continues that run, or prints its output if it has ended.
-/// This command always uses a folder, even if the settings name a database for servers.
+/// Without --data the run is stored in a temporary folder that is removed afterwards. With --data the run is stored in
+/// that folder. With --data and --key, the same command continues the run, or prints its output if it has ended. This
+/// command always uses SQLite in a folder, even if the settings contain a database URL.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -137,7 +138,7 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(crate) name: Option<String>,
 
-    /// Show only the run's output, or why it failed.
+    /// Print only the output of the run, or the reason of its failure.
     #[arg(long, short)]
     pub(crate) quiet: bool,
 
@@ -176,7 +177,7 @@ pub(crate) struct ConfigArgs {
     pub(crate) serve: ServeArgs,
 }
 
-/// Run the server: it performs runs, and programs use it over HTTP.
+/// Run the server, which executes runs and serves the HTTP API.
 ///
 /// All data is in one database: SQLite in the data folder, or PostgreSQL with --database-url, which several servers may
 /// share. The first start creates an admin API key, writes it to admin.key in the data folder, and prints it once if
@@ -228,11 +229,11 @@ pub(crate) enum KeysCommand {
     Revoke(RevokeKeyArgs),
 }
 
-/// Create an API key and print it. It is shown only once: the database stores only its SHA-256.
+/// Create an API key and print it. It is shown only once: the database stores only its SHA-256 hash.
 ///
 /// Permissions: workflow:read (read definitions), workflow:view (read runs with their data), workflow:act (act in runs
 /// of state machines), workflow:manage (start and control runs, publish events; implies act), workflow:publish (save
-/// definitions and subscriptions), workflow:admin (everything), worker:serve (perform steps).
+/// definitions and subscriptions), workflow:admin (everything), worker:serve (execute workflows written as code).
 ///
 /// Roles: viewer (read, view), operator (viewer and manage), publisher (operator and publish), admin (everything),
 /// worker (serve).
@@ -437,7 +438,7 @@ pub(crate) struct SecretsKeyArgs {}
 
 /// List the nodes of a database: their ids, their addresses, and their leases.
 ///
-/// A node that has stopped in order, or whose lease has expired, is fenced: it cannot write to the database, and is
+/// A node that was shut down, or whose lease has expired, is fenced: it cannot write to the database, and its row is
 /// deleted after a day.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  everstep nodes --database-url postgres://me:secret@db/everstep")]

@@ -161,7 +161,8 @@ pub(crate) struct JournalArgs {
 
 /// Print the journal of a run, and new entries as they are written, until the run ends.
 ///
-/// Exits with 0 if the run completed and with 1 if it failed or was cancelled. A paused run is followed further.
+/// Exits with 0 if the run completed and with 1 if it failed or was cancelled. The command continues to follow a paused
+/// run.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  everstep follow 0199a8a3f")]
 pub(crate) struct FollowArgs {
@@ -304,8 +305,8 @@ pub(crate) struct ForkArgs {
     /// The run's id, or its beginning if no other id begins with it.
     pub(crate) run: String,
 
-    /// The last entry of the journal to copy, as `everstep show` prints it; without it, the last one at which the run
-    /// had not ended.
+    /// The last entry of the journal to copy, as `everstep show` prints it; without it, the last entry before the end
+    /// of the run.
     #[arg(long, value_name = "SEQ")]
     pub(crate) at: Option<u64>,
 

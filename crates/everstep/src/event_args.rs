@@ -7,7 +7,7 @@ use crate::settings::RemoteSettings;
 /// Publish an event and print its id.
 ///
 /// Every subscription whose pattern matches the topic starts a run, and every run that waits for the event continues.
-/// The id is printed after the event is stored: from then on a crash loses nothing of it.
+/// The command prints the id after the server has stored the event; no later crash loses the event.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -15,7 +15,7 @@ Examples:
   everstep publish user.signup --data '{\"user\": 7}' --id signup-7
   everstep publish order.paid - --wait < order.json")]
 pub(crate) struct PublishArgs {
-    /// The topic: names with dots between them, such as user.signup.
+    /// The topic: segments separated by dots, such as user.signup.
     pub(crate) topic: String,
 
     /// The data of the event: a file with JSON, or - for standard input. Without it, the data is null.
@@ -37,7 +37,7 @@ pub(crate) struct PublishArgs {
     #[arg(long)]
     pub(crate) subject: Option<String>,
 
-    /// Wait until the event has reached all subscriptions and waits, and print how many they are.
+    /// Wait until the event has reached all subscriptions and waits, and print their counts.
     #[arg(long)]
     pub(crate) wait: bool,
 
@@ -105,9 +105,9 @@ pub(crate) enum SubscriptionsCommand {
 
 /// Subscribe a workflow to a topic pattern and print the id of the subscription.
 ///
-/// In a pattern, * is exactly one name and # is any number of names, also none: user.* matches user.signup, and
-/// order.# matches order, order.paid and order.paid.late. Each event that is published from now on, and that the filter
-/// accepts, starts one run.
+/// In a pattern, * is exactly one segment and # is any number of segments, including none: user.* matches user.signup,
+/// and order.# matches order, order.paid and order.paid.late. Each event that is published from now on, and that the
+/// filter accepts, starts one run.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -125,7 +125,8 @@ pub(crate) struct CreateSubscriptionArgs {
     #[arg(long, value_name = "N")]
     pub(crate) version: Option<u32>,
 
-    /// Only events whose data contains this JSON, or for which its {"$expr": "…"} is true: JSON, @FILE, or -.
+    /// Only events whose data contains this JSON, and for which its field `$expr`, if there is one, is true: JSON,
+    /// @FILE, or -.
     #[arg(long, value_name = "JSON|@FILE|-")]
     pub(crate) filter: Option<String>,
 

@@ -25,7 +25,8 @@ pub struct IdentitySettings {
     )]
     pub(crate) jwt_issuer: Option<String>,
 
-    /// The `aud` of tokens for this server. Of several, separated by commas, a token must have at least one.
+    /// The `aud` of tokens for this server. Several audiences are separated by commas; a token must have at least one
+    /// of them.
     #[arg(
         long,
         env = "EVERSTEP_JWT_AUDIENCE",
@@ -78,7 +79,7 @@ pub struct IdentitySettings {
     )]
     pub(crate) jwt_algorithms: Option<String>,
 
-    /// The workspace of all people, by name.
+    /// The name of the workspace to which all people belong.
     #[arg(
         long,
         env = "EVERSTEP_JWT_WORKSPACE",

@@ -64,8 +64,8 @@ pub struct ServerSettings {
     #[arg(long, env = "EVERSTEP_SHUTDOWN_GRACE", hide_env_values = true, value_name = "DURATION")]
     pub(crate) shutdown_grace: Option<HumanDuration>,
 
-    /// The maximum number of streams of this node: event streams, Socket.IO connections and the runs that they have
-    /// joined. A workspace may have half of them [default: 2000].
+    /// The maximum number of streams of this node: event streams, WebSockets, Socket.IO connections, and the runs
+    /// that a connection follows. A workspace may have half of them [default: 2000].
     #[arg(long, env = "EVERSTEP_MAX_STREAMS", hide_env_values = true, value_name = "N")]
     pub(crate) max_streams: Option<usize>,
 
@@ -131,8 +131,8 @@ pub struct SecretsSettings {
     )]
     pub(crate) secrets_key: Option<String>,
 
-    /// Keys with which secrets may still be sealed, separated by commas. A secret that is set again is sealed with
-    /// --secrets-key.
+    /// Earlier keys, separated by commas, with which the server decrypts secrets that were not set again since. A
+    /// secret that is set again is sealed with --secrets-key.
     #[arg(
         long,
         env = "EVERSTEP_SECRETS_OLD_KEYS",
@@ -158,7 +158,8 @@ pub(crate) struct RemoteSettings {
 
 #[derive(clap::Args)]
 struct RemoteArgs {
-    /// Use a running server, such as http://127.0.0.1:7373, instead of the database.
+    /// The URL of a running server, such as http://127.0.0.1:7373. Commands that can use the database directly send
+    /// their requests to this server instead.
     #[arg(long, env = "EVERSTEP_URL", hide_env_values = true, value_name = "URL", help_heading = "Server options")]
     server: Option<String>,
 
@@ -213,7 +214,7 @@ impl fmt::Debug for RemoteSettings {
 /// The location of the data, for commands that only read it.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct StorageSettings {
-    /// The data folder with the SQLite database, unless there is a database URL [default: ./data].
+    /// The data folder with the SQLite database, unless --database-url is set [default: ./data].
     #[arg(long, env = "EVERSTEP_DATA", hide_env_values = true, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
 
@@ -293,7 +294,7 @@ pub struct ClusterSettings {
     pub(crate) cluster_listen: Option<SocketAddr>,
 
     /// The address at which other nodes reach this one, as http://HOST:PORT [default: --cluster-listen; if that is
-    /// 0.0.0.0, the address of the route to the database].
+    /// 0.0.0.0, the local address from which the node reaches the database].
     #[arg(
         long,
         env = "EVERSTEP_ADVERTISE_URL",
@@ -329,7 +330,7 @@ pub struct EngineSettings {
     #[arg(long, env = "EVERSTEP_SHARDS", hide_env_values = true, value_name = "N", help_heading = "Engine options")]
     pub(crate) shards: Option<usize>,
 
-    /// The maximum number of runs in memory; more wait in the database until there is room [default: 4096].
+    /// The maximum number of runs in memory; further runs wait in the database until a place is free [default: 4096].
     #[arg(
         long,
         env = "EVERSTEP_MAX_ACTIVE_RUNS",
@@ -339,7 +340,8 @@ pub struct EngineSettings {
     )]
     pub(crate) max_active_runs: Option<usize>,
 
-    /// Memory for the states of runs that wait, in MiB; beyond it they leave memory [default: 256].
+    /// The maximum memory for the states of waiting runs, in MiB; beyond it, waiting runs are parked (removed from
+    /// memory) [default: 256].
     #[arg(
         long,
         env = "EVERSTEP_MAX_STATE_MIB",
@@ -349,7 +351,7 @@ pub struct EngineSettings {
     )]
     pub(crate) max_state_mib: Option<usize>,
 
-    /// A run with nothing to do for this time leaves memory [default: 30s].
+    /// A waiting run in which nothing is due within this time is parked (removed from memory) [default: 30s].
     #[arg(
         long,
         env = "EVERSTEP_PARK_AFTER",
@@ -487,7 +489,7 @@ pub struct EngineSettings {
     pub(crate) js_timeout_max: Option<HumanDuration>,
 
     /// Private addresses (loopback, private, reserved) that workflows may reach: networks separated by commas, such as
-    /// 10.0.0.0/8,127.0.0.1, or all [default: none; all for run].
+    /// 10.0.0.0/8,127.0.0.1, or all [default: none; with `everstep run`, all].
     #[arg(
         long,
         env = "EVERSTEP_ALLOW_ADDRESSES",

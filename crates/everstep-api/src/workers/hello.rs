@@ -221,7 +221,8 @@ fn wrong(path: impl Into<String>, detail: impl Into<String>) -> Problem {
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "WorkerSession")]
 pub(crate) struct Welcome {
-    /// The id of the session. A client with this id and an API key of the workspace acts for the worker.
+    /// The id of the session. A request with this id and an API key of the workspace counts as a request of
+    /// the worker.
     session: String,
     /// After this many seconds without a request of the worker the session ends, and other workers get its runs.
     lease_seconds: f64,

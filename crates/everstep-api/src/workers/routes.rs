@@ -49,9 +49,9 @@ pub(crate) fn add(table: Table) -> Table {
             SESSIONS,
             doc("workers", "Open a worker session")
                 .about(
-                    "A worker names the workflows that it serves, and receives a session. A client with the id of \
-                     the session and an API key of the workspace acts for the worker. A session without a request for \
-                     `leaseSeconds` ends, and other workers get its runs.",
+                    "A worker names the workflows that it serves, and receives a session. A request with the id of \
+                     the session and an API key of the workspace counts as a request of the worker. If the server \
+                     receives no request for `leaseSeconds`, the session ends, and other workers receive its runs.",
                 )
                 .takes::<Hello>()
                 .example(json!({
@@ -72,7 +72,7 @@ pub(crate) fn add(table: Table) -> Table {
             Method::DELETE,
             "/v1/worker/sessions/{id}",
             session_doc("Close a worker session")
-                .about("The worker ends its session in order: other workers get its runs at once.")
+                .about("Closes the session of a worker; other workers receive its runs immediately.")
                 .answers_nothing(204),
             http::close,
         )
@@ -82,9 +82,10 @@ pub(crate) fn add(table: Table) -> Table {
             POLL,
             session_doc("Poll for worker messages")
                 .about(
-                    "The server holds the request until there is a message with more than replies to reports, at \
-                     most 10 s. Messages that `seen` does not include are sent again. A worker has one poll in \
-                     progress; a second one ends the first. Polls and reports do not count against the rate limit.",
+                    "The server delays the response until it has a message that contains more than replies to \
+                     reports, for at most 10 s. Messages that `seen` does not include are sent again. A worker has one \
+                     poll in progress; a second one ends the first. Polls and reports do not count against the rate \
+                     limit.",
                 )
                 .takes::<Poll>()
                 .example(json!({"session": "…", "seen": 0, "capacity": 100, "waitMs": 10_000}))
@@ -125,10 +126,11 @@ pub(crate) fn add(table: Table) -> Table {
             "/v1/worker/socket",
             doc("workers", "Connect a worker over a WebSocket")
                 .about(
-                    "The same as sessions, polls and reports, one JSON object per text frame: `{\"hello\": …}` or \
-                     `{\"resume\": {session, seen, capacity}}` first, answered by `{\"welcome\": …}`, `{\"gone\": …}` \
-                     or `{\"problem\": …}`; then `{seen, reports}`, `{capacity}`, `{\"ping\": true}` and \
-                     `{\"bye\": true}` one way, messages and `{\"pong\": true}` the other.",
+                    "The same as sessions, polls and reports, one JSON object per text frame. The worker first sends \
+                     `{\"hello\": …}` or `{\"resume\": {session, seen, capacity}}`, and the server responds with \
+                     `{\"welcome\": …}`, `{\"gone\": …}` or `{\"problem\": …}`. Then the worker sends \
+                     `{seen, reports}`, `{capacity}`, `{\"ping\": true}` and `{\"bye\": true}`, and the server \
+                     sends messages and `{\"pong\": true}`.",
                 )
                 .answers_nothing(101)
                 .refuses(426, "`UPGRADE_REQUIRED`: the request is not a WebSocket upgrade."),

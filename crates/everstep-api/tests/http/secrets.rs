@@ -61,7 +61,7 @@ async fn an_invalid_secret_is_rejected_and_not_repeated() {
 async fn without_a_key_nothing_is_stored_and_the_remedy_is_shown() {
     let server = Server::without_secrets_key().await;
     let problem = server.put("/v1/secrets/x", &json!({"value": "sesame"})).await.refuses(409, "SECRETS_KEY_MISSING");
-    let hint = problem["hint"].as_str().unwrap();
-    assert!(hint.contains("EVERSTEP_SECRETS_KEY=$(everstep secrets key)"), "{hint}");
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(detail.contains("EVERSTEP_SECRETS_KEY=$(everstep secrets key)"), "{detail}");
     assert_eq!(server.get("/v1/secrets").await.is(200)["secrets"], json!([]));
 }

@@ -91,7 +91,7 @@ impl<'a, 'p> Fields<'a, 'p> {
         let value = self.any(names)?;
         if value.as_bool().is_none() {
             let message = format!("expected true or false, found {}", name_of(value));
-            self.problem(names[0], message, "write it without quotes");
+            self.problem(names[0], message, "write true or false, without quotes");
         }
         value.as_bool()
     }

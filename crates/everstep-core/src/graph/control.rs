@@ -436,7 +436,7 @@ impl<'a> Reader<'a, '_> {
         }
         let event = approval.or(event);
         if event.as_ref().and_then(Value::as_str).is_none_or(str::is_empty) {
-            let message = "a wait needs the name of the signal in `event`";
+            let message = "a wait needs the name of a signal or the topic of an event in `event`";
             fields.problem(field, message, "such as \"order.paid\"");
         }
         if since_seconds.is_some() && since_start {

@@ -17,8 +17,8 @@ const HEAD: &str = "\
 
 <!-- Made from the operators; `BLESS=1 cargo test -p everstep-core logic::page` writes it. -->
 
-[JSON Logic](https://jsonlogic.com) is used by conditions of state machines.
-A rule is an object with one field: the name of an operator, and its arguments as a list; a single argument can stand without the list.
+The conditions of state machines are rules in [JSON Logic](https://jsonlogic.com).
+A rule is an object with one field: the name of an operator, and its arguments as a list; a single argument can be written without the list.
 Arguments can be rules.
 
 ```json

@@ -181,7 +181,7 @@ fn kinds_check_their_own_config() {
     assert_problems(
         &with_config("wait", json!({"match": 5})),
         &[
-            ("it", "/nodes/1/config/event", "needs the name of the signal", "such as"),
+            ("it", "/nodes/1/config/event", "needs the name of a signal", "such as"),
             ("it", "/nodes/1/config/match", "expected an object", "such as"),
         ],
     );
@@ -191,7 +191,7 @@ fn kinds_check_their_own_config() {
     );
     assert_problems(
         &with_config("wait", json!({"approval": ""})),
-        &[("it", "/nodes/1/config/approval", "needs the name of the signal", "such as")],
+        &[("it", "/nodes/1/config/approval", "needs the name of a signal", "such as")],
     );
     assert_problems(
         &with_config("loop", json!({"itemVariable": "x", "indexVariable": "x"})),

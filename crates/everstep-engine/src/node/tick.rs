@@ -107,8 +107,7 @@ impl Ticker {
         let lanes = asked.lanes.iter().map(|(lane, places)| (lane.to_string(), *places));
         let lanes = [(String::new(), asked.server)].into_iter().chain(lanes).collect();
         let Claimer { world, options, node, rotation, .. } = &self.claimer;
-        let request =
-            TickRequest { lanes, rotation: *rotation, release: RELEASED_RUNS_MAX, inbox: BATCH_ROWS_MAX };
+        let request = TickRequest { lanes, rotation: *rotation, release: RELEASED_RUNS_MAX, inbox: BATCH_ROWS_MAX };
         let sent = world.clock.monotonic();
         let tick = match world.runs.tick(*node, lease(world, options), world.clock.now(), &request).await {
             Ok(tick) => tick,

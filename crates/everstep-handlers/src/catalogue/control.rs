@@ -50,7 +50,7 @@ fn anything(description: &str) -> Value {
 }
 
 fn failed() -> Handle {
-    Handle::new("error", "It failed.")
+    Handle::new("error", "The step failed after its last attempt.")
 }
 
 fn start() -> CatalogueEntry {
@@ -352,7 +352,7 @@ fn wait() -> CatalogueEntry {
         handles: vec![
             Handle::new("success", "The signal or the event arrived; for an approval: it is approved."),
             Handle::new("rejected", "For an approval: it is not approved."),
-            Handle::new("timeout", "No signal arrived in time."),
+            Handle::new("timeout", "Neither a signal nor an event arrived in time."),
             failed(),
         ],
         default_handle: Some("success".to_owned()),

@@ -288,7 +288,7 @@ impl SqliteSource {
         let is_plain = Path::new(&self.file).components().all(|part| matches!(part, Component::Normal(_)));
         if !is_plain || self.file.contains('\0') {
             let hint = "write it as \"shop.db\" or \"folder/shop.db\"";
-            problems.push(Problem::at("/file", "it is not a path within the folder of SQLite files").hint(hint));
+            problems.push(Problem::at("/file", "`file` is not a path within the folder of SQLite files").hint(hint));
         }
         if !self.read_only {
             problems.push(Problem::at("/readOnly", "a SQLite file is read-only").hint("drop `readOnly`"));
@@ -302,7 +302,7 @@ impl HttpSource {
         let mut problems = Vec::new();
         match reqwest::Url::parse(&self.base_url) {
             Err(error) => {
-                problems.push(Problem::at("/baseUrl", format!("it is not a valid URL: {error}")));
+                problems.push(Problem::at("/baseUrl", format!("`baseUrl` is not a valid URL: {error}")));
             }
             Ok(url) => {
                 if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {

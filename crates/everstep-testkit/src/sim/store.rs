@@ -9,10 +9,10 @@ use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_store::sqlite::Database;
 use everstep_store::{
-    ActivationOutcome, ClaimResult, CommitOutcome, Counts, Deletion, Error, HeldStart, InboxId, InboxRow, Item, MinuteStats,
-    NewFork, NewWorkflow, NodeRow, Precondition, RegistrationOutcome, Result, RunFilter, RunGlance, RunPage, RunRow,
-    RunStats, RunStore, SaveOutcome, SideWrites, Snapshot, StatsQuery, StoredEntry, StoredRun, Tick, TickRequest,
-    VersionRow, WaitChange, WaitKind, WaitRow, WorkflowRow, WorkflowStore, WorkflowSummary,
+    ActivationOutcome, ClaimResult, CommitOutcome, Counts, Deletion, Error, HeldStart, InboxId, InboxRow, Item,
+    MinuteStats, NewFork, NewWorkflow, NodeRow, Precondition, RegistrationOutcome, Result, RunFilter, RunGlance,
+    RunPage, RunRow, RunStats, RunStore, SaveOutcome, SideWrites, Snapshot, StatsQuery, StoredEntry, StoredRun, Tick,
+    TickRequest, VersionRow, WaitChange, WaitKind, WaitRow, WorkflowRow, WorkflowStore, WorkflowSummary,
 };
 
 use super::audit::Asked;

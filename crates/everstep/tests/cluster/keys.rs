@@ -96,7 +96,7 @@ fn secrets_of_a_shared_database_need_a_key_that_all_nodes_have() {
     let without = site.start();
     let refused = without.client().put("/v1/secrets/sesame", &json!({"value": "open"}));
     let problem = refused.refuses(409, "SECRETS_KEY_MISSING");
-    assert!(problem["hint"].as_str().unwrap().contains("everstep secrets key"), "{problem}");
+    assert!(problem["detail"].as_str().unwrap().contains("everstep secrets key"), "{problem}");
     let key = call(&["secrets", "key"]).exits(0).stdout.trim().to_owned();
     let with = site.start_with(&["--secrets-key", &key]);
     with.client().put("/v1/secrets/sesame", &json!({"value": "open"})).is(201);

@@ -11,7 +11,7 @@ pub(crate) fn check(page: &str, title: &str, name: &str, program: impl Fn() -> C
         let lines: Vec<_> = help.exits(0).stdout.lines().map(str::trim_end).collect();
         lines.join("\n").trim_end().to_owned()
     };
-    let mut text = format!("# {title}\n\nWhat `{name} --help` says, command by command.\n\n");
+    let mut text = format!("# {title}\n\nThe output of `{name} --help`, for each command.\n\n");
     text += &format!("```text\n{}\n```\n", help(&[]));
     let commands = commands(&help(&[])).into_iter().flat_map(|command| {
         let inner = commands(&help(&[&command]));

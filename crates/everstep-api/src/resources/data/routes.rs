@@ -79,8 +79,8 @@ fn add_sources(table: Table) -> Table {
             "/v1/data-sources/{name}/test",
             doc("data", "Test a data source")
                 .about(
-                    "Whether the source can be reached and accepts the credentials. The status is 200 in both \
-                     cases.",
+                    "Reports whether the source can be reached and accepts the credentials. The status is 200 even if \
+                     the test fails.",
                 )
                 .answers::<SourceTest>(200),
             sources::test,
@@ -92,8 +92,8 @@ fn add_sources(table: Table) -> Table {
             "/v1/data-sources/test",
             doc("data", "Test an unsaved data source")
                 .about(
-                    "Whether the source can be reached and accepts the credentials. The status is 200 in both cases; \
-                     nothing is saved.",
+                    "Reports whether the source can be reached and accepts the credentials. The status is 200 even if \
+                     the test fails; nothing is saved.",
                 )
                 .takes::<Source>()
                 .answers::<SourceTest>(200),

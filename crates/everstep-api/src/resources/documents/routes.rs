@@ -30,7 +30,7 @@ pub(crate) fn add(table: Table) -> Table {
             "/",
             doc("documents", "Get the root document")
                 .about(
-                    "A browser receives the web console; if the server does not serve it, it is redirected to `/docs`.",
+                    "A browser receives the web console, or is redirected to `/docs` if `EVERSTEP_CONSOLE` is false.",
                 )
                 .answers::<Welcome>(200)
                 .answers_nothing(303)

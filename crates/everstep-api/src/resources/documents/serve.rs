@@ -17,13 +17,13 @@ const TAGS: &[(&str, &str)] = &[
     ("catalogue", "The kinds of nodes of graphs."),
     ("runs", "Executions of workflows: start, follow and control them."),
     ("machines", "State machines: the actions of people in their runs."),
-    ("workers", "Users' processes that run code workflows."),
+    ("workers", "Workers: user processes that execute workflows written as code."),
     ("records", "Records and links: data of a workspace that outlives its runs."),
     ("events", "Events, the subscriptions that start runs for them, and their results."),
     ("data", "Data sources, and saved queries for them."),
     ("access", "API keys, workspaces, tickets, the audit and secrets."),
     ("nodes", "The servers that share a database."),
-    ("health", "Liveness and readiness of the server. No API key is needed."),
+    ("health", "Liveness, readiness and metrics of the server. Only the metrics need an API key."),
     ("documents", "Documents about this API. No API key is needed."),
 ];
 

@@ -14,9 +14,9 @@ use crate::routes::Table;
 
 /// The form of a topic.
 pub(super) const TOPIC_PATTERN: &str = r"^[A-Za-z0-9_:/-]{1,64}(\.[A-Za-z0-9_:/-]{1,64}){0,15}$";
-const TOPIC_ABOUT: &str = "The topic: 1 to 16 names with dots between them, each of 1 to 64 letters, digits, `_`, `:`, \
-     `/` and `-`, together at most 255 characters. It is percent-encoded, so that `%2F` is a slash of the topic. It does \
-     not begin with `everstep.`.";
+const TOPIC_ABOUT: &str = "The topic: 1 to 16 segments separated by dots, each of 1 to 64 letters, digits, `_`, `:`, \
+     `/` and `-`, together at most 255 characters. It is percent-encoded, so that `%2F` is a slash of the topic. It \
+     must not be `everstep`, and must not begin with `everstep.`.";
 const STRUCTURED: &str = "application/cloudevents+json";
 const BATCHED: &str = "application/cloudevents-batch+json";
 const NOT_JSON: &str = "`UNSUPPORTED_MEDIA_TYPE`: the data of the event is not JSON.";
@@ -51,10 +51,10 @@ pub(crate) fn add(table: Table) -> Table {
             doc("events", "Publish events")
                 .about(
                     "One event `{topic, data, id?, source?, subject?}`, or `{events: […]}` with at most 1,000 of them, \
-                     together at most 16 MiB. Each of many is accepted or refused separately, and the results have the \
-                     same order; 207 means that not all were accepted. CloudEvents are accepted in the structured, the \
-                     binary and the batched mode; their `type` is the topic. The answers are those of a publish to a \
-                     topic.",
+                     together at most 16 MiB. Each event of a batch is accepted or rejected separately, and the \
+                     results have the same order; 207 means that not all were accepted. CloudEvents are accepted in \
+                     the structured, the binary and the batched mode; their `type` is the topic. The responses are the \
+                     same as those of a publish to a topic.",
                 )
                 .query(publish::WAIT)
                 .keyed()
@@ -121,8 +121,9 @@ fn to_topic_doc(summary: &'static str) -> Doc {
             "The body is the data of the event: any JSON, at most 1 MiB, or none. Or it is a CloudEvent: structured \
              (`application/cloudevents+json`), or binary, with its attributes in `ce-` headers; its `type` is the topic \
              of the path. 202 after the event is stored. With `waitSeconds` the response is 200 as soon as the event has \
-             reached all subscriptions and waits, with their numbers. An event is published once per source and id; \
-             without an id, the `Idempotency-Key` is the id. A repeated one is answered with 200 and `created` false.",
+             reached all subscriptions and waits, with the counts. An event is published once per source and id; \
+             without an id, the `Idempotency-Key` is the id. The response to a repeated publish is 200, with `created` \
+             false.",
         )
         .query(publish::WAIT)
         .keyed()

@@ -22,8 +22,9 @@ pub(crate) fn add(table: Table) -> Table {
         "/v1/inbox",
         doc("runs", "List the inbox")
             .about(
-                "The open approvals of the workspace, oldest run first, for callers with `workflow:manage`. The signal of \
-                 an approval decides it. Waits that were opened by a release without the inbox are not listed. `GET /v1/runs?state=` lists runs of state machines that wait.",
+                "The open approvals of the workspace, oldest run first, for callers with `workflow:manage`. A signal \
+                 with the name of the approval decides it. Waits that were opened by a release without the inbox are \
+                 not listed. `GET /v1/runs?state=` lists runs of state machines that wait.",
             )
             .query(PARAMETERS)
             .answers::<Inbox>(200),

@@ -21,7 +21,7 @@ pub(crate) fn add(table: Table) -> Table {
             doc("access", "Get the caller")
                 .about(
                     "The workspace of the caller with its bounds, its key or person, its permissions, and the server \
-                     that has answered.",
+                     that sends the response.",
                 )
                 .answers::<Me>(200),
             me::show,

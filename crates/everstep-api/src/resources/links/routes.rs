@@ -37,7 +37,7 @@ pub(crate) fn add(table: Table) -> Table {
             doc("records", "Upsert a link")
                 .about(
                     "201 if the link is new. A link with the same sides and relation keeps its id, and its attributes are \
-                     replaced. With an `Idempotency-Key`, a repeated request gets its first answer again.",
+                     replaced. With an `Idempotency-Key`, a repeated request returns the first response.",
                 )
                 .keyed()
                 .takes::<UpsertLinkRequest>()

@@ -48,9 +48,10 @@ pub(crate) fn add(table: Table) -> Table {
             doc("machines", "Perform an action")
                 .about(
                     "Performs an action in a run of a state machine, or votes for it. `applied` is false for a vote that \
-                     is counted and does not reach the quorum. Without a version, the request applies to the versionNo \
-                     at its arrival, so that a double click does not approve two levels. A repeated request with the \
-                     same `Idempotency-Key` and the same caller gets its first answer again, for 24 hours.",
+                     is counted and does not reach the quorum. Without a version, the request expects the versionNo \
+                     that the run has at its arrival: both requests of a double click expect the same versionNo, and \
+                     only the first is performed. For 24 hours, a repeated request of the same caller with the same \
+                     `Idempotency-Key` returns the first response.",
                 )
                 .keyed()
                 .takes::<TransitionRequest>()
@@ -108,8 +109,8 @@ pub(crate) fn add(table: Table) -> Table {
             "/v1/runs/{id}/evaluate",
             doc("machines", "Evaluate an action")
                 .about(
-                    "The result that a transition would have, with every reason against it. Nothing is written. `as` is \
-                     for admins.",
+                    "The result that a transition would have, with every reason against it. Nothing is written. Only \
+                     admins may set `as`.",
                 )
                 .changes_nothing()
                 .takes::<EvaluateRunRequest>()
@@ -125,7 +126,7 @@ pub(crate) fn add(table: Table) -> Table {
             doc("machines", "Evaluate a definition")
                 .about(
                     "The actions of a state of a definition, saved or not, in a context; and the result of one of them. \
-                     Nothing is written. `as` is for admins.",
+                     Nothing is written. Only admins may set `as`.",
                 )
                 .changes_nothing()
                 .takes::<EvaluateDefinitionRequest>()

@@ -54,7 +54,7 @@ pub(crate) fn add(table: Table) -> Table {
             doc("records", "Apply a transaction")
                 .about(
                     "Evaluates all checks, then applies all writes to records and links of the namespace; the first failure \
-                     leaves nothing written. With an `Idempotency-Key`, a repeated request gets its first answer again.",
+                     leaves nothing written. With an `Idempotency-Key`, a repeated request returns the first response.",
                 )
                 .keyed()
                 .takes::<TransactRequest>()

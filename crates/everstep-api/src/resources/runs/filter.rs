@@ -212,7 +212,7 @@ fn read<T: std::str::FromStr<Err: std::fmt::Display>>(what: &str, text: &str) ->
 fn read_path(before: &str, path: &str) -> Result<Vec<String>, Problem> {
     let parts: Vec<_> = path.split('.').map(str::to_owned).collect();
     if parts.iter().any(String::is_empty) {
-        let hint = "names with dots between them, such as input.order.id";
+        let hint = "a path consists of names separated by dots, such as input.order.id";
         return Err(Problem::invalid(format!("{before}{path} is not a valid path")).hint(hint));
     }
     Ok(parts)

@@ -54,11 +54,7 @@ impl From<Error> for Problem {
         match error {
             Error::NotFound(_) => Self::not_found(detail),
             Error::Invalid(_) => Self::invalid(detail),
-            Error::NoKey => Self::new(StatusCode::CONFLICT, code, detail).hint(
-                "create a key and give it to all servers of the database: export EVERSTEP_SECRETS_KEY=$(everstep \
-                 secrets key)",
-            ),
-            Error::OtherKey { .. } | Error::Broken(_) => Self::new(StatusCode::CONFLICT, code, detail),
+            Error::NoKey | Error::OtherKey { .. } | Error::Broken(_) => Self::new(StatusCode::CONFLICT, code, detail),
             Error::Store(error) => error.into(),
         }
     }

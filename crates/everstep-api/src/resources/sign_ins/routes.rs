@@ -31,9 +31,9 @@ pub(crate) fn add(table: Table) -> Table {
             "/v1/sign-ins",
             doc("access", "Sign in with a code")
                 .about(
-                    "Creates an API key with the permissions and the rate limit of the key that made the code, in \
-                     the same workspace. It is valid for 12 hours, and not longer than the other key; \
-                     `GET /v1/keys` lists it for another day. Only this response shows it.",
+                    "Creates an API key with the permissions and the rate limit of the API key that created the code, \
+                     in the same workspace. The new API key expires after 12 hours, or when the other one does, if \
+                     that is earlier; `GET /v1/keys` lists it for another day. Only this response shows it.",
                 )
                 .takes::<UsedCode>()
                 .example(json!({"code": "esc_…"}))

@@ -56,9 +56,9 @@ pub(crate) fn add(table: Table) -> Table {
             RECORD,
             doc("records", "Set a record")
                 .about(
-                    "201 if the record was absent. It is written once per `Idempotency-Key` of a caller: a repeated \
-                     request gets its first answer again. At most one of `If-Match`, `If-None-Match` and `ifRevision` is \
-                     accepted.",
+                    "201 if the record was absent. The server applies a write once per caller and `Idempotency-Key`: a \
+                     repeated request returns the first response. At most one of `If-Match`, `If-None-Match` and \
+                     `ifRevision` is accepted.",
                 )
                 .keyed()
                 .matched()

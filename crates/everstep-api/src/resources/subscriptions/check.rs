@@ -17,7 +17,7 @@ const PART_BYTES_MAX: usize = 64 * 1024;
 const KEY_CHARS_MAX: usize = 1_024;
 
 pub(super) fn read_pattern(text: &str) -> Result<Pattern, Problem> {
-    let hint = "`*` is exactly one name, `#` is any number of names; in a path, # is written %23";
+    let hint = "`*` is exactly one segment, `#` is any number of segments; in a path, # is written %23";
     Pattern::parse(text).map_err(|error| wrong("pattern", error).hint(hint))
 }
 

@@ -24,8 +24,9 @@ pub(crate) fn add(table: Table) -> Table {
             Parameter::pattern(
                 "pattern",
                 PATTERN_FORM,
-                "A pattern of topics, percent-encoded: `*` is exactly one name, and `#` (`%23`) is any number of names, \
-                 also none. `user.*` matches `user.signup`; `order.#` matches `order` and `order.paid.late`.",
+                "A pattern of topics, percent-encoded: `*` is exactly one segment, and `#` (`%23`) is any number of \
+                 segments, including none. `user.*` matches `user.signup`; `order.#` matches `order` and \
+                 `order.paid.late`.",
             ),
         )
         .path_parameter("subscriptions", Parameter::id("id", "The subscription's id."))

@@ -263,7 +263,7 @@ impl Reader<'_> {
             let is_path =
                 |text: &&str| text.chars().count() <= PATH_CHARS && text.split('.').all(|name| !name.is_empty());
             let Some(text) = value.as_str().filter(is_path) else {
-                let message = "expected a path into the context: names with points between them";
+                let message = "expected a path into the context: names separated by dots";
                 self.report(Problem::at(place, message).hint(hint));
                 continue;
             };

@@ -93,7 +93,7 @@ pub(super) async fn change(
     let (name, version) = read_id(&id)?;
     let DefinitionChange { dsl, is_active } = body.json()?;
     if dsl.is_none() && is_active.is_none() {
-        return Err(Problem::invalid("the request changes nothing").hint("send dsl, is_active or both"));
+        return Err(Problem::invalid("the request changes nothing").hint("send dsl, isActive or both"));
     }
     let found = find(&app, &caller, name, version).await?;
     let version = match dsl {

@@ -35,8 +35,8 @@ fn of_instances(table: Table) -> Table {
             TRANSITION,
             doc("machines", "Perform an action in an instance (alias)")
                 .about(
-                    "The same as `POST /v1/runs/{id}/transitions`. The header `Idempotency-Key` is required: a repeated \
-                     request of the same caller gets its first answer again, for 24 hours.",
+                    "The same as `POST /v1/runs/{id}/transitions`. The header `Idempotency-Key` is required: for 24 \
+                     hours, a repeated request of the same caller returns the first response.",
                 )
                 .must_be_keyed()
                 .takes::<TransitionRequest>()
@@ -52,7 +52,9 @@ fn of_instances(table: Table) -> Table {
             Method::GET,
             "/workflow-engine/instances/{id}",
             doc("machines", "Get an instance (alias)")
-                .about("A run of a state machine: its state, its versionNo and the actions that the caller can perform.")
+                .about(
+                    "A run of a state machine: its state, its versionNo and the actions that the caller can perform.",
+                )
                 .answers::<Instance>(200),
             instances::get,
         )
@@ -108,7 +110,7 @@ fn of_definitions(table: Table) -> Table {
             "/workflow-engine/definitions",
             doc("machines", "Create a definition (alias)")
                 .about(
-                    "Saves a version of a state machine. It is activated only if `is_active` is true. A definition that \
+                    "Saves a version of a state machine. It is activated only if `isActive` is true. A definition that \
                      equals the newest version adds no version, and the response is 200.",
                 )
                 .must_be_keyed()
@@ -149,7 +151,7 @@ fn of_definitions(table: Table) -> Table {
             "/workflow-engine/definitions/{id}",
             doc("machines", "Change a definition (alias)")
                 .about(
-                    "A changed DSL is saved as a new version. With `is_active` true the version becomes the active one; \
+                    "A changed DSL is saved as a new version. With `isActive` true the version becomes the active one; \
                      with false none is active. Running instances keep their version.",
                 )
                 .must_be_keyed()

@@ -12,7 +12,7 @@ use crate::http::schema::Id;
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Fork {
-    /// The last entry to copy; without it, the last one at which the run had not ended.
+    /// The last entry to copy; without it, the last entry before the end of the run.
     #[schemars(range(min = 1))]
     #[serde(default, deserialize_with = "whole::optional")]
     pub(crate) at: Option<u64>,
