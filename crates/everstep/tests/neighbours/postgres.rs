@@ -5,6 +5,11 @@ use everstep_testkit::neighbours::Misuse;
 use crate::promise::holds_on_postgres_beside;
 
 #[test]
+fn six_thousand_runs_in_memory_do_not_slow_down_a_neighbour() {
+    holds_on_postgres_beside(Misuse::Runs);
+}
+
+#[test]
 fn starts_under_new_names_do_not_slow_down_a_neighbour() {
     holds_on_postgres_beside(Misuse::Names);
 }

@@ -15,6 +15,21 @@ fn requests_to_a_slow_server_do_not_slow_down_a_neighbour() {
 }
 
 #[test]
+fn six_thousand_runs_in_memory_do_not_slow_down_a_neighbour() {
+    holds_beside(Misuse::Runs);
+}
+
+#[test]
+fn endless_queries_of_files_do_not_slow_down_a_neighbour() {
+    holds_beside(Misuse::FileQueries);
+}
+
+#[test]
+fn sixty_api_keys_do_not_slow_down_a_neighbour() {
+    holds_beside(Misuse::Keys);
+}
+
+#[test]
 fn tickets_do_not_slow_down_a_neighbour() {
     holds_beside(Misuse::Tickets);
 }
