@@ -100,12 +100,16 @@ impl Engine {
         let held_start = HeldStart { start: hold.remember_key(&row), ..held_start };
         let (after, wake_at) = (held_start.after, held_start.wake_at);
         let side = hold.audit.clone().map_or_else(SideWrites::default, SideWrites::with_audit);
-        let held = store.hold_start(run, held_start, side).await.map_err(|error| {
-            // If the reply of the database was lost, the row may have changed.
-            if error.is_transient() { Error::OutcomeUnknown(self.member().node) } else { error.into() }
-        })?;
-        if !held {
-            return Ok(None);
+        match store.hold_start(run, held_start, side).await {
+            Ok(true) => {}
+            Ok(false) => return Ok(None),
+            Err(error) if error.is_transient() => {
+                // If the reply of the database was lost, the row may have changed. Without this message nothing would
+                // claim a resumed run on a database that only this node uses.
+                self.wake_claimers(&row, wake_at);
+                return Err(Error::OutcomeUnknown(self.member().node));
+            }
+            Err(error) => return Err(error.into()),
         }
         self.announce_hold(&row, after, wake_at);
         Ok(Some(Reply::Accepted))
@@ -117,7 +121,7 @@ impl Engine {
         begin_at.unwrap_or_else(|| self.world().clock.now())
     }
 
-    /// Counts the change, and makes this node and its peers claim a run that is due.
+    /// Counts the change, and wakes the claimers.
     fn announce_hold(&self, row: &RunRow, after: Status, wake_at: Timestamp) {
         let item = CommittedItem {
             run: row.id,
@@ -137,6 +141,11 @@ impl Engine {
         };
         self.tally().count_item(&item, self.world().clock.now());
         self.world().observe.committed(&item);
+        self.wake_claimers(row, wake_at);
+    }
+
+    /// Makes this node and its peers claim a run when it is due.
+    fn wake_claimers(&self, row: &RunRow, wake_at: Timestamp) {
         if wake_at == Timestamp::NEVER {
             return;
         }
