@@ -379,7 +379,8 @@ async fn on_a_full_disk_runs_end_and_are_cancelled_from_the_reserve() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_starts_on_a_full_disk_reads_and_joins_when_there_is_space() {
     let folder = tempfile::tempdir().unwrap();
-    let first = engine(folder.path()).await;
+    let store = Arc::new(SqliteStore::open(folder.path(), &Default::default()).unwrap());
+    let first = engine_with(Stores::new(store), options()).await;
     publish(&first, "w", &chain(&[wait_for("go")])).await;
     let run = start(&first, "w", json!({})).await;
     reach(&first, run, Status::Waiting).await;
