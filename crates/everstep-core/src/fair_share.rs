@@ -226,8 +226,9 @@ impl<K: Ord + Clone, T> FairShare<K, T> {
         self.next += 1;
         let share = self.workspaces.entry(workspace).or_default();
         share.waiting += 1;
-        share.keys.entry(key.clone()).or_default().waiting.insert(number, (amount, item));
-        share.refresh_head(&key, self.bounds.key_max);
+        let of_request = key.clone();
+        share.keys.entry(key).or_default().waiting.insert(number, (amount, item));
+        share.refresh_head(&of_request, self.bounds.key_max);
         self.refresh(workspace);
         Some(PlaceRequestId(number))
     }

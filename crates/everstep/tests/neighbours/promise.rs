@@ -62,7 +62,8 @@ fn assert_promise(server: &Server, sources: &Folder, misuse: Misuse, store: &str
         peak_memory(server),
     );
     // The test harness does not capture it: the figures of passed tests are of interest too.
-    writeln!(std::io::stderr(), "{figures}").unwrap();
+    let mut stderr = std::io::stderr();
+    writeln!(stderr, "{figures}").unwrap();
     assert_eq!(alone.refusals, Vec::<String>::new(), "requests are refused without a misuse");
     assert!(answers.total() > 0, "nothing was misused: {figures}");
     let refused = beside.refusals.iter().take(5).collect::<Vec<_>>();
