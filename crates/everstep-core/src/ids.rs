@@ -74,6 +74,10 @@ uuid_id! {
     SubscriptionId
 }
 uuid_id! {
+    /// A dead letter.
+    DeadLetterId
+}
+uuid_id! {
     /// A tenant.
     WorkspaceId
 }

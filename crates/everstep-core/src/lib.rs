@@ -7,6 +7,7 @@
 pub mod actor;
 pub mod code;
 pub mod contains;
+pub mod dead_letter;
 pub mod definition;
 pub mod evaluate;
 pub mod failure;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use everstep_core::actor::Actor;
+use everstep_core::dead_letter::DeadLetter;
 use everstep_core::failure::Failure;
 use everstep_core::ids::{CommitId, NodeId, RunId, StepKey, WorkspaceId};
 use everstep_core::journal::codec::Row;
@@ -59,6 +60,8 @@ pub struct SideWrites {
     pub audit: Vec<Arc<AuditRow>>,
     /// The events that the run publishes.
     pub published: Vec<Arc<TopicEvent>>,
+    /// The work of the run that fails permanently with the item.
+    pub dead_letters: Vec<Arc<DeadLetter>>,
 }
 
 impl SideWrites {
@@ -70,7 +73,8 @@ impl SideWrites {
     /// The size of the rows in bytes, roughly.
     pub fn size(&self) -> usize {
         let audit = self.audit.iter().map(|row| row.size()).sum::<usize>();
-        audit + self.published.iter().map(|event| event.size()).sum::<usize>()
+        let dead_letters = self.dead_letters.iter().map(|letter| letter.size()).sum::<usize>();
+        audit + dead_letters + self.published.iter().map(|event| event.size()).sum::<usize>()
     }
 }
 

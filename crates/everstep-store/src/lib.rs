@@ -5,6 +5,7 @@
 
 mod access;
 mod claims;
+mod dead_letters;
 mod error;
 mod filter;
 mod item;

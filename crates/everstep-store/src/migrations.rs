@@ -35,6 +35,7 @@ pub(crate) const POSTGRES: &[Migration] = migrations! {
     8 "run_stats",
     9 "topics",
     10 "claims_by_workspace",
+    11 "dead_letters",
 };
 
 /// The migrations of SQLite, in their order.
@@ -51,6 +52,7 @@ pub(crate) const SQLITE: &[Migration] = migrations! {
     9 "run_stats",
     10 "topics",
     11 "claims_by_workspace",
+    12 "dead_letters",
 };
 
 /// The table of applied migrations, for both databases.

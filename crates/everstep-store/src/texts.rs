@@ -2,6 +2,7 @@
 //!
 //! A text with a NUL is never stored, so a search for one finds nothing.
 
+use everstep_core::dead_letter::DeadLetter;
 use everstep_core::ids::StepKey;
 use everstep_core::topics::{Subscription, Target, TopicEvent};
 
@@ -40,7 +41,14 @@ pub(crate) fn check_item(item: &Item) -> Result<()> {
 /// Rejects side writes with a text that cannot be stored.
 pub(crate) fn check_side(side: &SideWrites) -> Result<()> {
     check(side.audit.iter().flat_map(|row| row.texts()))?;
+    side.dead_letters.iter().try_for_each(|letter| check_letter(letter))?;
     side.published.iter().try_for_each(|event| check_event(event))
+}
+
+/// Rejects a dead letter with a text that cannot be stored.
+pub(crate) fn check_letter(letter: &DeadLetter) -> Result<()> {
+    let names = letter.workflow.as_deref().into_iter().chain(letter.step.as_ref().map(StepKey::as_str));
+    check([letter.kind.as_str(), &letter.delivery, &letter.target, letter.error()].into_iter().chain(names))
 }
 
 /// Rejects an event with a text that cannot be stored.

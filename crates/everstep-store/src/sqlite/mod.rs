@@ -12,6 +12,7 @@
 mod access;
 mod columns;
 mod database;
+mod dead_letters;
 mod disk;
 mod errors;
 mod folder;

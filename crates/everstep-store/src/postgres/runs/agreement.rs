@@ -1,6 +1,6 @@
 //! The three statements of a commit agree: `runs.sql` and `steps.sql` are parts of `all.sql`. With side rows, a batch
-//! is written by `runs.sql` or `all.sql` and the parts `audited.sql` and `published.sql`, which are added to their
-//! texts. If it has the place of a machine, or a run with a trigger or a later start, these two also have their lines
+//! is written by `runs.sql` or `all.sql` and the parts `audited.sql`, `published.sql` and `dead_letters.sql`, which are
+//! added to their texts. If it has the place of a machine, or a run with a trigger or a later start, these two also have their lines
 //! for rare columns.
 //!
 //! A batch is written by the shortest statement that does everything its items need. So a change of one statement must
@@ -17,6 +17,8 @@ const STEPS: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/queries/p
 
 const AUDITED: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/queries/postgres/commit/audited.sql"));
 const PUBLISHED: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/queries/postgres/commit/published.sql"));
+const DEAD_LETTERS: &str =
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/queries/postgres/commit/dead_letters.sql"));
 
 /// A difference: these lines of a part of the longer statement are replaced in the shorter one.
 struct Difference {
@@ -181,7 +183,11 @@ fn the_statement_for_steps_is_a_part_of_the_one_for_runs() {
 
 #[test]
 fn side_rows_add_parts_and_change_no_other() {
-    let sides: [(&[_], &[_]); 2] = [(&[AUDITED], &["audited"]), (&[AUDITED, PUBLISHED], &["audited", "published"])];
+    let sides: [(&[_], &[_]); 3] = [
+        (&[AUDITED], &["audited"]),
+        (&[AUDITED, PUBLISHED], &["audited", "published"]),
+        (&[AUDITED, PUBLISHED, DEAD_LETTERS], &["audited", "published", "dead_lettered"]),
+    ];
     for (statement, (texts, side)) in [RUNS, ALL].into_iter().flat_map(|text| sides.map(|side| (text, side))) {
         let with_side = add_parts(statement, texts);
         assert_agree(&with_side, statement, &[], side);
@@ -205,7 +211,9 @@ fn rare_columns_add_lines_and_change_no_other() {
         assert_eq!(added.len(), 7, "{added:?}");
     }
     assert_eq!(add_rare(STEPS), STEPS);
-    assert_eq!([add_rare(AUDITED), add_rare(PUBLISHED)], [AUDITED, PUBLISHED]);
+    for part in [AUDITED, PUBLISHED, DEAD_LETTERS] {
+        assert_eq!(add_rare(part), part);
+    }
 }
 
 #[test]

@@ -8,6 +8,7 @@ use uuid::Uuid;
 use super::arrays::{
     AuditRows, Audited, Bare, Closed, Entries, Heads, InboxInputs, Projections, Published, Starts, Taken, Waits,
 };
+use super::dead_letters::DeadLetters;
 use crate::error::Result;
 use crate::item::{Gate, Item, SideWrites, Wait, WaitChange};
 use crate::pack::Packed;
@@ -33,6 +34,7 @@ pub(super) struct Batch<'a> {
     audit: AuditRows<'a>,
     audited: Audited<'a>,
     published: Published<'a>,
+    dead_letters: DeadLetters<'a>,
     /// The largest need of its items.
     needs: Needs,
     /// Whether an item has columns that few runs have: the place of a machine, a trigger or a later start.
@@ -104,6 +106,9 @@ impl<'a> Batch<'a> {
             }
             self.audited.push(item, row);
         }
+        for letter in &side.dead_letters {
+            self.dead_letters.push(item.run, letter);
+        }
         side.published.iter().try_for_each(|event| self.published.push(item, event))
     }
 
@@ -162,7 +167,12 @@ impl<'a> Batch<'a> {
     /// The statement that writes it, and its parameters in their order there.
     pub(super) fn statement(&self) -> (&'static Query, Vec<Param<'_>>) {
         let (has_audit, publishes) = (!self.audited.is_empty(), !self.published.is_empty());
+        let has_letters = !self.dead_letters.is_empty();
         let statement = match (self.needs, has_audit, self.has_rare_columns) {
+            // Few items have dead letters, and nearly all of them are of machines: one statement serves them all.
+            _ if has_letters => {
+                query!("commit/all" for rare with "commit/audited", "commit/published", "commit/dead_letters")
+            }
             (_, _, false) if publishes => query!("commit/all" with "commit/audited", "commit/published"),
             (_, _, true) if publishes => query!("commit/all" for rare with "commit/audited", "commit/published"),
             (Needs::Steps, false, _) => query!("commit/steps"),
@@ -186,12 +196,15 @@ impl<'a> Batch<'a> {
         params.extend(self.closed.params());
         params.extend(self.waits.params());
         params.extend(self.inbox_inputs.params());
-        if has_audit || publishes {
+        if has_audit || publishes || has_letters {
             params.extend(self.audit.params());
             params.extend(self.audited.params());
         }
-        if publishes {
+        if publishes || has_letters {
             params.extend(self.published.params());
+        }
+        if has_letters {
+            params.extend(self.dead_letters.params());
         }
         statement.select(&mut params);
         (statement, params)

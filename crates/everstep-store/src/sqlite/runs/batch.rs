@@ -20,7 +20,7 @@ use crate::numbers;
 use crate::pack::Packed;
 use crate::sqlite::database::Database;
 use crate::sqlite::queries::query;
-use crate::sqlite::{access, columns, errors, topics};
+use crate::sqlite::{access, columns, dead_letters, errors, topics};
 
 type Id = [u8; 16];
 
@@ -243,6 +243,9 @@ impl<'tx> Batch<'tx> {
         }
         for event in &side.published {
             topics::insert_event(self.tx, event)?;
+        }
+        for letter in &side.dead_letters {
+            dead_letters::insert(self.tx, letter)?;
         }
         Ok(())
     }

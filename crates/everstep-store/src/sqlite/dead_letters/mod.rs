@@ -1,0 +1,5 @@
+//! Dead letters.
+
+mod insert;
+
+pub(super) use insert::insert;
