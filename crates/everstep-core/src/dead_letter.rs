@@ -17,11 +17,11 @@ use crate::time::Timestamp;
 /// Characters of a target; the rest is cut off.
 const TARGET_CHARS_MAX: usize = 512;
 /// Characters of the message of an attempt; the rest is cut off.
-const MESSAGE_CHARS_MAX: usize = 2_000;
+const MESSAGE_CHARS_MAX: usize = 1_000;
 /// Characters of the code of an attempt; the rest is cut off.
 const CODE_CHARS_MAX: usize = 100;
 /// The attempts that a dead letter keeps: the first one, and the last ones. Each requeue adds some.
-const ATTEMPTS_MAX: usize = 100;
+const ATTEMPTS_MAX: usize = 30;
 
 /// Everything that a row contains when it is written. Its status is then [`DeadLetterStatus::Dead`].
 #[derive(Clone, Debug, PartialEq)]
@@ -69,9 +69,9 @@ impl DeadLetter {
         DeadLetterId::new(at, half(parent.rotate_left(29)) << 64 | half(parent.rotate_left(71) ^ u128::from(u64::MAX)))
     }
 
-    /// The code of the last attempt.
+    /// The code of the last failed attempt.
     pub fn error(&self) -> &str {
-        self.attempts.last().map_or("", |attempt| &attempt.code)
+        error_code(&self.attempts)
     }
 
     /// The size of its texts and documents in bytes, roughly.
@@ -186,6 +186,12 @@ impl DeadLetterAttempt {
     }
 }
 
+/// The code of the last failed attempt.
+pub fn error_code(attempts: &[DeadLetterAttempt]) -> &str {
+    let failed = attempts.iter().rev().find(|attempt| !attempt.is_delivered());
+    failed.map_or("", |attempt| &attempt.code)
+}
+
 /// The attempts of a dead letter after a requeue: the first one is kept, and the last ones.
 pub fn add_attempts(attempts: &mut Vec<DeadLetterAttempt>, added: impl IntoIterator<Item = DeadLetterAttempt>) {
     attempts.extend(added);
@@ -273,7 +279,7 @@ mod tests {
             add_attempts(&mut attempts, (round * 3..round * 3 + 3).map(attempt));
         }
         assert_eq!(attempts.len(), ATTEMPTS_MAX);
-        assert_eq!((attempts[0].ms, attempts[1].ms, attempts[99].ms), (0, 51, 149));
+        assert_eq!((attempts[0].ms, attempts[1].ms, attempts[29].ms), (0, 121, 149));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use everstep_core::time::Timestamp;
 use futures_util::future::{self, BoxFuture, Either};
 use tokio::sync::{Notify, Semaphore, SemaphorePermit, oneshot};
 
+use crate::dead_letters::{DeadLetters, Requeuer};
 use crate::error::Error;
 use crate::node::member::Member;
 use crate::node::peers::Hint;
@@ -66,6 +67,7 @@ impl Engine {
         let may_write = move || member.upgrade().is_some_and(|it| it.member().shared.may_dispatch(&clock));
         world.records.start(&*world.spawn, &world.observe, may_write);
         let topics = Topics::start(&world, &events);
+        let requeuer = Requeuer::new(&world, &options, &library, &membership);
         let fan_out = FanOut::new(&world, &options, &library, &tally, &topics, &membership);
         let inner = Arc::new(Inner {
             world: world.clone(),
@@ -80,6 +82,7 @@ impl Engine {
             options: options.clone(),
         });
         topics.spawn(fan_out.run());
+        world.dead_letters.spawn(&*world.spawn, requeuer.run());
         let sweep = sweep::run(world.clone(), options, Arc::clone(&inner.stopped));
         world.spawn.spawn(Box::pin(sweep));
         let count = counts::run(world.clone(), tally);
@@ -108,6 +111,11 @@ impl Engine {
     /// Topics.
     pub fn topics(&self) -> &Topics {
         &self.0.topics
+    }
+
+    /// Dead letters.
+    pub fn dead_letters(&self) -> &DeadLetters {
+        &self.0.world.dead_letters
     }
 
     pub(crate) fn followed(&self) -> &FollowedRuns {
@@ -213,6 +221,7 @@ impl Engine {
         member.quit();
         self.0.world.records.stop().await;
         self.0.topics.stop().await;
+        self.0.world.dead_letters.stop().await;
         self.0.tally.stop(&*self.0.world.runs).await;
         // The clocks of two nodes differ a little. The released runs are due by each of them.
         let now = Timestamp::from_micros(self.0.world.clock.now().micros() - CLOCK_DIFFERENCE_MAX_MICROS);

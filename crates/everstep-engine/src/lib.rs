@@ -6,12 +6,14 @@
 //! * `read` reads runs and workflows for callers; `feed` gathers status changes for followers of a workspace.
 //! * `records` applies ops of the data store in batches, by means of `batch`.
 //! * `topics` publishes events and carries out their fan-out.
+//! * `dead_letters` performs dead letters that were requeued, and notifies operators of new ones.
 //! * `claim` takes runs that no node owns; `sweep` deletes runs whose retention has passed.
 //!
 //! All loops are plain futures over injected ports ([`World`]), so the simulator can poll them one by one.
 
 mod batch;
 mod commit;
+mod dead_letters;
 mod engine;
 mod error;
 mod feed;
@@ -37,6 +39,7 @@ mod watch;
 mod workers;
 mod workspace_queue;
 
+pub use dead_letters::{DeadLetters, Notice, Notices};
 pub use engine::Engine;
 pub use error::Error;
 pub use feed::{FEED_PATH, FeedCursor, FeedPage, StatusUpdate, WorkspaceFeed, WorkspacePage};

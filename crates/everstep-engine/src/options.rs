@@ -31,6 +31,8 @@ pub struct Options {
     pub record_history_days: u32,
     /// The number of days for which an event is kept after it was published.
     pub event_retention_days: u32,
+    /// The number of days for which a dead letter is kept after its last attempt.
+    pub dead_letter_days: u32,
     /// The number of rows that a slice of the fan-out of an event writes.
     pub event_slice_rows_max: usize,
     /// The time between two searches for expired records and old changes.
@@ -55,6 +57,7 @@ impl Default for Options {
             record_limits: RecordLimits::default(),
             record_history_days: 30,
             event_retention_days: 7,
+            dead_letter_days: 90,
             event_slice_rows_max: SLICE_ROWS_MAX,
             record_sweep_every: Duration::from_secs(60),
             address: None,

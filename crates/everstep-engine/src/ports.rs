@@ -11,6 +11,7 @@ use everstep_core::time::Timestamp;
 use everstep_handlers::Registry;
 use everstep_store::{RunStore, TopicStore, WorkflowStore};
 
+use crate::dead_letters::DeadLetters;
 use crate::node::clock::NodeClock;
 use crate::node::peers::Peers;
 use crate::observe::Observe;
@@ -45,6 +46,8 @@ pub struct World {
     pub topics: Arc<dyn TopicStore>,
     /// Of this engine alone.
     pub records: Arc<Records>,
+    /// Of this engine alone.
+    pub dead_letters: Arc<DeadLetters>,
     pub clock: Arc<NodeClock>,
     pub spawn: Arc<dyn Spawn>,
     pub random: Arc<dyn Random>,

@@ -30,13 +30,17 @@ mod workflows;
 
 pub use access::{AuditFilter, AuditRow, KeyOutcome, KeyRow, WorkspaceRow};
 pub use claims::ClaimResult;
+pub use dead_letters::{
+    DeadLetterClaim, DeadLetterFilter, DeadLetterOutcome, DeadLetterQuery, DeadLetterResult, DeadLetterRetention,
+    DeadLetterRow, TakenLetters,
+};
 pub use error::{Error, Result};
 pub use filter::RunFilter;
 pub use item::{
     CommitOutcome, Gate, HeldStart, InboxId, InboxInput, Item, MachinePlace, NewEntry, NewFork, NewRun, PendingStart,
     Projection, SentInput, SideWrites, Wait, WaitChange, WaitKind,
 };
-pub use ports::{AccessStore, RecordStore, ResourceStore, RunStore, Stores, TopicStore, WorkflowStore};
+pub use ports::{AccessStore, DeadLetterStore, RecordStore, ResourceStore, RunStore, Stores, TopicStore, WorkflowStore};
 pub use preconditions::{ActivationOutcome, Precondition, RegistrationOutcome, SaveOutcome};
 pub use records::{
     AppliedBatch, ChangePage, ChangeQuery, ChangeRow, ChangeValue, ExpiredRecord, NamespaceFilter, NamespacePage,

@@ -25,6 +25,7 @@ use crate::database::{DatabaseConfig, refuse_alone};
 use crate::environment;
 use crate::exit::invalid;
 use crate::identity::IdentitySettings;
+use crate::ops_notices::OpsUrl;
 use crate::settings::{
     ClusterSettings, DatabaseSettings, EngineSettings, LogFormat, LogSettings, SecretsSettings, ServerSettings,
     TelemetrySettings,
@@ -35,6 +36,8 @@ use crate::telemetry::Telemetry;
 const HISTORY_DAYS: RangeInclusive<u32> = 1..=3_650;
 /// The range of days for which events are kept.
 const EVENT_RETENTION_DAYS: RangeInclusive<u32> = 1..=90;
+/// The range of days for which dead letters are kept.
+const DEAD_LETTER_DAYS: RangeInclusive<u32> = 1..=3_650;
 /// The range of the longest timeout of a script.
 const JS_TIMEOUT_MAX: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(3_600);
 /// A node must be able to renew its lease several times before it expires.
@@ -99,6 +102,8 @@ pub(crate) struct EngineConfig {
     pub(crate) sqlite_sources: Option<PathBuf>,
     /// Whether scripts of every workspace may use `fetch`.
     pub(crate) allows_fetch: bool,
+    /// The address that is notified of dead letters.
+    pub(crate) ops_url: Option<OpsUrl>,
 }
 
 /// The settings file.
@@ -239,6 +244,13 @@ impl EngineConfig {
                 }
                 days => days.unwrap_or(defaults.event_retention_days),
             },
+            dead_letter_days: match typed.dead_letter_days.or(file.dead_letter_days) {
+                Some(days) if !DEAD_LETTER_DAYS.contains(&days) => {
+                    let (least, most) = (DEAD_LETTER_DAYS.start(), DEAD_LETTER_DAYS.end());
+                    return Err(invalid(format!("dead-letter-days must be from {least} to {most}")));
+                }
+                days => days.unwrap_or(defaults.dead_letter_days),
+            },
             record_sweep_every: match typed.store_sweep.or(file.store_sweep) {
                 Some(HumanDuration(Duration::ZERO)) => return Err(invalid("store-sweep must be at least 1ms")),
                 period => period.map_or(defaults.record_sweep_every, |span| span.0),
@@ -261,8 +273,21 @@ impl EngineConfig {
         };
         let sqlite_sources = typed.sqlite_sources_dir.clone().or_else(|| file.sqlite_sources_dir.clone());
         let allows_fetch = runs_own_file;
-        Ok(Self { options, javascript_threads, http, js_timeout_max, guard, sqlite_sources, allows_fetch })
+        let ops_url = ops_url(typed, file)?;
+        Ok(Self { options, javascript_threads, http, js_timeout_max, guard, sqlite_sources, allows_fetch, ops_url })
     }
+}
+
+/// The address that is notified of dead letters. Its text may contain a secret, and is not part of a message.
+fn ops_url(typed: &EngineSettings, file: &EngineSettings) -> anyhow::Result<Option<OpsUrl>> {
+    let set = [
+        ("ops-webhook-url", &typed.ops_webhook_url),
+        ("ops-webhook-url", &file.ops_webhook_url),
+        ("N8N_WEBHOOK_URL", &typed.n8n_webhook_url),
+    ];
+    let mut set = set.into_iter().filter_map(|(name, url)| Some((name, url.as_deref().filter(|url| !url.is_empty())?)));
+    let Some((name, url)) = set.next() else { return Ok(None) };
+    url.parse().map(Some).map_err(|error| invalid(format!("{name} {error}")))
 }
 
 fn http_bounds(typed: &EngineSettings, file: &EngineSettings) -> anyhow::Result<HttpBounds> {

@@ -21,6 +21,7 @@ pub mod identity;
 pub mod input;
 mod live;
 pub mod logging;
+mod ops_notices;
 pub mod output;
 #[cfg(test)]
 mod reference;

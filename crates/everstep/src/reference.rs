@@ -41,6 +41,7 @@ const TAIL: &str = "
 `EVERSTEP_SERVER`, the former name of `EVERSTEP_URL`, is accepted too.
 If both are set and name different servers, a command that would use them fails; with `--server` it uses neither.
 `WORKFLOW_STORE_MAX_VALUE_BYTES` is another name of `EVERSTEP_STORE_MAX_VALUE_BYTES`; if both are set and differ, the server does not start.
+`N8N_WEBHOOK_URL` is read if `EVERSTEP_OPS_WEBHOOK_URL` is not set.
 
 ## Roles and permissions of people
 

@@ -428,6 +428,33 @@ pub struct EngineSettings {
     )]
     pub(crate) event_retention_days: Option<u32>,
 
+    /// The number of days for which a dead letter is kept after its last attempt, 1 to 3650. Delivered and discarded ones
+    /// are kept for 7 days [default: 90].
+    #[arg(
+        long,
+        env = "EVERSTEP_DEAD_LETTER_DAYS",
+        hide_env_values = true,
+        value_name = "DAYS",
+        help_heading = "Engine options"
+    )]
+    pub(crate) dead_letter_days: Option<u32>,
+
+    /// The URL that receives a POST for each new dead letter; it may have a private address [default: N8N_WEBHOOK_URL, else
+    /// none, and the server logs a warning when it starts].
+    #[arg(
+        long,
+        env = "EVERSTEP_OPS_WEBHOOK_URL",
+        hide_env_values = true,
+        value_name = "URL",
+        help_heading = "Engine options"
+    )]
+    pub(crate) ops_webhook_url: Option<String>,
+
+    /// The name of EVERSTEP_OPS_WEBHOOK_URL in other engines.
+    #[arg(long, env = "N8N_WEBHOOK_URL", hide = true, hide_env_values = true, value_name = "URL")]
+    #[serde(skip)]
+    pub(crate) n8n_webhook_url: Option<String>,
+
     /// The time between two searches for expired records and old changes of the data store [default: 60s].
     #[arg(
         long,

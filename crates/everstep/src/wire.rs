@@ -11,7 +11,8 @@ use everstep_core::graph::{Graph, Problem};
 use everstep_core::ids::WorkspaceId;
 use everstep_core::style::Style;
 use everstep_engine::{
-    Engine, Error, NoPeers, NodeClock, Observe, Options, Peers, Records, SystemRng, TokioSpawner, World,
+    DeadLetters, Engine, Error, NoPeers, NodeClock, Notices, Observe, Options, Peers, Records, SystemRng, TokioSpawner,
+    World,
 };
 use everstep_expressions::Expressions;
 use everstep_handlers::sources::Drivers;
@@ -26,6 +27,7 @@ use crate::config::{self, Config};
 use crate::database::DatabaseConfig;
 use crate::exit::invalid;
 use crate::fetch_policy::AllowAll;
+use crate::ops_notices::OpsNotices;
 use crate::secrets_key;
 
 /// The time limit for the last hints to other nodes when this node stops.
@@ -112,6 +114,7 @@ struct NodePorts {
     records: Arc<Records>,
     clock: Arc<NodeClock>,
     random: Arc<SystemRng>,
+    notices: Option<Arc<dyn Notices>>,
 }
 
 async fn start(
@@ -121,11 +124,12 @@ async fn start(
     peers: Arc<dyn Peers>,
     observe: Arc<dyn Observe>,
 ) -> anyhow::Result<Engine> {
-    let NodePorts { handlers, records, clock, random } = ports;
+    let NodePorts { handlers, records, clock, random, notices } = ports;
     let world = World {
         runs: stores.runs,
         workflows: stores.workflows,
         topics: stores.topics,
+        dead_letters: DeadLetters::new(stores.dead_letters, notices),
         records,
         clock,
         spawn: Arc::new(TokioSpawner::current()),
@@ -166,7 +170,8 @@ impl NodePorts {
             fetch_policy,
             records: Arc::<Records>::clone(&records),
         });
-        (Self { handlers, records, clock, random }, data)
+        let notices = config.ops_url.clone().map(|url| Arc::new(OpsNotices::new(url)) as Arc<dyn Notices>);
+        (Self { handlers, records, clock, random, notices }, data)
     }
 }
 

@@ -10,7 +10,7 @@ use everstep_api::auth::{ApiKey, Keys, Permission, RoleMaps};
 use everstep_api::{AppServices, AppState, Audit, BodyMemory, BodyOptions, Meters, Quotas, StreamHub, Streams, serve};
 use everstep_core::ids::WorkspaceId;
 use everstep_engine::{
-    Engine, NoObserver, NoPeers, NodeClock, Options, Peers, Records, SystemRng, TokioSpawner, World,
+    DeadLetters, Engine, NoObserver, NoPeers, NodeClock, Options, Peers, Records, SystemRng, TokioSpawner, World,
 };
 use everstep_expressions::Expressions;
 use everstep_handlers::sources::Drivers;
@@ -335,6 +335,7 @@ async fn engine_on(stores: &Stores, ports: Ports, peers: Arc<dyn Peers>, clock: 
         runs: Arc::clone(&stores.runs),
         workflows: Arc::clone(&stores.workflows),
         topics: Arc::clone(&stores.topics),
+        dead_letters: DeadLetters::new(Arc::clone(&stores.dead_letters), None),
         clock,
         spawn: Arc::new(TokioSpawner::current()),
         random,

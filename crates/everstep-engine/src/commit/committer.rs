@@ -40,6 +40,12 @@ impl Proposal {
         self.item.as_ref().is_some_and(|item| matches!(item.gate, Gate::Start(_)))
     }
 
+    /// Whether the item has written dead letters.
+    fn writes_letters(&self, outcome: &CommitOutcome) -> bool {
+        let side = self.item.as_ref().and_then(|item| item.side.as_deref());
+        matches!(outcome, CommitOutcome::Applied(_)) && side.is_some_and(|side| !side.dead_letters.is_empty())
+    }
+
     fn ends_run(&self) -> bool {
         self.item.as_ref().is_some_and(Item::ends_run)
     }
@@ -154,6 +160,9 @@ impl Writer {
                     // Items that end runs have a reserve: others may still wait.
                     if self.blocked.load(Ordering::Relaxed) == 0 || !batch.iter().all(Proposal::ends_run) {
                         self.set_full(None);
+                    }
+                    if batch.iter().zip(&outcomes).any(|(proposal, outcome)| proposal.writes_letters(outcome)) {
+                        self.world.dead_letters.wake_for_notices();
                     }
                     self.answer(batch.into_iter().zip(outcomes.into_iter().map(Verdict::Stored)));
                 }

@@ -32,6 +32,7 @@ pub(crate) struct Member {
     pub(crate) shards: Vec<ShardSender>,
     pub(crate) claimer: mpsc::UnboundedSender<ToClaimer>,
     pub(crate) workers: Arc<Workers>,
+    pub(crate) dispatcher: Arc<Dispatcher>,
 }
 
 impl Member {
@@ -122,11 +123,11 @@ impl Member {
             rotation: None,
         };
         if is_shared {
-            world.spawn.spawn(Box::pin(Ticker::new(claim, dispatcher).run()));
+            world.spawn.spawn(Box::pin(Ticker::new(claim, Arc::clone(&dispatcher)).run()));
         } else {
             world.spawn.spawn(Box::pin(claim.run()));
         }
-        Self { node, shared, shards, claimer, workers }
+        Self { node, shared, shards, claimer, workers, dispatcher }
     }
 
     pub(crate) fn tell(&self, run: RunId, message: ToShard) -> Result<(), Error> {

@@ -19,7 +19,7 @@ use super::mailbox::{Envelope, ReplyTo};
 use super::ownership::Ownership;
 use crate::read::RunSnapshot;
 use crate::shard::Services;
-use crate::tasks::{Job, Tasks};
+use crate::tasks::{Job, JobReply, Tasks};
 use crate::workers::{Seat, TurnEnd, WorkerTurn};
 
 pub(crate) enum Performer {
@@ -273,7 +273,7 @@ impl ActiveRun {
                 timeout: spec.timeout.unwrap_or(Duration::ZERO),
                 actor: Arc::clone(&self.workflow.publisher),
             };
-            services.dispatcher.submit(Job { task, abort, reply: services.sender().clone() });
+            services.dispatcher.submit(Job { task, abort, reply: JobReply::Shard(services.sender().clone()) });
         }
     }
 

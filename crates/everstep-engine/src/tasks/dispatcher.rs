@@ -9,9 +9,11 @@ use everstep_core::failure::{Failure, code};
 use everstep_core::fair_share::{FairShare, PlaceRequest, ShareBounds};
 use everstep_core::ids::{RunId, StepKey, WorkspaceId};
 use everstep_core::run::Input;
+use everstep_core::time::Timestamp;
 use everstep_handlers::{Handler, Task, TaskResult};
 use futures_util::FutureExt;
 use futures_util::future::{self, AbortRegistration, Abortable, Either};
+use tokio::sync::oneshot;
 
 use crate::message::Shared;
 use crate::ports::World;
@@ -42,7 +44,21 @@ pub(crate) struct Job {
     pub(crate) task: Task,
     /// Aborts the work when its run no longer needs it.
     pub(crate) abort: AbortRegistration,
-    pub(crate) reply: ShardSender,
+    pub(crate) reply: JobReply,
+}
+
+/// The receiver of a task's result.
+pub(crate) enum JobReply {
+    /// The shard of its run.
+    Shard(ShardSender),
+    /// A caller that performs the task of a dead letter.
+    Caller(oneshot::Sender<PerformedTask>),
+}
+
+/// The result of a task that belongs to no step in progress.
+pub(crate) struct PerformedTask {
+    pub(crate) began_at: Timestamp,
+    pub(crate) result: TaskResult,
 }
 
 impl Dispatcher {
@@ -80,7 +96,8 @@ impl Dispatcher {
         let Some(kind) = self.kinds.get(&job.task.kind) else {
             let message = format!("this server has no node kind {:?}", job.task.kind);
             let Task { run, step, attempt, .. } = job.task;
-            report(&job.reply, run, step, attempt, Err(Failure::fatal(code::UNKNOWN_KIND, message)).into());
+            let result = Err(Failure::fatal(code::UNKNOWN_KIND, message)).into();
+            job.reply.send(run, step, attempt, PerformedTask { began_at: self.world.clock.now(), result });
             return;
         };
         let (workspace, key) = (job.task.workspace, kind.handler.place_key(&job.task));
@@ -138,7 +155,7 @@ impl Dispatcher {
 
     async fn perform(&self, kind: &KindQueue, job: Job) {
         let Job { task, abort, reply } = job;
-        let timeout = task.timeout;
+        let (timeout, began_at) = (task.timeout, self.world.clock.now());
         let (run, step, attempt) = (task.run, task.step.clone(), task.attempt);
         let work = AssertUnwindSafe(kind.handler.perform(task)).catch_unwind();
         let work = async {
@@ -160,7 +177,7 @@ impl Dispatcher {
         let is_last = self.shared.performing.fetch_sub(1, Ordering::SeqCst) == 1;
         if let Ok(result) = result {
             let panicked = |_| Err(Failure::transient("HANDLER_PANICKED", "the handler panicked")).into();
-            report(&reply, run, step, attempt, result.unwrap_or_else(panicked));
+            reply.send(run, step, attempt, PerformedTask { began_at, result: result.unwrap_or_else(panicked) });
         }
         if is_last && self.shared.is_stopping() {
             for shard in &self.shards {
@@ -176,8 +193,16 @@ fn at_least_one(bounds: ShareBounds) -> ShareBounds {
     ShareBounds { places: places.max(1), workspace_max: workspace_max.max(1), key_max: key_max.max(1) }
 }
 
-fn report(reply: &ShardSender, run: RunId, step: StepKey, attempt: u32, report: TaskResult) {
-    let TaskResult { result, logs } = report;
-    let input = Input::Result { step, attempt, result, logs };
-    let _ = reply.send(ToShard::Input(run, Envelope::new(input)));
+impl JobReply {
+    fn send(self, run: RunId, step: StepKey, attempt: u32, performed: PerformedTask) {
+        match self {
+            Self::Shard(shard) => {
+                let TaskResult { result, logs } = performed.result;
+                let input = Input::Result { step, attempt, result, logs };
+                let _ = shard.send(ToShard::Input(run, Envelope::new(input)));
+            }
+            // A caller that is gone needs no result.
+            Self::Caller(caller) => _ = caller.send(performed),
+        }
+    }
 }

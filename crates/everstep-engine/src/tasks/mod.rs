@@ -3,5 +3,5 @@
 mod dispatcher;
 mod open;
 
-pub(crate) use dispatcher::{Dispatcher, Job};
+pub(crate) use dispatcher::{Dispatcher, Job, JobReply};
 pub(crate) use open::Tasks;

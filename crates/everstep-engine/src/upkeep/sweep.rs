@@ -10,6 +10,7 @@ use everstep_store::Result;
 use futures_util::future::{self, BoxFuture, Either};
 use tokio::sync::Notify;
 
+use crate::dead_letters;
 use crate::options::Options;
 use crate::ports::World;
 use crate::records;
@@ -63,6 +64,14 @@ fn jobs(options: &Options) -> Vec<Job> {
             batch_rows_max: 1_000,
             run_batch: |world, options, batch| {
                 Box::pin(topics::sweep::delete_old_events(world, options.event_retention_days, batch))
+            },
+        },
+        Job {
+            name: "delete old dead letters",
+            period: options.sweep_every,
+            batch_rows_max: 1_000,
+            run_batch: |world, options, batch| {
+                Box::pin(dead_letters::sweep::delete_old_letters(world, options.dead_letter_days, batch))
             },
         },
     ]

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use everstep_core::ids::{RunId, WorkspaceId};
 use everstep_engine::{
-    Engine, NoObserver, NoPeers, NodeClock, Options, Records, Start, SystemRng, TokioSpawner, World,
+    DeadLetters, Engine, NoObserver, NoPeers, NodeClock, Options, Records, Start, SystemRng, TokioSpawner, World,
 };
 use everstep_expressions::Expressions;
 use everstep_handlers::{Ports, Registry};
@@ -68,6 +68,7 @@ pub(crate) fn world(stores: Stores, handlers: Registry) -> World {
         runs: stores.runs,
         workflows: stores.workflows,
         topics: stores.topics,
+        dead_letters: DeadLetters::new(stores.dead_letters, None),
         records,
         clock,
         spawn: Arc::new(TokioSpawner::current()),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Context;
 use everstep_core::ids::WorkspaceId;
 use everstep_engine::{
-    Engine, NoObserver, NoPeers, NodeClock, Observe, Options, Records, SystemRng, TokioSpawner, World,
+    DeadLetters, Engine, NoObserver, NoPeers, NodeClock, Observe, Options, Records, SystemRng, TokioSpawner, World,
 };
 use everstep_expressions::Expressions;
 use everstep_handlers::{Ports, Registry};
@@ -127,6 +127,7 @@ pub(super) async fn start_observed_engine(stores: Stores, observe: Arc<dyn Obser
         runs: stores.runs,
         workflows: stores.workflows,
         topics: stores.topics,
+        dead_letters: DeadLetters::new(stores.dead_letters, None),
         records,
         clock,
         spawn: Arc::new(TokioSpawner::current()),

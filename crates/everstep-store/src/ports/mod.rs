@@ -14,6 +14,7 @@
 //! A new verb belongs to [`RunStore`] only if one transaction must write rows of a run and rows of the subsystem.
 
 mod access;
+mod dead_letter;
 mod record;
 mod resource;
 mod run;
@@ -22,6 +23,7 @@ mod topic;
 mod workflow;
 
 pub use access::AccessStore;
+pub use dead_letter::DeadLetterStore;
 pub use record::RecordStore;
 pub use resource::ResourceStore;
 pub use run::RunStore;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{AccessStore, RecordStore, ResourceStore, RunStore, TopicStore, WorkflowStore};
+use super::{AccessStore, DeadLetterStore, RecordStore, ResourceStore, RunStore, TopicStore, WorkflowStore};
 
 /// An open database: one handle per port. Cloning it is cheap; the database is closed with the last handle.
 #[derive(Clone)]
@@ -19,13 +19,15 @@ pub struct Stores {
     pub records: Arc<dyn RecordStore>,
     /// For the event publisher, the fan-out, and the routes of events and subscriptions.
     pub topics: Arc<dyn TopicStore>,
+    /// For the loop of dead letters, and their routes.
+    pub dead_letters: Arc<dyn DeadLetterStore>,
 }
 
 impl Stores {
     /// The ports of a database that implements all of them.
     pub fn new<S>(store: Arc<S>) -> Self
     where
-        S: RunStore + WorkflowStore + AccessStore + ResourceStore + RecordStore + TopicStore + 'static,
+        S: RunStore + WorkflowStore + AccessStore + ResourceStore + RecordStore + TopicStore + DeadLetterStore + 'static,
     {
         Self {
             runs: Arc::<S>::clone(&store),
@@ -33,7 +35,8 @@ impl Stores {
             access: Arc::<S>::clone(&store),
             resources: Arc::<S>::clone(&store),
             records: Arc::<S>::clone(&store),
-            topics: store,
+            topics: Arc::<S>::clone(&store),
+            dead_letters: store,
         }
     }
 }

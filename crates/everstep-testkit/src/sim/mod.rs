@@ -28,6 +28,7 @@ mod callers;
 mod carrier;
 mod changes;
 mod client;
+mod dead_letters;
 mod event_order;
 mod events;
 mod executor;

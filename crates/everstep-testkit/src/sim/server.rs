@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use everstep_engine::{Engine, NoObserver, NoPeers, NodeClock, Options, Peers, Records, World};
+use everstep_engine::{DeadLetters, Engine, NoObserver, NoPeers, NodeClock, Options, Peers, Records, World};
 use everstep_expressions::Expressions;
 use everstep_handlers::{Handler, RecordHandler, Registry};
 use futures_util::future::{self, Either};
@@ -46,6 +46,7 @@ pub(super) fn world(store: &SimStore, process: Process, skew: &Arc<AtomicI64>, p
         runs: Arc::new(store.clone()),
         workflows: Arc::new(store.clone()),
         topics: Arc::new(store.clone()),
+        dead_letters: DeadLetters::new(Arc::new(store.clone()), None),
         handlers: Arc::new(Registry::with(handlers(store, &records))),
         records,
         clock,

@@ -58,6 +58,9 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
         Some(tracing) => Some(Arc::new(Spans::start(tracing.clone()).await?)),
         None => None,
     };
+    if config.engine.ops_url.is_none() {
+        tracing::warn!("EVERSTEP_OPS_WEBHOOK_URL is not set: operators are not notified of dead letters");
+    }
     let observers = Observers { meters: Arc::clone(&meters), spans: spans.clone() };
     let node = LocalNode::start(stores.clone(), &vault, config, Arc::new(observers)).await?;
     if matches!(config.database, DatabaseConfig::Sqlite)

@@ -1,0 +1,168 @@
+//! One requeue: its attempts, by the handler of its kind or as the start of a run.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use everstep_core::dead_letter::{self, DeadLetter, DeadLetterAttempt, DeadLetterSource};
+use everstep_core::failure::{Failure, code};
+use everstep_core::ids::{RunId, StepKey};
+use everstep_core::payload::Payload;
+use everstep_core::time::Timestamp;
+use everstep_handlers::Task;
+use futures_util::future::AbortHandle;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::node::member::Member;
+use crate::options::Options;
+use crate::ports::World;
+use crate::read::Library;
+use crate::shard::ToShard;
+use crate::start::{Start, StartRequest, check_input};
+use crate::tasks::{Job, JobReply};
+
+/// The kind of a dead letter that starts a run.
+const WORKFLOW: &str = "workflow";
+/// The pauses between the attempts of a requeue.
+const DELAYS: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(1)];
+/// The time limit of an attempt whose config has none.
+const TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
+const TIMEOUT_SECONDS_MAX: u64 = 60;
+
+/// Performs a requeue on a node.
+pub(super) struct Performance {
+    pub(super) world: World,
+    pub(super) options: Options,
+    pub(super) library: Arc<Library>,
+    pub(super) member: Arc<Member>,
+}
+
+/// One attempt: when it began, how long it took, and its failure.
+struct Tried {
+    at: Timestamp,
+    took: Duration,
+    result: Result<(), Failure>,
+}
+
+/// Ends a task whose requeue was dropped.
+struct Abort(AbortHandle);
+
+impl Drop for Abort {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Performance {
+    /// Up to three attempts. Returns all attempts of the dead letter, these at the end.
+    pub(super) async fn perform(&self, letter: DeadLetter) -> Vec<DeadLetterAttempt> {
+        let mut attempts = letter.attempts.clone();
+        let mut delays = DELAYS.into_iter();
+        loop {
+            let number = u32::try_from(attempts.len()).unwrap_or(u32::MAX).saturating_add(1);
+            let Tried { at, took, result } = self.try_once(&letter, number).await;
+            let ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+            let attempt = match &result {
+                Ok(()) => DeadLetterAttempt::delivered(at, ms),
+                Err(failure) => DeadLetterAttempt::failed(at, ms, &failure.code, &failure.message),
+            };
+            dead_letter::add_attempts(&mut attempts, [attempt]);
+            let Some(delay) = delays.next().filter(|_| result.is_err()) else { return attempts };
+            self.world.sleep(delay).await;
+        }
+    }
+
+    async fn try_once(&self, letter: &DeadLetter, attempt: u32) -> Tried {
+        if letter.source == DeadLetterSource::Start || letter.kind == WORKFLOW {
+            let at = self.world.clock.now();
+            let result = self.start(letter).await;
+            return Tried { at, took: self.world.clock.now().since(at), result };
+        }
+        self.perform_task(letter, attempt).await
+    }
+
+    /// Performs it by the handler of its kind, among the tasks of runs: with their bounds for a kind, a workspace and a
+    /// target.
+    async fn perform_task(&self, letter: &DeadLetter, attempt: u32) -> Tried {
+        let config = letter.config.value().clone();
+        let task = Task {
+            workspace: letter.workspace,
+            run: letter.run.unwrap_or_else(|| RunId::from_uuid(letter.id.uuid())),
+            step: letter.step.clone().unwrap_or_else(|| StepKey::new(letter.delivery.as_str())),
+            attempt,
+            kind: letter.kind.clone(),
+            timeout: timeout(&config),
+            config,
+            secrets: letter.secrets.clone(),
+            written: letter.written.as_ref().map_or(Value::Null, |written| written.value().clone()),
+            context: Payload::null(),
+            actor: Arc::default(),
+        };
+        let (handle, abort) = AbortHandle::new_pair();
+        let _abort = Abort(handle);
+        let (reply, answer) = tokio::sync::oneshot::channel();
+        self.member.dispatcher.submit(Job { task, abort, reply: JobReply::Caller(reply) });
+        match answer.await {
+            Ok(performed) => Tried {
+                at: performed.began_at,
+                took: self.world.clock.now().since(performed.began_at),
+                result: performed.result.result.map(|_| ()),
+            },
+            Err(_) => self.end_with_node().await,
+        }
+    }
+
+    /// Starts a run, unless it exists.
+    async fn start(&self, letter: &DeadLetter) -> Result<(), Failure> {
+        let config = letter.config.value();
+        let name = config["workflow"].as_str().unwrap_or_default();
+        let input = match config.get("input") {
+            Some(input) => Payload::from(input.clone()),
+            None => Payload::from(json!({})),
+        };
+        let id = letter.delivery.parse::<Uuid>().map(RunId::from_uuid);
+        let run = id.map_err(|_| Failure::fatal(code::INVALID_CONFIG, "the id of the delivery is not a UUID"))?;
+        if self.exists(letter, run).await? {
+            return Ok(());
+        }
+        let version = self.library.find_named(letter.workspace, name, None, false).await.map_err(failure)?;
+        check_input(&input).and_then(|()| version.check_input(&input)).map_err(failure)?;
+        let start = Start { workspace: letter.workspace, ..Start::of_version(&version, input) };
+        let now = self.world.clock.now();
+        let (mut request, answer) = StartRequest::new(run, start, &version, &self.options, now);
+        request.take_permit(&self.member.shared.permits, &self.world.clock).await;
+        let started = match self.member.tell(run, ToShard::Start(Box::new(request))) {
+            Ok(()) => answer.await.unwrap_or_else(|_| Err(crate::Error::Stopping)),
+            Err(error) => Err(error),
+        };
+        match started {
+            Ok(_) => Ok(()),
+            Err(crate::Error::Stopping) => self.end_with_node().await,
+            // Another attempt may have started it: the node that performed the requeue before, or the run itself.
+            Err(error) => match self.exists(letter, run).await {
+                Ok(true) => Ok(()),
+                Ok(false) | Err(_) => Err(failure(error)),
+            },
+        }
+    }
+
+    /// The node was fenced or stops: everything that it holds is dropped, and another node takes it.
+    async fn end_with_node<T>(&self) -> T {
+        std::future::pending().await
+    }
+
+    async fn exists(&self, letter: &DeadLetter, run: RunId) -> Result<bool, Failure> {
+        let found = self.world.runs.glance(letter.workspace, run).await;
+        Ok(found.map_err(|error| Failure::transient("STORE_UNAVAILABLE", error.to_string()))?.is_some())
+    }
+}
+
+fn failure(error: crate::Error) -> Failure {
+    Failure::transient(error.code(), error.to_string())
+}
+
+/// The time limit of an attempt, which the config of a delivery contains.
+fn timeout(config: &Value) -> Duration {
+    let seconds = config["timeoutSeconds"].as_u64().map(|seconds| seconds.clamp(1, TIMEOUT_SECONDS_MAX));
+    seconds.map_or(TIMEOUT_DEFAULT, Duration::from_secs)
+}

@@ -1,0 +1,29 @@
+-- Queues at most :limit dead letters of a workspace that are dead, in a range of ids, oldest first. Returns their number.
+-- Served by dead_letters_by_status (workspace, status, id) and the primary key of dead_letters (workspace, id).
+with
+chosen as materialized (
+    select id
+    from dead_letters
+    where workspace = :workspace
+        and status = 'dead'
+        and id >= :from
+        and id < :to
+        and (:source::text is null or source = :source::text)
+        and (:kind::text is null or kind = :kind::text)
+        and (:workflow::text is null or workflow = :workflow::text)
+        and (:run::uuid is null or run_id = :run::uuid)
+        and (:error::text is null or error = :error::text)
+    order by id
+    limit :limit
+    for update
+),
+changed as (
+    update dead_letters
+    set status = 'queued', changed_at = :now
+    from chosen
+    where dead_letters.workspace = :workspace
+        and dead_letters.id = chosen.id
+    returning dead_letters.id
+)
+select count(*)
+from changed

@@ -1,0 +1,16 @@
+-- Dead letters of a workspace with a status in a range of ids, newest first, without their configs.
+-- Served by dead_letters_by_status (workspace, status, id).
+select
+    workspace, id, created_at, changed_at, notified_at, run_id, history, event, subscription, taken_by, status, source,
+    kind, workflow, step, delivery, target, reason, secrets, attempts, null, null
+from dead_letters indexed by dead_letters_by_status
+where workspace = :workspace
+    and status = :status
+    and id >= :from
+    and id < :to
+    and (:source is null or source = :source)
+    and (:kind is null or kind = :kind)
+    and (:workflow is null or workflow = :workflow)
+    and (:error is null or error = :error)
+order by id desc
+limit :limit

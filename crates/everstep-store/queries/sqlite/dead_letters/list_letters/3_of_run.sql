@@ -1,0 +1,17 @@
+-- Dead letters of a run in a range of ids, newest first, without their configs.
+-- Served by dead_letters_of_runs (workspace, run_id, id) where run_id is not null.
+select
+    workspace, id, created_at, changed_at, notified_at, run_id, history, event, subscription, taken_by, status, source,
+    kind, workflow, step, delivery, target, reason, secrets, attempts, null, null
+from dead_letters indexed by dead_letters_of_runs
+where workspace = :workspace
+    and run_id = :run
+    and id >= :from
+    and id < :to
+    and (:status is null or status = :status)
+    and (:source is null or source = :source)
+    and (:kind is null or kind = :kind)
+    and (:workflow is null or workflow = :workflow)
+    and (:error is null or error = :error)
+order by id desc
+limit :limit
