@@ -53,7 +53,7 @@ async fn serve(State(console): State<Option<Console>>, request: Request, next: N
 
 pub(crate) fn table() -> Table {
     use resources::{
-        audit, catalog, data, documents, events, health, inbox, keys, links, machines, namespaces, nodes, runs,
+        audit, catalog, data, dead_letters, documents, events, health, inbox, keys, links, machines, namespaces, nodes, runs,
         schemas, secrets, sign_ins, stats, store, subscriptions, tickets, workflows, workspaces,
     };
     Table::default()
@@ -75,6 +75,7 @@ pub(crate) fn table() -> Table {
         .with(links::add)
         .with(events::add)
         .with(subscriptions::add)
+        .with(dead_letters::add)
         .with(keys::add)
         .with(tickets::add)
         .with(sign_ins::add)

@@ -45,7 +45,7 @@ pub use error::Error;
 pub use feed::{FEED_PATH, FeedCursor, FeedPage, StatusUpdate, WorkspaceFeed, WorkspacePage};
 pub use node::clock::NodeClock;
 pub use node::peers::{Hint, NoPeers, Peer, Peers, Question, RunInput};
-pub use observe::{AnsweredOp, CommittedItem, NoObserver, Observe};
+pub use observe::{AnsweredOp, CommittedItem, EndedEvent, EventOutcome, NoObserver, Observe};
 pub use options::Options;
 pub use ports::{Clock, Random, Spawn, SystemClock, SystemRng, TokioSpawner, World};
 pub use read::{

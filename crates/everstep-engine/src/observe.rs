@@ -42,6 +42,38 @@ pub trait Observe: Send + Sync {
 
     /// Subscriptions and waits have matched events. The result is `run`, `wait` or `failed`.
     fn subscriptions_matched(&self, _result: &'static str, _count: usize) {}
+
+    /// A side effect of a run was delivered, or is dead.
+    fn event_ended(&self, _event: &EndedEvent<'_>) {}
+}
+
+/// A side effect with its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EndedEvent<'a> {
+    pub workflow: Option<&'a str>,
+    pub kind: &'a str,
+    pub outcome: EventOutcome,
+}
+
+/// How a side effect ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventOutcome {
+    /// One of its first attempts succeeded.
+    Delivered,
+    /// All of them failed: it is a dead letter.
+    Dead,
+    /// A requeue of the dead letter succeeded.
+    Requeued,
+}
+
+impl EventOutcome {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Delivered => "delivered",
+            Self::Dead => "dead",
+            Self::Requeued => "requeued",
+        }
+    }
 }
 
 /// An op of the data store with its answer.

@@ -11,6 +11,7 @@ use crate::client_args::{
     WorkflowsArgs,
 };
 use crate::config::HumanDuration;
+use crate::dead_letter_args::DlqArgs;
 use crate::event_args::{EventsArgs, PublishArgs, SubscriptionsArgs};
 use crate::identity::IdentitySettings;
 use crate::settings::{
@@ -87,6 +88,7 @@ pub(crate) enum Command {
     Publish(PublishArgs),
     Events(EventsArgs),
     Subscriptions(SubscriptionsArgs),
+    Dlq(DlqArgs),
     Workflows(WorkflowsArgs),
     Import(ImportArgs),
     Export(ExportArgs),

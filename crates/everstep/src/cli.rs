@@ -76,6 +76,7 @@ fn perform(cli: Cli, config: Config) -> Pin<Box<dyn Future<Output = anyhow::Resu
             Command::Publish(args) => client::events::publish(&args).await,
             Command::Events(args) => client::events::events(&args).await,
             Command::Subscriptions(args) => client::subscriptions::run(&args).await,
+            Command::Dlq(args) => client::dead_letters::run(&args).await,
             Command::Workflows(args) => client::workflows::list(&args).await,
             Command::Import(args) => client::transfer::import(&args).await,
             Command::Export(args) => client::transfer::export(&args).await,

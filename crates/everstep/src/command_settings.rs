@@ -95,6 +95,7 @@ impl From<&Cli> for CommandSettings {
             | Command::Publish(_)
             | Command::Events(_)
             | Command::Subscriptions(_)
+            | Command::Dlq(_)
             | Command::Workflows(_)
             | Command::Import(_)
             | Command::Export(_)

@@ -11,6 +11,7 @@ pub mod command_settings;
 mod commands;
 pub mod config;
 pub mod database;
+mod dead_letter_args;
 pub mod definition;
 mod environment;
 mod event_args;

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use everstep_api::Meters;
-use everstep_engine::{AnsweredOp, CommittedItem, Observe};
+use everstep_engine::{AnsweredOp, CommittedItem, EndedEvent, Observe};
 use everstep_store::EventRow;
 
 use crate::exit::invalid;
@@ -104,6 +104,10 @@ impl Observe for Observers {
 
     fn subscriptions_matched(&self, result: &'static str, count: usize) {
         self.meters.subscriptions_matched(result, count);
+    }
+
+    fn event_ended(&self, event: &EndedEvent<'_>) {
+        self.meters.event_ended(event);
     }
 }
 

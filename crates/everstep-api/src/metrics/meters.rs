@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use everstep_core::dead_letter::DeadLetterSource;
 use everstep_core::status::Status;
 use everstep_core::story::{RunChange, RunUpdate, StepChange, Update};
 use everstep_core::time::Timestamp;
-use everstep_engine::{AnsweredOp, CommittedItem, Observe};
+use everstep_engine::{AnsweredOp, CommittedItem, EndedEvent, Observe};
 use everstep_store::EventRow;
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Label, Level, Metadata, Recorder, SharedString};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
+use crate::metrics::dead_letters::{self, DeadLetterMeters};
 use crate::metrics::labels::Labels;
 use crate::metrics::records::{self, RecordMeters};
 use crate::metrics::topics::{self, TopicMeters};
@@ -39,6 +41,7 @@ pub struct Meters {
     transitions: TransitionMeters,
     records: RecordMeters,
     topics: TopicMeters,
+    dead_letters: DeadLetterMeters,
     swept: Counter,
     audit_lost: Counter,
     /// When runs in flight were counted.
@@ -78,6 +81,7 @@ impl Default for Meters {
             transitions: TransitionMeters::new(&recorder),
             records: RecordMeters::new(&recorder),
             topics: TopicMeters::new(&recorder),
+            dead_letters: DeadLetterMeters::default(),
             recorder,
             workflows: Labels::new(WORKFLOW_LABELS_MAX),
             in_flight: Labels::new(WORKFLOW_LABELS_MAX),
@@ -144,6 +148,15 @@ impl Meters {
         }
         for shown in self.in_flight.all() {
             shown.gauge.set(sums.get(&shown.label).copied().unwrap_or(0) as f64);
+        }
+    }
+
+    /// Shows the number of dead letters of each source. Sources that are not in `counted` have none.
+    pub(crate) fn show_dead_letters(&self, counted: &[(DeadLetterSource, u64)]) {
+        for (source, count) in dead_letters::by_source(counted) {
+            let labels = vec![Label::from_static_parts("source", source.as_str())];
+            let key = Key::from_parts(dead_letters::DEAD, labels);
+            self.recorder.register_gauge(&key, &METADATA).set(count as f64);
         }
     }
 
@@ -260,6 +273,10 @@ impl Observe for Meters {
     fn subscriptions_matched(&self, result: &'static str, count: usize) {
         self.topics.count_matched(&self.recorder, result, count);
     }
+
+    fn event_ended(&self, event: &EndedEvent<'_>) {
+        self.dead_letters.count_ended(&self.recorder, event.workflow, event.kind, event.outcome.as_str());
+    }
 }
 
 impl WorkflowMeters {
@@ -306,12 +323,14 @@ fn describe(recorder: &PrometheusRecorder) {
         ("everstep_slow_decisions_total", "Decisions of this node that took more than 50 ms."),
         ("everstep_store_calls_total", "Calls to the database."),
     ];
-    for (name, about) in counters.iter().chain(transitions::COUNTERS).chain(records::COUNTERS).chain(topics::COUNTERS) {
+    let others = [transitions::COUNTERS, records::COUNTERS, topics::COUNTERS, dead_letters::COUNTERS];
+    for (name, about) in counters.iter().chain(others.into_iter().flatten()) {
         recorder.describe_counter(KeyName::from_const_str(name), None, (*about).into());
     }
     let gauges = [
         ("workflow_runs_in_flight", "Runs that have not ended, in the whole database."),
         ("everstep_runs_held", "Runs in this node's memory."),
+        (dead_letters::DEAD, "Dead letters that are neither delivered nor discarded, in the whole database."),
         (topics::OPEN, "Events whose fan-out is not done, in the whole database."),
         ("everstep_disk_free_bytes", "Free bytes of the disk of the data folder; only with SQLite."),
         ("everstep_records_waiting", "Ops of the data store that wait for their batch on this node."),

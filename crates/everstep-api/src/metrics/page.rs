@@ -70,5 +70,6 @@ async fn count_runs(app: &AppState) -> everstep_store::Result<()> {
     app.meters.show_in_flight(&in_flight);
     let open = app.engine.world().topics.count_open_events().await?;
     app.meters.gauge(topics::OPEN).set(open as f64);
+    app.meters.show_dead_letters(&app.engine.dead_letters().store().count_dead_letters().await?);
     Ok(())
 }

@@ -4,6 +4,7 @@
 pub(crate) mod audit;
 pub(crate) mod catalog;
 pub(crate) mod data;
+pub(crate) mod dead_letters;
 pub(crate) mod documents;
 pub(crate) mod events;
 pub(crate) mod health;

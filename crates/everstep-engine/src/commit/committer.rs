@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use everstep_core::dead_letter::DeadLetter;
 use everstep_core::ids::{NodeId, RunId};
 use everstep_store::{CommitOutcome, Error, Gate, Item};
 use futures_util::future::{self, Either};
@@ -14,6 +15,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::mpsc;
 
 use crate::message::Shared;
+use crate::observe::{EndedEvent, EventOutcome};
 use crate::ports::World;
 use crate::shard::{ShardSender, ToShard};
 
@@ -40,10 +42,11 @@ impl Proposal {
         self.item.as_ref().is_some_and(|item| matches!(item.gate, Gate::Start(_)))
     }
 
-    /// Whether the item has written dead letters.
-    fn writes_letters(&self, outcome: &CommitOutcome) -> bool {
+    /// The dead letters that the item has written.
+    fn written_letters(&self, outcome: &CommitOutcome) -> &[Arc<DeadLetter>] {
         let side = self.item.as_ref().and_then(|item| item.side.as_deref());
-        matches!(outcome, CommitOutcome::Applied(_)) && side.is_some_and(|side| !side.dead_letters.is_empty())
+        let side = side.filter(|_| matches!(outcome, CommitOutcome::Applied(_)));
+        side.map_or(&[], |side| &side.dead_letters)
     }
 
     fn ends_run(&self) -> bool {
@@ -161,9 +164,7 @@ impl Writer {
                     if self.blocked.load(Ordering::Relaxed) == 0 || !batch.iter().all(Proposal::ends_run) {
                         self.set_full(None);
                     }
-                    if batch.iter().zip(&outcomes).any(|(proposal, outcome)| proposal.writes_letters(outcome)) {
-                        self.world.dead_letters.wake_for_notices();
-                    }
+                    self.note_letters(&batch, &outcomes);
                     self.answer(batch.into_iter().zip(outcomes.into_iter().map(Verdict::Stored)));
                 }
                 Err(Error::Fenced(_)) => {
@@ -219,6 +220,19 @@ impl Writer {
         if full.as_deref() != message {
             *full = message.map(str::to_owned);
             self.shared.crowd.notify_one();
+        }
+    }
+
+    /// Counts the dead letters of a batch, and makes this node notify operators.
+    fn note_letters(&self, batch: &[Proposal], outcomes: &[CommitOutcome]) {
+        let mut has_letters = false;
+        for letter in batch.iter().zip(outcomes).flat_map(|(proposal, outcome)| proposal.written_letters(outcome)) {
+            has_letters = true;
+            let (workflow, kind) = (letter.workflow.as_deref(), letter.kind.as_str());
+            self.world.observe.event_ended(&EndedEvent { workflow, kind, outcome: EventOutcome::Dead });
+        }
+        if has_letters {
+            self.world.dead_letters.wake_for_notices();
         }
     }
 

@@ -14,7 +14,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use everstep_core::dead_letter::DeadLetter;
+use everstep_core::dead_letter::{DeadLetter, DeadLetterAttempt};
 use everstep_core::time::Timestamp;
 use everstep_store::{DeadLetterClaim, DeadLetterOutcome, DeadLetterResult, DeadLetterRow, Error, Result};
 use futures_util::future;
@@ -24,6 +24,7 @@ use super::held::Held;
 use super::notice::{Notice, Notices};
 use crate::node::member::Member;
 use crate::node::rejoin::Membership;
+use crate::observe::{EndedEvent, EventOutcome};
 use crate::options::Options;
 use crate::ports::World;
 use crate::read::Library;
@@ -148,7 +149,7 @@ impl Requeuer {
         self.world.dead_letters.store().settle_letters(held.node, results).await?;
         for result in results {
             if let DeadLetterOutcome::Performed(attempts) = &result.outcome {
-                let is_delivered = attempts.last().is_some_and(|last| last.is_delivered());
+                let is_delivered = attempts.last().is_some_and(DeadLetterAttempt::is_delivered);
                 tracing::info!(letter = %result.id, is_delivered, "a dead letter was requeued");
             }
         }
@@ -205,7 +206,13 @@ impl Requeuer {
         };
         async move {
             let (workspace, id) = (row.letter.workspace, row.letter.id);
+            let (workflow, kind) = (row.letter.workflow.clone(), row.letter.kind.clone());
             let attempts = performance.perform(row.letter).await;
+            if attempts.last().is_some_and(DeadLetterAttempt::is_delivered) {
+                let (workflow, kind) = (workflow.as_deref(), kind.as_str());
+                let outcome = EventOutcome::Requeued;
+                performance.world.observe.event_ended(&EndedEvent { workflow, kind, outcome });
+            }
             let at = performance.world.clock.now();
             DeadLetterResult { workspace, id, at, outcome: DeadLetterOutcome::Performed(attempts) }
         }

@@ -363,6 +363,33 @@ macro_rules! contract_tests {
                     waits_of_an_earlier_release_are_candidates,
                 }
             }
+            dead_letters {
+                writes {
+                    a_letter_is_written_with_its_item_or_not,
+                    a_resent_item_writes_no_second_letter,
+                    a_letter_with_a_nul_is_refused_with_its_item,
+                }
+                reads {
+                    letters_are_listed_newest_first_in_pages,
+                    letters_are_filtered,
+                    configs_of_any_length_and_content_come_back,
+                }
+                changes {
+                    only_dead_letters_are_queued_and_discarded,
+                    many_letters_are_queued_at_once_up_to_a_limit,
+                    parallel_calls_queue_a_letter_once,
+                    old_letters_are_deleted_and_queued_ones_are_kept,
+                    a_letter_outlives_its_run,
+                }
+                takes {
+                    letters_are_taken_in_the_order_in_which_they_were_queued,
+                    a_lost_reply_loses_no_letter,
+                    two_nodes_never_take_one_letter,
+                    a_fenced_node_s_letters_are_taken_by_another,
+                    a_result_is_written_once,
+                    operators_are_notified_once,
+                }
+            }
             stores {
                 texts {
                     texts_with_a_nul_are_not_stored,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use everstep_core::actor::Actor;
+use everstep_core::dead_letter::DeadLetterStatus;
 use everstep_core::ids::{NodeId, RunId, WorkspaceId};
 use everstep_core::payload::Payload;
 use everstep_core::publisher::Publisher;
@@ -12,7 +13,8 @@ use everstep_core::time::Timestamp;
 use everstep_core::topics::{Trigger, TriggerKind};
 use everstep_store::postgres::{Options, PostgresStore};
 use everstep_store::{
-    AccessStore, AuditFilter, AuditRow, ChangeQuery, Counts, EventQuery, EventResult, EventSlice, HeldStart, Item,
+    AccessStore, AuditFilter, AuditRow, ChangeQuery, Counts, DeadLetterClaim, DeadLetterFilter, DeadLetterOutcome,
+    DeadLetterQuery, DeadLetterResult, DeadLetterRetention, DeadLetterStore, EventQuery, EventResult, EventSlice, HeldStart, Item,
     MinuteStats, NamespaceQuery, NewFork, NewRun, NewWorkflow, Precondition, Projection, RecordKey, RecordStore,
     RegistrationOutcome, ResourceKind, ResourceRow, ResourceStore, RunFilter, RunStats, RunStore, SideWrites,
     SliceOutcome, Snapshot, StatsQuery, SubscriptionQuery, TickRequest, TopicStore, Wait, WaitChange, WaitKind,
@@ -99,6 +101,12 @@ const OTHERS: &str = "
         '{\"type\": \"workflow\", \"name\": \"other\"}', 0,
         case when n % 3 = 0 then 'other ' || n end
     from generate_series(1, 20000) as n;
+    insert into dead_letters (workspace, id, created_at, changed_at, is_notice_due, run_id, status, source, kind,
+        delivery, target, error, secrets, attempts, config)
+    select case when n % 2 = 0 then '00000000-0000-0000-0000-000000000001' else gen_random_uuid() end,
+        gen_random_uuid(), 9e15, 9e15, false, gen_random_uuid(), 'delivered', 'delivery', 'other', n::text, '', 'OTHER',
+        '[]', '[]', 'null'
+    from generate_series(1, 20000) as n;
     insert into waits (run_id, step, workspace, event, pattern, shape, shape_hash, match_hash)
     select gen_random_uuid(), 's', '00000000-0000-0000-0000-000000000001', 'many', '{}', '[\"/id\"]', n % 4, n
     from generate_series(1, 20000) as n;
@@ -147,6 +155,7 @@ async fn do_everything(store: &PostgresStore) -> RunId {
     store.journal(run, 0, 10).await.unwrap();
     do_records(store).await;
     do_topics(store, node).await;
+    do_dead_letters(store, node).await;
     store.sweep(at(0), 10).await.unwrap();
     do_crowded_claims(store).await;
     let fork = new_run();
@@ -291,6 +300,28 @@ async fn do_topics(store: &PostgresStore, node: NodeId) {
     let side = SideWrites { published: published.clone(), ..SideWrites::default() };
     apply(store, node, &Item { side: Some(Box::new(side)), ..step(run, 4) }).await;
     fan_out(store, node, &slice(&published[0])).await;
+}
+
+/// Every verb of dead letters.
+async fn do_dead_letters(store: &PostgresStore, node: NodeId) {
+    let letters = written_letters(store, node, &[1, 2, 3]).await;
+    let all = DeadLetterFilter::default;
+    let dead = DeadLetterFilter { status: Some(DeadLetterStatus::Dead), kind: Some("webhook".to_owned()), ..all() };
+    for filter in [all(), dead.clone(), DeadLetterFilter { run: letters[0].run, ..all() }] {
+        let query = DeadLetterQuery { filter, before: None, limit: 2 };
+        assert!(!store.list_letters(HERE, &query).await.unwrap().is_empty());
+    }
+    store.letter(HERE, letters[0].id).await.unwrap();
+    assert!(store.count_letters(HERE, &dead, 10).await.unwrap() >= 3);
+    store.count_dead_letters().await.unwrap();
+    store.queue_letters(HERE, &DeadLetterFilter::by_id(letters[0].id), at(5), 1).await.unwrap();
+    let claim = DeadLetterClaim { notices_max: 5, ..claim_letters(5) };
+    assert_eq!(store.take_letters(node, &claim).await.unwrap().letters.len(), 1);
+    let notice = DeadLetterResult { outcome: DeadLetterOutcome::Notified, ..performed(&letters[0], true, 6) };
+    store.settle_letters(node, &[performed(&letters[0], true, 6), notice]).await.unwrap();
+    store.discard_letters(HERE, &dead, Some("old"), at(7), 10).await.unwrap();
+    let retention = DeadLetterRetention { dead_before: much_later(), settled_before: much_later() };
+    store.sweep_letters(retention, 10).await.unwrap();
 }
 
 /// Lists with filters, and the verbs around runs.
@@ -499,6 +530,7 @@ fn no_verb_reads_a_whole_table() {
                     "events",
                     "event_results",
                     "subscriptions",
+                    "dead_letters",
                 ];
                 let is_whole = tables.iter().any(|table| line.contains(&format!("Seq Scan on {table}")));
                 // An index may also be read completely.

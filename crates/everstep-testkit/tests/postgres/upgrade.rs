@@ -19,7 +19,7 @@ macro_rules! migration {
 }
 
 /// The migrations of earlier releases.
-const MIGRATIONS: [&str; 9] = [
+const MIGRATIONS: [&str; 10] = [
     migration!("V1__initial"),
     migration!("V2__keys_and_settings"),
     migration!("V3__access_and_resources"),
@@ -29,6 +29,7 @@ const MIGRATIONS: [&str; 9] = [
     migration!("V7__inbox"),
     migration!("V8__run_stats"),
     migration!("V9__topics"),
+    migration!("V10__claims_by_workspace"),
 ];
 /// The migrations of the first release with an upgrade.
 const FIRST_UPGRADED: usize = 2;

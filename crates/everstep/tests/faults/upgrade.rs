@@ -15,7 +15,8 @@ const RUNS: usize = 8;
 /// Removes everything that later migrations have added. `versions` is the number of migrations before them.
 fn set_back(versions: u32) -> String {
     format!(
-        "drop index runs_claimable_by_workspace;
+        "drop table dead_letters;
+        drop index runs_claimable_by_workspace;
         drop table events;
         drop table event_results;
         drop table subscriptions;

@@ -20,6 +20,7 @@ const TAGS: &[(&str, &str)] = &[
     ("workers", "Workers: user processes that execute workflows written as code."),
     ("records", "Records and links: data of a workspace that outlives its runs."),
     ("events", "Events, the subscriptions that start runs for them, and their results."),
+    ("dead letters", "Work that failed permanently: it can be requeued or discarded."),
     ("data", "Data sources, and saved queries for them."),
     ("access", "API keys, workspaces, tickets, the audit and secrets."),
     ("nodes", "The servers that share a database."),

@@ -1,6 +1,7 @@
 //! Commands that use a server, one file each.
 
 pub(crate) mod control;
+pub(crate) mod dead_letters;
 mod entry_line;
 pub(crate) mod events;
 pub(crate) mod follow;
