@@ -20,6 +20,8 @@ const TARGET_CHARS_MAX: usize = 512;
 const MESSAGE_CHARS_MAX: usize = 1_000;
 /// Characters of the code of an attempt; the rest is cut off.
 const CODE_CHARS_MAX: usize = 100;
+/// The code of a failure whose message names the status of a response.
+const HTTP_STATUS: &str = "HTTP_STATUS";
 /// The attempts that a dead letter keeps: the first one, and the last ones. Each requeue adds some.
 const ATTEMPTS_MAX: usize = 30;
 
@@ -167,7 +169,7 @@ impl DeadLetterAttempt {
             ms,
             code: shorten(code, CODE_CHARS_MAX),
             message: shorten(message, MESSAGE_CHARS_MAX),
-            status: None,
+            status: http_status(code, message),
         }
     }
 
@@ -231,6 +233,13 @@ fn authority_begin(target: &str) -> Option<usize> {
     (is_http || (is_scheme && slashes >= 2)).then_some(scheme.len() + 1 + slashes)
 }
 
+/// The HTTP status in the message of a failure that is about one: `… responded with status 503 …`.
+fn http_status(code: &str, message: &str) -> Option<u16> {
+    let (_, rest) = message.split_once("status ").filter(|_| code == HTTP_STATUS)?;
+    let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
+    digits.parse().ok().filter(|status| (100..=599).contains(status))
+}
+
 fn shorten(text: &str, chars_max: usize) -> String {
     text.chars().filter(|c| *c != '\0').take(chars_max).collect()
 }
@@ -280,6 +289,14 @@ mod tests {
         }
         assert_eq!(attempts.len(), ATTEMPTS_MAX);
         assert_eq!((attempts[0].ms, attempts[1].ms, attempts[29].ms), (0, 121, 149));
+    }
+
+    #[test]
+    fn the_status_of_a_response_is_read_from_the_message() {
+        let status = |code, message| DeadLetterAttempt::failed(Timestamp::EPOCH, 1, code, message).status;
+        assert_eq!(status("HTTP_STATUS", "a.example responded with status 503 Service Unavailable: x"), Some(503));
+        assert_eq!(status("HTTP_STATUS", "a.example responded with status 99999"), None);
+        assert_eq!(status("HTTP_ERROR", "no connection: status 503"), None);
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod claims;
 mod clock;
 mod code;
 mod code_topics;
+mod dead_letters;
 mod engine;
 mod forks;
 mod formats;

@@ -11,6 +11,7 @@ mod cluster;
 mod code_runs;
 mod controls;
 mod data;
+mod dead_letters;
 mod documents;
 mod events;
 mod forks;

@@ -7,9 +7,12 @@
 use axum::http::Method;
 use everstep_api::auth::{Access, ApiKey, Permission};
 use everstep_api::{Route, routes};
-use everstep_core::ids::WorkspaceId;
+use everstep_core::dead_letter::DeadLetter;
+use everstep_core::ids::{RunId, WorkspaceId};
+use everstep_core::payload::Payload;
 use everstep_core::time::Timestamp;
 use everstep_store::KeyRow;
+use everstep_testkit::contract::fixtures::{dead_letter, write_letter};
 use serde_json::{Value, json};
 
 use crate::people;
@@ -38,6 +41,7 @@ struct Ours {
     event: String,
     /// A subscription that was created after it.
     subscription: String,
+    dead_letter: String,
 }
 
 impl Ours {
@@ -78,13 +82,15 @@ impl Ours {
         let subscribe = json!({"type": "workflow", "name": NAME, "filter": {"note": HIDDEN}});
         let made = server.post(&format!("/v1/topics/{NAME}/subscriptions"), &subscribe).await.is(201);
         let subscription = made["id"].as_str().unwrap().to_owned();
-        Self { run, test_run, machine_run, key, session, link, event, subscription }
+        let dead_letter = make_dead_letter(server).await;
+        Self { run, test_run, machine_run, key, session, link, event, subscription, dead_letter }
     }
 
     /// Resources that do not exist.
     fn missing() -> Self {
-        let [run, test_run, machine_run, key, link, event, subscription] = [1, 2, 4, 3, 5, 6, 7].map(uuid_of);
-        Self { run, test_run, machine_run, key, session: "none".to_owned(), link, event, subscription }
+        let [run, test_run, machine_run, key, link, event, subscription, dead_letter] =
+            [1, 2, 4, 3, 5, 6, 7, 8].map(uuid_of);
+        Self { run, test_run, machine_run, key, session: "none".to_owned(), link, event, subscription, dead_letter }
     }
 
     /// A route's path with a resource of ours in each parameter.
@@ -110,6 +116,7 @@ impl Ours {
                 ("events", "{id}") if (&route.method, route.path) == (&Method::POST, "/v1/events/{id}") => NAME,
                 ("events", "{id}") => &self.event,
                 ("subscriptions", "{id}") => &self.subscription,
+                ("dead-letters", "{id}") => &self.dead_letter,
                 (_, "{id}") if route.path.starts_with("/v1/links/") => &self.link,
                 (before, word) if word.starts_with('{') => {
                     panic!("{} {}: make something for {before}/{word} in Ours", route.method, route.path)
@@ -167,11 +174,28 @@ impl Ours {
         assert_eq!(events["events"].as_array().unwrap().len(), 1, "{events}");
         let subscription = server.get(&format!("/v1/subscriptions/{}", self.subscription)).await.is(200);
         assert_eq!((&subscription["filter"]["note"], &subscription["pausedAt"]), (&json!(HIDDEN), &Value::Null));
+        let letter = server.get(&format!("/v1/dead-letters/{}", self.dead_letter)).await.is(200);
+        assert_eq!((&letter["status"], &letter["config"]["note"]), (&json!("dead"), &json!(HIDDEN)));
         assert_eq!(*server.vault.open(WorkspaceId::DEFAULT, NAME).await.unwrap(), HIDDEN);
         let keys = server.get("/v1/keys?limit=500").await.is(200);
         let key = keys["keys"].as_array().unwrap().iter().find(|key| key["id"] == self.key.as_str());
         assert_eq!(key.unwrap()["revokedAt"], Value::Null);
     }
+}
+
+/// A dead letter with hidden data in all texts of a caller. Its config names a secret with hidden data.
+async fn make_dead_letter(server: &Server) -> String {
+    let run = RunId::new(Timestamp::from_millis(1_790_000_000_000), 77);
+    let letter = DeadLetter {
+        workflow: Some(NAME.to_owned()),
+        target: HIDDEN.to_owned(),
+        config: Payload::from(json!({"note": HIDDEN, "secret": {"$secret": NAME}})),
+        secrets: vec!["/secret".to_owned()],
+        written: None,
+        ..dead_letter(run, 1)
+    };
+    write_letter(&*server.database, server.engine.node(), &letter).await;
+    letter.id.to_string()
 }
 
 /// A state machine in which one person may act.
@@ -253,6 +277,12 @@ fn written(route: &Route) -> (Value, Found) {
         ("PATCH", "/v1/subscriptions/{id}") => (json!({"filter": {"theirs": 1}}), Nothing),
         ("DELETE", "/v1/subscriptions/{id}")
         | ("POST", "/v1/subscriptions/{id}/pause" | "/v1/subscriptions/{id}/resume") => (nothing, Nothing),
+        ("POST", "/v1/dead-letters/{id}/requeue") => (nothing, Nothing),
+        ("POST", "/v1/dead-letters/{id}/discard") => (json!({"reason": "theirs"}), Nothing),
+        // All of theirs, which is none.
+        ("POST", "/v1/dead-letters/requeue" | "/v1/dead-letters/discard") => {
+            (json!({"filter": {"workflow": NAME}}), Theirs)
+        }
         ("GET", path) if path.contains('{') => (nothing, Nothing),
         ("GET", _) => (nothing, Theirs),
         ("PUT", "/v1/workflows/{name}") => (chain(&[wait_for_go()]), Theirs),

@@ -203,6 +203,8 @@ impl Ticker {
         }
         if has_fenced {
             counts::recount(world);
+            // It may have held some.
+            world.dead_letters.wake();
         }
         Ok(has_fenced)
     }

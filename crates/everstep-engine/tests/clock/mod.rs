@@ -1,18 +1,25 @@
 //! A node that is alone on its database, while its machine is suspended or its clock is corrected.
 
 use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use async_trait::async_trait;
+use everstep_core::dead_letter::DeadLetterSource;
 use everstep_core::evaluate::{Evaluate, Fault, Lookup, Reference};
 use everstep_core::failure::Failure;
-use everstep_core::ids::RunId;
+use everstep_core::ids::{DeadLetterId, NodeId, RunId, WorkspaceId};
 use everstep_core::meter::Meter;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
-use everstep_engine::{Clock, Engine, NodeClock, Options, World};
+use everstep_engine::{Clock, DeadLetters, Engine, NodeClock, Options, World};
 use everstep_expressions::Expressions;
 use everstep_handlers::Registry;
+use everstep_store::{
+    DeadLetterClaim, DeadLetterFilter, DeadLetterQuery, DeadLetterResult, DeadLetterRetention, DeadLetterRow,
+    DeadLetterStore, Result, TakenLetters,
+};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
@@ -217,5 +224,96 @@ async fn a_decision_that_takes_long_is_counted() {
         let run = start(&engine, "slow", json!({})).await;
         assert_eq!(finish(&engine, run).await.status, Status::Completed);
         assert_eq!(engine.slow_decisions(), slow, "after {milliseconds} ms");
+    }
+}
+
+/// Counts the calls that take dead letters.
+struct Counted {
+    store: Arc<dyn DeadLetterStore>,
+    takes: Arc<AtomicUsize>,
+}
+
+#[async_trait]
+impl DeadLetterStore for Counted {
+    async fn list_letters(&self, workspace: WorkspaceId, query: &DeadLetterQuery) -> Result<Vec<DeadLetterRow>> {
+        self.store.list_letters(workspace, query).await
+    }
+
+    async fn letter(&self, workspace: WorkspaceId, id: DeadLetterId) -> Result<Option<DeadLetterRow>> {
+        self.store.letter(workspace, id).await
+    }
+
+    async fn count_letters(&self, workspace: WorkspaceId, filter: &DeadLetterFilter, limit: usize) -> Result<u64> {
+        self.store.count_letters(workspace, filter, limit).await
+    }
+
+    async fn count_dead_letters(&self) -> Result<Vec<(DeadLetterSource, u64)>> {
+        self.store.count_dead_letters().await
+    }
+
+    async fn queue_letters(
+        &self,
+        workspace: WorkspaceId,
+        filter: &DeadLetterFilter,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<u64> {
+        self.store.queue_letters(workspace, filter, now, limit).await
+    }
+
+    async fn discard_letters(
+        &self,
+        workspace: WorkspaceId,
+        filter: &DeadLetterFilter,
+        reason: Option<&str>,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<u64> {
+        self.store.discard_letters(workspace, filter, reason, now, limit).await
+    }
+
+    async fn take_letters(&self, node: NodeId, claim: &DeadLetterClaim) -> Result<TakenLetters> {
+        self.takes.fetch_add(1, Ordering::SeqCst);
+        self.store.take_letters(node, claim).await
+    }
+
+    async fn settle_letters(&self, node: NodeId, results: &[DeadLetterResult]) -> Result<()> {
+        self.store.settle_letters(node, results).await
+    }
+
+    async fn sweep_letters(&self, retention: DeadLetterRetention, limit: usize) -> Result<usize> {
+        self.store.sweep_letters(retention, limit).await
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_without_work_searches_for_dead_letters_every_thirty_seconds() {
+    let folder = tempfile::tempdir().unwrap();
+    let machine = Machine::new(TEN_DAYS);
+    let stores = open_sqlite(folder.path());
+    let takes = Arc::new(AtomicUsize::new(0));
+    let counted = Counted { store: Arc::clone(&stores.dead_letters), takes: Arc::clone(&takes) };
+    let dead_letters = DeadLetters::new(Arc::new(counted), None);
+    let clock = Arc::new(NodeClock::new(Arc::clone(&machine) as _));
+    let world = World { clock, dead_letters, ..world(stores, Registry::with([])) };
+    let _engine = Engine::start(world, Options { shards: 1, ..Options::default() }).await.unwrap();
+    let reached = async |count: usize| {
+        for _ in 0..1_000 {
+            if takes.load(Ordering::SeqCst) >= count {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        // The loop sleeps again when the call has returned.
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        assert_eq!(takes.load(Ordering::SeqCst), count);
+    };
+    reached(1).await;
+    for count in 2..6 {
+        machine.advance(29 * SECOND);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        assert_eq!(takes.load(Ordering::SeqCst), count - 1);
+        machine.advance(SECOND);
+        reached(count).await;
     }
 }

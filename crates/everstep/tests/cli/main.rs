@@ -4,6 +4,7 @@
 
 mod client;
 mod database;
+mod dead_letters;
 mod documents;
 mod environment;
 mod events;

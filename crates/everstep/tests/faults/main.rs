@@ -10,6 +10,7 @@ mod books;
 mod children;
 mod crowd;
 mod cut;
+mod dead_letters;
 mod events;
 mod flows;
 mod kill;
