@@ -66,7 +66,7 @@ pub async fn two_nodes_never_take_one_letter(stores: Stores) {
     let (mut of_first, mut of_second) = (BTreeSet::new(), BTreeSet::new());
     for taker in takers {
         let (node, held) = taker.await.unwrap();
-        // Two callers of one node may be told of the same ones.
+        // Two callers of one node may receive the same ones.
         if node == first { of_first.extend(held) } else { of_second.extend(held) }
     }
     assert!(of_first.is_disjoint(&of_second));
