@@ -142,7 +142,7 @@ async fn a_key_shows_its_own_permissions() {
             },
             "person": null,
             "permissions": ["workflow:read", "workflow:view", "workflow:act", "workflow:manage"],
-            "features": ["graph", "code", "machine", "store", "topics"],
+            "features": ["graph", "code", "machine", "store", "topics", "deadLetters"],
             "quotas": [
                 {"name": "workflows", "used": 0, "max": 10_000, "setting": null},
                 {"name": "keys", "used": 2, "max": 1_000, "setting": null},

@@ -160,7 +160,7 @@ async fn a_code_in_a_query_string_is_refused() {
 async fn the_caller_learns_what_the_server_can_do() {
     let server = Server::start().await;
     let me = server.get("/v1/me").await.is(200);
-    assert_eq!(me["features"], json!(["graph", "code", "machine", "store", "topics"]));
+    assert_eq!(me["features"], json!(["graph", "code", "machine", "store", "topics", "deadLetters"]));
     assert_eq!(me["server"], json!({"version": env!("CARGO_PKG_VERSION"), "store": "sqlite", "nodes": 1}));
 }
 

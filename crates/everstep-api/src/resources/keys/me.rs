@@ -12,7 +12,7 @@ use crate::http::time::Time;
 use crate::server::AppState;
 
 /// The subsystems of this build. A subsystem with routes of its own adds its name.
-const FEATURES: &[&str] = &["graph", "code", "machine", "store", "topics"];
+const FEATURES: &[&str] = &["graph", "code", "machine", "store", "topics", "deadLetters"];
 
 pub(crate) async fn show(State(app): State<AppState>, caller: Caller, _: Query) -> Result<Json<Me>, Problem> {
     let workspaces = app.access.workspaces().await?;
