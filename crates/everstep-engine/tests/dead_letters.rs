@@ -6,20 +6,21 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use everstep_core::dead_letter::{DeadLetter, DeadLetterStatus};
+use everstep_core::dead_letter::{DeadLetter, DeadLetterSource, DeadLetterStatus};
 use everstep_core::evaluate::Fault;
 use everstep_core::failure::Failure;
 use everstep_core::fair_share::ShareBounds;
-use everstep_core::ids::{RunId, WorkspaceId};
+use everstep_core::ids::{EventId, RunId, SubscriptionId, WorkspaceId};
 use everstep_core::journal::Outcome;
 use everstep_core::kinds::KindInfo;
 use everstep_core::payload::Payload;
 use everstep_core::schema::Schema;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
+use everstep_core::topics::{Origin, Pattern, Subscription, Target as EventTarget, TopicEvent, TriggerKind};
 use everstep_engine::{DeadLetters, Engine, Notice, Notices, World};
 use everstep_handlers::{Description, Handler, Registry, Task, TaskResult};
-use everstep_store::{DeadLetterFilter, DeadLetterRow, Stores};
+use everstep_store::{DeadLetterFilter, DeadLetterRow, RunFilter, Stores};
 use everstep_testkit::contract::fixtures::{dead_letter, write_letter};
 use serde_json::{Value, json};
 
@@ -401,4 +402,69 @@ async fn what_a_stopped_engine_held_is_taken_by_the_next() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     panic!("the dead letter was not taken");
+}
+
+/// Publishes an event, waits for its fan-out, and returns the dead letters of its starts.
+async fn failed_starts(fixture: &Fixture, data: Value) -> (TopicEvent, Vec<DeadLetterRow>) {
+    let now = fixture.now();
+    let event = TopicEvent {
+        id: EventId::new(now, fixture.engine.world().random.next()),
+        workspace: WORKSPACE,
+        topic: "order.paid".to_owned(),
+        source: "test".to_owned(),
+        event_id: fixture.engine.world().random.next().to_string(),
+        at: now,
+        data: Payload::from(data),
+        depth: 0,
+        subject: None,
+        extensions: None,
+        replay_of: None,
+    };
+    fixture.engine.topics().publish(event.clone()).await.unwrap();
+    fixture.engine.topics().fanned(WORKSPACE, event.id).await.unwrap();
+    let filter = DeadLetterFilter { source: Some(DeadLetterSource::Start), ..DeadLetterFilter::default() };
+    let query = everstep_store::DeadLetterQuery { filter, before: None, limit: 100 };
+    let mut rows = fixture.stores.dead_letters.list_letters(WORKSPACE, &query).await.unwrap();
+    rows.retain(|row| row.letter.event == Some(event.id));
+    (event, rows)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_workflow_that_an_event_could_not_start_is_started_by_a_requeue() {
+    let fixture = Fixture::new().await;
+    let now = fixture.now();
+    let subscription = Subscription {
+        id: SubscriptionId::new(now, fixture.engine.world().random.next()),
+        workspace: WORKSPACE,
+        pattern: Pattern::parse("order.*").unwrap(),
+        filter: None,
+        target: EventTarget::Workflow { name: "ship".to_owned(), version: None, retention_days: None, key: None },
+        input: Some(Payload::from(json!({"order": {"$expr": "payload.order"}}))),
+        origin: Origin::Api,
+        paused_at: None,
+        created_at: now,
+    };
+    fixture.stores.topics.add_subscription(&subscription, 10).await.unwrap();
+    // A small event, and one that its dead letter does not contain.
+    for note in ["", &"x".repeat(20_000)] {
+        let (event, rows) = failed_starts(&fixture, json!({"order": 7, "note": note})).await;
+        assert_eq!(rows.len(), 1);
+        let letter = rows[0].letter.clone();
+        assert_eq!((letter.error(), letter.target.as_str()), ("WORKFLOW_NOT_FOUND", "ship"));
+        assert_eq!((letter.subscription, letter.workflow.as_deref()), (Some(subscription.id), Some("ship")));
+        fixture.requeue(&letter).await;
+        let row = fixture.until(&letter, "tried", |row| row.letter.attempts.len() > 1).await;
+        assert_eq!((row.status, row.letter.attempts.len()), (DeadLetterStatus::Dead, 4));
+
+        publish(&fixture.engine, "ship", &chain(&[])).await;
+        fixture.requeue(&letter).await;
+        fixture.until_status(&letter, DeadLetterStatus::Delivered).await;
+        let filter = RunFilter { trigger: Some((TriggerKind::Event, event.id.to_string())), ..RunFilter::default() };
+        let page = fixture.stores.runs.list_runs(WORKSPACE, filter, None, 10).await.unwrap();
+        assert_eq!(page.runs.len(), 1);
+        let run = finish(&fixture.engine, page.runs[0].id).await;
+        assert_eq!((run.status, run.input.value()), (Status::Completed, &json!({"order": 7})));
+        assert_eq!(run.key, Some(subscription.start_key(event.id)));
+        fixture.stores.workflows.delete_workflow(WORKSPACE, "ship").await.unwrap();
+    }
 }

@@ -65,6 +65,7 @@ pub(crate) fn check_subscription(subscription: &Subscription) -> Result<()> {
 
 /// Rejects a slice with a text that cannot be stored.
 pub(crate) fn check_slice(slice: &EventSlice) -> Result<()> {
+    slice.dead_letters.iter().try_for_each(check_letter)?;
     slice.starts.iter().try_for_each(|start| {
         let key = start.new.key.iter().flat_map(|(scope, key)| [scope.as_str(), key]);
         check([start.new.workflow.as_str(), &start.new.lane].into_iter().chain(key))

@@ -7,11 +7,13 @@
 //! * `topic`, `pattern`: names of topics, patterns of names, and the heads by which subscriptions are found.
 //! * `event`, `publication`: a published event, the reference that a step keeps, and events that a run publishes.
 //! * `subscription`, `filter`, `view`: subscriptions, their filters, and the names that their expressions read.
+//! * `failed_start`: a workflow that an event could not start.
 //! * `declared`, `schema`: the triggers of a definition. `trigger`: the trigger of a run.
 //! * `shape`: how waits are found by an event without reading all of them.
 
 mod declared;
 mod event;
+mod failed_start;
 mod filter;
 mod pattern;
 mod publication;
@@ -25,6 +27,7 @@ mod view;
 pub(crate) use declared::read_triggers;
 pub use declared::{DeclaredTrigger, TRIGGERS_MAX};
 pub use event::{EventRef, TopicEvent};
+pub use failed_start::FailedStart;
 pub use filter::Filter;
 pub use pattern::Pattern;
 pub(crate) use publication::publish;

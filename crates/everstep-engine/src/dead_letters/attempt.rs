@@ -3,11 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use everstep_core::actor::Actor;
 use everstep_core::dead_letter::{self, DeadLetter, DeadLetterAttempt, DeadLetterSource};
 use everstep_core::failure::{Failure, code};
 use everstep_core::ids::{RunId, StepKey};
+use everstep_core::journal::Cause;
+use everstep_core::meter::Meter;
 use everstep_core::payload::Payload;
 use everstep_core::time::Timestamp;
+use everstep_core::topics::{FailedStart, Target, Trigger};
 use everstep_handlers::Task;
 use futures_util::future::AbortHandle;
 use serde_json::{Value, json};
@@ -16,10 +20,11 @@ use uuid::Uuid;
 use crate::node::member::Member;
 use crate::options::Options;
 use crate::ports::World;
-use crate::read::Library;
+use crate::read::{Library, Version};
 use crate::shard::ToShard;
 use crate::start::{Start, StartRequest, check_input};
 use crate::tasks::{Job, JobReply};
+use crate::topics;
 
 /// The kind of a dead letter that starts a run.
 const WORKFLOW: &str = "workflow";
@@ -73,12 +78,13 @@ impl Performance {
     }
 
     async fn try_once(&self, letter: &DeadLetter, attempt: u32) -> Tried {
-        if letter.source == DeadLetterSource::Start || letter.kind == WORKFLOW {
-            let at = self.world.clock.now();
-            let result = self.start(letter).await;
-            return Tried { at, took: self.world.clock.now().since(at), result };
-        }
-        self.perform_task(letter, attempt).await
+        let at = self.world.clock.now();
+        let result = match letter.source {
+            DeadLetterSource::Delivery if letter.kind != WORKFLOW => return self.perform_task(letter, attempt).await,
+            DeadLetterSource::Delivery => self.start(letter).await,
+            DeadLetterSource::Start => self.start_of_event(letter).await,
+        };
+        Tried { at, took: self.world.clock.now().since(at), result }
     }
 
     /// Performs it by the handler of its kind, among the tasks of runs: with their bounds for a kind, a workspace and a
@@ -128,21 +134,75 @@ impl Performance {
         let version = self.library.find_named(letter.workspace, name, None, false).await.map_err(failure)?;
         check_input(&input).and_then(|()| version.check_input(&input)).map_err(failure)?;
         let start = Start { workspace: letter.workspace, ..Start::of_version(&version, input) };
-        let now = self.world.clock.now();
-        let (mut request, answer) = StartRequest::new(run, start, &version, &self.options, now);
-        request.take_permit(&self.member.shared.permits, &self.world.clock).await;
-        let started = match self.member.tell(run, ToShard::Start(Box::new(request))) {
-            Ok(()) => answer.await.unwrap_or_else(|_| Err(crate::Error::Stopping)),
-            Err(error) => Err(error),
-        };
-        match started {
-            Ok(_) => Ok(()),
-            Err(crate::Error::Stopping) => self.end_with_node().await,
+        match self.begin(run, start, &version, None).await {
+            Ok(()) => Ok(()),
             // Another attempt may have started it: the node that performed the requeue before, or the run itself.
             Err(error) => match self.exists(letter, run).await {
                 Ok(true) => Ok(()),
                 Ok(false) | Err(_) => Err(failure(error)),
             },
+        }
+    }
+
+    /// Starts the run that an event could not start, unless a run with its key exists.
+    async fn start_of_event(&self, letter: &DeadLetter) -> Result<(), Failure> {
+        let invalid = |reason: String| Failure::fatal(code::INVALID_CONFIG, reason);
+        let failed = FailedStart::from_config(&letter.config).map_err(invalid)?;
+        let read = match failed.event_to_read() {
+            Some(event) => {
+                let row = self.world.topics.event(letter.workspace, event).await.map_err(unavailable)?;
+                let missing = || Failure::fatal("EVENT_NOT_FOUND", format!("event {event} is no longer stored"));
+                Some(row.ok_or_else(missing)?.event)
+            }
+            None => None,
+        };
+        let (event, subscription) = failed.into_parts(letter.workspace, read).map_err(invalid)?;
+        let Target::Workflow { name, version, retention_days, .. } = &subscription.target;
+        let version = match self.library.find_named(letter.workspace, name, *version, false).await {
+            Err(error @ crate::Error::WorkflowNotFound { .. }) => {
+                return Err(Failure::transient(code::WORKFLOW_NOT_FOUND, error.to_string()));
+            }
+            found => found.map_err(failure)?,
+        };
+        let (evaluate, meter) = (&*self.world.evaluate, Meter::new());
+        let input = subscription.resolve_input(&event, evaluate, &meter)?;
+        check_input(&input).and_then(|()| version.check_input(&input)).map_err(failure)?;
+        let key = topics::start_key(&subscription, &event, evaluate, &meter).map_err(failure)?;
+        let start = Start {
+            workspace: letter.workspace,
+            key: Some(key),
+            retention_days: *retention_days,
+            ..Start::of_version(&version, input)
+        };
+        let run = RunId::new(self.world.clock.now(), self.world.random.next());
+        let trigger = topics::trigger(&subscription, &event);
+        self.begin(run, start, &version, Some(trigger)).await.map_err(failure)
+    }
+
+    /// Sends a start to the shard of its run, and waits until it is written.
+    async fn begin(
+        &self,
+        run: RunId,
+        start: Start,
+        version: &Version,
+        trigger: Option<Trigger>,
+    ) -> Result<(), crate::Error> {
+        let now = self.world.clock.now();
+        let (mut request, answer) = StartRequest::new(run, start, version, &self.options, now);
+        if let Some(trigger) = trigger {
+            let by = Some(Actor::system(Actor::TRIGGER));
+            request.cause = Some(Cause { by, trigger: Some(trigger.clone()), ..Cause::default() });
+            request.new.trigger = Some(trigger);
+        }
+        request.take_permit(&self.member.shared.permits, &self.world.clock).await;
+        let started = match self.member.tell(run, ToShard::Start(Box::new(request))) {
+            Ok(()) => answer.await.unwrap_or(Err(crate::Error::Stopping)),
+            Err(error) => Err(error),
+        };
+        match started {
+            Ok(_) => Ok(()),
+            Err(crate::Error::Stopping) => self.end_with_node().await,
+            Err(error) => Err(error),
         }
     }
 
@@ -153,8 +213,12 @@ impl Performance {
 
     async fn exists(&self, letter: &DeadLetter, run: RunId) -> Result<bool, Failure> {
         let found = self.world.runs.glance(letter.workspace, run).await;
-        Ok(found.map_err(|error| Failure::transient("STORE_UNAVAILABLE", error.to_string()))?.is_some())
+        Ok(found.map_err(unavailable)?.is_some())
     }
+}
+
+fn unavailable(error: everstep_store::Error) -> Failure {
+    Failure::transient("UNAVAILABLE", error.to_string())
 }
 
 fn failure(error: crate::Error) -> Failure {

@@ -243,6 +243,9 @@ impl FanOut {
         for (result, count) in count_results(&slice.results) {
             self.world.observe.subscriptions_matched(result, count);
         }
+        if !slice.dead_letters.is_empty() {
+            self.world.dead_letters.wake_for_notices();
+        }
         open.row.matched = open.row.matched.plus(slice.counts());
         open.is_unsure = false;
         match &slice.next {

@@ -17,3 +17,4 @@ pub(crate) mod sweep;
 pub(crate) use fanout::FanOut;
 pub use handle::Topics;
 pub(crate) use queue::{EventQueue, SLICE_ROWS_MAX};
+pub(crate) use slice::{start_key, trigger};

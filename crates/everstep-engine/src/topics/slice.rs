@@ -11,12 +11,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use everstep_core::failure::code;
+use everstep_core::evaluate::Evaluate;
+use everstep_core::failure::{Failure, code};
 use everstep_core::ids::{RunId, SubscriptionId};
 use everstep_core::limits;
 use everstep_core::meter::Meter;
 use everstep_core::run::Input;
-use everstep_core::topics::{EventView, Subscription, Target, TopicEvent, Trigger, TriggerKind};
+use everstep_core::topics::{EventView, FailedStart, Subscription, Target, TopicEvent, Trigger, TriggerKind};
 use everstep_store::{EventResult, EventRow, EventSlice, FanOutPosition, InboxInput, NewRun, StartRow, WaitPosition};
 use serde_json::{Value, json};
 
@@ -62,6 +63,7 @@ impl SliceMaker<'_> {
             starts: Vec::new(),
             inputs: Vec::new(),
             results: Vec::new(),
+            dead_letters: Vec::new(),
         };
         let mut made = MadeSlice { slice, versions: Vec::new() };
         let mut versions = Versions::new();
@@ -129,7 +131,7 @@ impl SliceMaker<'_> {
         made: &mut MadeSlice,
         versions: &mut Versions,
     ) -> Result<(), Error> {
-        let Target::Workflow { name, version, retention_days, key } = &subscription.target;
+        let Target::Workflow { name, version, retention_days, .. } = &subscription.target;
         let found = match versions.get(&(name.clone(), *version)) {
             Some(found) => found.clone(),
             None => {
@@ -142,34 +144,30 @@ impl SliceMaker<'_> {
                 found
             }
         };
+        let failed = |made: &mut MadeSlice, code: &str, message: String| {
+            let letter =
+                FailedStart::dead_letter(subscription, event, &Failure::fatal(code, message.as_str()), made.slice.at);
+            made.slice.dead_letters.push(letter);
+            made.fail(subscription, code, message);
+            Ok(())
+        };
         let version = match found {
             Ok(version) => version,
             Err(error @ Error::WorkflowNotFound { .. }) => {
-                made.fail(subscription, code::WORKFLOW_NOT_FOUND, error.to_string());
-                return Ok(());
+                return failed(made, code::WORKFLOW_NOT_FOUND, error.to_string());
             }
-            Err(error) => {
-                made.fail(subscription, error.code(), error.to_string());
-                return Ok(());
-            }
+            Err(error) => return failed(made, error.code(), error.to_string()),
         };
         let input = match subscription.resolve_input(event, &*self.world.evaluate, &self.meter) {
             Ok(input) => input,
-            Err(failure) => {
-                made.fail(subscription, failure.code.as_ref(), failure.to_string());
-                return Ok(());
-            }
+            Err(failure) => return failed(made, failure.code.as_ref(), failure.to_string()),
         };
         if let Err(error) = start::check_input(&input).and_then(|()| version.check_input(&input)) {
-            made.fail(subscription, error.code(), error.to_string());
-            return Ok(());
+            return failed(made, error.code(), error.to_string());
         }
-        let key = match key.as_ref().map(|key| self.resolve_key(key, event)).transpose() {
-            Ok(key) => key.map_or_else(|| subscription.start_key(event.id), |key| (name.clone(), key)),
-            Err(error) => {
-                made.fail(subscription, error.code(), error.to_string());
-                return Ok(());
-            }
+        let key = match start_key(subscription, event, &*self.world.evaluate, &self.meter) {
+            Ok(key) => key,
+            Err(error) => return failed(made, error.code(), error.to_string()),
         };
         let now = made.slice.at;
         let run = RunId::new(now, self.world.random.next());
@@ -192,24 +190,6 @@ impl SliceMaker<'_> {
         made.slice.starts.push(StartRow { run, new, owner: None, wake_at: now, format: PENDING_FORMAT });
         made.versions.push(version);
         Ok(())
-    }
-
-    /// The idempotency key of a start, from the template of the subscription.
-    fn resolve_key(&self, template: &str, event: &TopicEvent) -> Result<String, Error> {
-        self.meter.begin_part();
-        let view = EventView::new(event);
-        let resolved = self.world.evaluate.resolve(&json!(template), &view, &self.meter);
-        let resolved = resolved.map_err(|failure| Error::Invalid(format!("the key: {failure}")))?;
-        let key = match resolved {
-            Value::String(key) => key,
-            value => value.to_string(),
-        };
-        let chars = key.chars().count();
-        if chars == 0 || chars > limits::KEY_CHARS || key.contains('\0') {
-            let message = format!("an idempotency key has 1 to {} characters", limits::KEY_CHARS);
-            return Err(Error::Invalid(message));
-        }
-        Ok(key)
     }
 
     /// Adds a page of waits. Returns the position after it, unless it is the last.
@@ -248,7 +228,32 @@ impl MadeSlice {
     }
 }
 
-fn trigger(subscription: &Subscription, event: &TopicEvent) -> Trigger {
+/// The idempotency key of the run that an event starts, with its scope.
+pub(crate) fn start_key(
+    subscription: &Subscription,
+    event: &TopicEvent,
+    evaluate: &dyn Evaluate,
+    meter: &Meter,
+) -> Result<(String, String), Error> {
+    let Target::Workflow { name, key, .. } = &subscription.target;
+    let Some(template) = key else { return Ok(subscription.start_key(event.id)) };
+    meter.begin_part();
+    let resolved = evaluate.resolve(&json!(template), &EventView::new(event), meter);
+    let resolved = resolved.map_err(|failure| Error::Invalid(format!("the key: {failure}")))?;
+    let key = match resolved {
+        Value::String(key) => key,
+        value => value.to_string(),
+    };
+    let chars = key.chars().count();
+    if chars == 0 || chars > limits::KEY_CHARS || key.contains('\0') {
+        let message = format!("an idempotency key has 1 to {} characters", limits::KEY_CHARS);
+        return Err(Error::Invalid(message));
+    }
+    Ok((name.clone(), key))
+}
+
+/// The trigger of the run that an event starts.
+pub(crate) fn trigger(subscription: &Subscription, event: &TopicEvent) -> Trigger {
     Trigger {
         kind: TriggerKind::Event,
         id: event.id.to_string(),

@@ -109,6 +109,7 @@ pub trait TopicStore: Send + Sync {
     ///   seen, nothing of the slice is written ([`SliceOutcome::Stale`]).
     /// * Nothing is written if `node` is not a live member ([`crate::Error::Fenced`]).
     /// * A start is a row of a run without a journal. If a run with its scope and key exists, the row is left out.
+    /// * A dead letter exists with its slice or not at all.
     /// * An input for a run that has ended or does not exist is dropped.
     /// * After an error the outcome is unknown; the same slices may be sent again, and are stale if they had been
     ///   written.

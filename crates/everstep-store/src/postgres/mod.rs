@@ -16,6 +16,7 @@ mod arrays;
 mod columns;
 mod connection;
 mod connections;
+mod dead_letter_arrays;
 mod dead_letters;
 mod disk;
 mod errors;

@@ -1,5 +1,6 @@
 //! Rows of topics, as the store receives and returns them.
 
+use everstep_core::dead_letter::DeadLetter;
 use everstep_core::ids::{EventId, NodeId, RunId, StepKey, SubscriptionId, WorkspaceId};
 use everstep_core::time::Timestamp;
 use everstep_core::topics::{Pattern, TopicEvent};
@@ -181,6 +182,8 @@ pub struct EventSlice {
     /// Inputs for runs with open waits.
     pub inputs: Vec<InboxInput>,
     pub results: Vec<EventResult>,
+    /// The workflows that the event could not start.
+    pub dead_letters: Vec<DeadLetter>,
 }
 
 impl EventSlice {

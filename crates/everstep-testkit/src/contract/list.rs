@@ -354,6 +354,7 @@ macro_rules! contract_tests {
                     only_members_fan_out,
                     open_events_are_found_oldest_first,
                     results_are_read_in_pages,
+                    a_slice_has_its_dead_letters_or_none,
                 }
                 waits {
                     waits_are_found_by_their_shape,

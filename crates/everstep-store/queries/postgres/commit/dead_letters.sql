@@ -9,16 +9,16 @@ dead_lettered as (
         workspace, id, created_at, created_at, run, history, event, subscription, source, kind, workflow, step,
         delivery, target, error, secrets, written, attempts, config
     from unnest(
-        :letter_items::uuid[], :letter_workspaces::uuid[], :letter_ids::uuid[], :letter_created_at::bigint[],
+        :letter_gates::uuid[], :letter_workspaces::uuid[], :letter_ids::uuid[], :letter_created_at::bigint[],
         :letter_runs::uuid[], :letter_histories::uuid[], :letter_events::uuid[], :letter_subscriptions::uuid[],
         :letter_sources::text[], :letter_kinds::text[], :letter_workflows::text[], :letter_steps::text[],
         :letter_deliveries::text[], :letter_targets::text[], :letter_errors::text[], :letter_secrets::text[],
         :letter_written::bytea[], :letter_attempts::text[], :letter_configs::bytea[]
     ) as new (
-        item, workspace, id, created_at, run, history, event, subscription, source, kind, workflow, step, delivery,
+        gate, workspace, id, created_at, run, history, event, subscription, source, kind, workflow, step, delivery,
         target, error, secrets, written, attempts, config
     )
-    where (item in (select run from opened)) is true
+    where (gate in (select run from opened)) is true
     order by workspace, id
     on conflict do nothing
 )

@@ -8,10 +8,10 @@ use uuid::Uuid;
 use super::arrays::{
     AuditRows, Audited, Bare, Closed, Entries, Heads, InboxInputs, Projections, Published, Starts, Taken, Waits,
 };
-use super::dead_letters::DeadLetters;
 use crate::error::Result;
 use crate::item::{Gate, Item, SideWrites, Wait, WaitChange};
 use crate::pack::Packed;
+use crate::postgres::dead_letter_arrays::DeadLetters;
 use crate::postgres::queries::{Param, Query, param, query};
 
 /// The arrays of `commit/all.sql`, and the statement that they need.
@@ -107,7 +107,7 @@ impl<'a> Batch<'a> {
             self.audited.push(item, row);
         }
         for letter in &side.dead_letters {
-            self.dead_letters.push(item.run, letter);
+            self.dead_letters.push(item.run.uuid(), letter);
         }
         side.published.iter().try_for_each(|event| self.published.push(item, event))
     }

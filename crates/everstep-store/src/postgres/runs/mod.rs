@@ -10,7 +10,6 @@ mod arrays;
 mod batch;
 mod claims;
 mod commit;
-mod dead_letters;
 mod forks;
 mod lists;
 mod load;

@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::item::{InboxId, InboxInput, PendingStart, SentInput};
 use crate::postgres::arrays::arrays;
 use crate::postgres::columns;
+use crate::postgres::dead_letter_arrays::DeadLetters;
 use crate::postgres::queries::{Param, param, query};
 use crate::postgres::store::PostgresStore;
 use crate::topics::{EventSlice, FanOutPosition, SliceOutcome, StartRow, pack_json, results_json};
@@ -140,6 +141,7 @@ impl PostgresStore {
         let packed: Vec<_> = slices.iter().map(|slice| pack_json(&results_json(&slice.results))).collect();
         let (mut gates, mut starts, mut inputs, mut results) =
             (Gates::default(), Starts::default(), Inputs::default(), Results::default());
+        let mut dead_letters = DeadLetters::default();
         let mut first_inputs = vec![0; slices.len()];
         for index in order {
             let slice = &slices[index];
@@ -150,6 +152,9 @@ impl PostgresStore {
             first_inputs[index] = inputs.events.len();
             for input in &slice.inputs {
                 inputs.push(slice, input);
+            }
+            for letter in &slice.dead_letters {
+                dead_letters.push(slice.event.uuid(), letter);
             }
             if !slice.results.is_empty() {
                 let (codec, bytes) = &packed[index];
@@ -165,7 +170,13 @@ impl PostgresStore {
         params.extend(starts.params());
         params.extend(inputs.params());
         params.extend(results.params());
-        let row = self.connections.query_one(query!("topics/fan_out"), &params).await?;
+        let statement = if dead_letters.is_empty() {
+            query!("topics/fan_out")
+        } else {
+            params.extend(dead_letters.params());
+            query!("topics/fan_out" with "topics/fan_out_dead_letters")
+        };
+        let row = self.connections.query_one(statement, &params).await?;
         if !columns::get::<bool>(&row, 0)? {
             return Err(Error::Fenced(node));
         }

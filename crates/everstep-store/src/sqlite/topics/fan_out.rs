@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension, named_params};
 use super::events::read_event;
 use crate::error::{Error, Result};
 use crate::item::{InboxId, InboxInput, PendingStart, SentInput};
-use crate::sqlite::columns;
+use crate::sqlite::{columns, dead_letters};
 use crate::sqlite::database::Database;
 use crate::sqlite::queries::query;
 use crate::topics::{EventSlice, FanOutPosition, SliceOutcome, StartRow, pack_json, results_json};
@@ -44,6 +44,9 @@ fn write_slice(tx: &Connection, slice: &EventSlice) -> Result<SliceOutcome> {
         }
     }
     let sent = slice.inputs.iter().map(|input| send(tx, input, slice.at)).collect::<Result<_>>()?;
+    for letter in &slice.dead_letters {
+        dead_letters::insert(tx, letter)?;
+    }
     if !slice.results.is_empty() {
         let (codec, results) = pack_json(&results_json(&slice.results));
         tx.prepare_cached(query!("topics/fan_out/2_results"))?.execute(named_params! {

@@ -1,10 +1,11 @@
 //! The fan-out: each slice is written once, whichever node sends it.
 
+use everstep_core::failure::Failure;
 use everstep_core::ids::{EventId, RunId};
 use everstep_core::status::Status;
-use everstep_core::topics::{Subscription, TopicEvent};
+use everstep_core::topics::{FailedStart, Subscription, TopicEvent};
 use everstep_store::{
-    Error, EventResult, EventSlice, FanOutPosition, MatchCounts, SentInput, SliceOutcome, Stores, TopicStore,
+    DeadLetterFilter, Error, EventResult, EventSlice, FanOutPosition, MatchCounts, SentInput, SliceOutcome, Stores, TopicStore,
 };
 use futures_util::future::join_all;
 use serde_json::json;
@@ -198,4 +199,21 @@ pub async fn results_are_read_in_pages(stores: Stores) {
     }
     assert_eq!(found, expected);
     assert_eq!(event_row(store, event.id).await.matched.failed, 10);
+}
+
+pub async fn a_slice_has_its_dead_letters_or_none(stores: Stores) {
+    let node = member(&*stores.runs).await;
+    let event = topic_event("orders", json!(1), 1);
+    published(&*stores.topics, &event).await;
+    let subscription = subscription("orders", 0);
+    let failure = Failure::fatal("WORKFLOW_NOT_FOUND", "no workflow orders");
+    let letter = FailedStart::dead_letter(&subscription, &event, &failure, at(1));
+    let written = EventSlice { dead_letters: vec![letter.clone()], ..slice(&event) };
+    assert!(matches!(fan_out(&*stores.topics, node, &written).await, SliceOutcome::Written { .. }));
+    let late = FailedStart::dead_letter(&subscription, &event, &failure, at(2));
+    let stale = EventSlice { dead_letters: vec![late], ..slice(&event) };
+    assert_eq!(fan_out(&*stores.topics, node, &stale).await, SliceOutcome::Stale);
+    let rows = listed(&stores, DeadLetterFilter::default()).await;
+    assert_eq!(rows.len(), 1);
+    assert_eq!(letter_row(&*stores.dead_letters, letter.id).await.letter, letter);
 }

@@ -1,4 +1,4 @@
-//! The arrays of `commit/dead_letters.sql`.
+//! The arrays of `commit/dead_letters.sql` and of `topics/fan_out_dead_letters.sql`.
 
 use everstep_core::dead_letter::DeadLetter;
 use everstep_core::ids::{EventId, RunId, StepKey, SubscriptionId};
@@ -8,9 +8,9 @@ use crate::dead_letters::{attempts_json, secrets_json};
 use crate::postgres::arrays::arrays;
 
 arrays! {
-    /// Dead letters, each with the run of its item.
+    /// Dead letters, each with its gate: the run of its item, or the event of its slice.
     DeadLetters {
-        items: "letter_items", Uuid;
+        gates: "letter_gates", Uuid;
         workspaces: "letter_workspaces", Uuid;
         ids: "letter_ids", Uuid;
         created_at: "letter_created_at", i64;
@@ -33,8 +33,8 @@ arrays! {
 }
 
 impl<'a> DeadLetters<'a> {
-    pub(super) fn push(&mut self, item: RunId, letter: &'a DeadLetter) {
-        self.items.push(item.uuid());
+    pub(super) fn push(&mut self, gate: Uuid, letter: &'a DeadLetter) {
+        self.gates.push(gate);
         self.workspaces.push(letter.workspace.uuid());
         self.ids.push(letter.id.uuid());
         self.created_at.push(letter.created_at.micros());
