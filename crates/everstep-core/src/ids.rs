@@ -78,6 +78,10 @@ uuid_id! {
     DeadLetterId
 }
 uuid_id! {
+    /// An uploaded file.
+    FileId
+}
+uuid_id! {
     /// A tenant.
     WorkspaceId
 }

@@ -12,6 +12,7 @@ pub mod definition;
 pub mod evaluate;
 pub mod failure;
 pub mod fair_share;
+pub mod files;
 pub mod graph;
 pub mod ids;
 pub mod journal;

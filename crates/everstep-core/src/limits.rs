@@ -49,6 +49,16 @@ pub const REMEMBERED_ACTS: usize = 1_000;
 pub const REMEMBERED_HOURS: u64 = 24;
 /// Characters of a comment of a transition, and of the reason of an assignment.
 pub const COMMENT_CHARS: usize = 2_000;
+/// Files of one request to a machine.
+pub const ACT_FILES: usize = 20;
+/// Bytes of the name of a file.
+pub const FILE_NAME_BYTES: usize = 255;
+/// Bytes of each chunk of a file, except the last one.
+pub const FILE_CHUNK_BYTES: usize = 256 * 1024;
+/// Bytes of the files of one person that no run has.
+pub const UNBOUND_FILE_BYTES: u64 = 250 * 1024 * 1024;
+/// The number of hours after its upload in which a file can be bound to a run.
+pub const UNBOUND_FILE_HOURS: u64 = 24;
 /// Transitions in a row that the server itself performs at once, before it pauses the run.
 pub const AUTO_TRANSITIONS: u32 = 16;
 /// Persons to whom a state is assigned, and voters of an action.

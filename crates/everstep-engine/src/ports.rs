@@ -9,7 +9,7 @@ use everstep_core::evaluate::Evaluate;
 use everstep_core::retry::mix;
 use everstep_core::time::Timestamp;
 use everstep_handlers::Registry;
-use everstep_store::{RunStore, TopicStore, WorkflowStore};
+use everstep_store::{FileStore, RunStore, TopicStore, WorkflowStore};
 
 use crate::dead_letters::DeadLetters;
 use crate::node::clock::NodeClock;
@@ -44,6 +44,7 @@ pub struct World {
     pub runs: Arc<dyn RunStore>,
     pub workflows: Arc<dyn WorkflowStore>,
     pub topics: Arc<dyn TopicStore>,
+    pub files: Arc<dyn FileStore>,
     /// Of this engine alone.
     pub records: Arc<Records>,
     /// Of this engine alone.

@@ -166,7 +166,12 @@ impl Fixture {
     }
 
     /// Waits until a dead letter is as expected.
-    async fn until(&self, letter: &DeadLetter, what: &str, is_expected: impl Fn(&DeadLetterRow) -> bool) -> DeadLetterRow {
+    async fn until(
+        &self,
+        letter: &DeadLetter,
+        what: &str,
+        is_expected: impl Fn(&DeadLetterRow) -> bool,
+    ) -> DeadLetterRow {
         for _ in 0..3_000 {
             let row = self.row(letter).await;
             if is_expected(&row) {

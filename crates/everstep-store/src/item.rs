@@ -5,6 +5,7 @@ use std::sync::Arc;
 use everstep_core::actor::Actor;
 use everstep_core::dead_letter::DeadLetter;
 use everstep_core::failure::Failure;
+use everstep_core::files::FileBinding;
 use everstep_core::ids::{CommitId, NodeId, RunId, StepKey, WorkspaceId};
 use everstep_core::journal::codec::Row;
 use everstep_core::payload::Payload;
@@ -53,7 +54,8 @@ impl Item {
 /// Rows that are written beside a run, in the transaction of their item: they exist with it or not at all.
 ///
 /// **Invariant**: side writes only insert, and a row that exists does not change. So an item that is resent writes them
-/// once, and several items may have the same row: it then exists with the first of them that is written.
+/// once, and several items may have the same row: it then exists with the first of them that is written. The exception
+/// is `files`, whose rows belong to the run of the item already: binding changes each of them once.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SideWrites {
     /// The audit rows of the requests that the item carries out.
@@ -62,6 +64,9 @@ pub struct SideWrites {
     pub published: Vec<Arc<TopicEvent>>,
     /// The work of the run that fails permanently with the item.
     pub dead_letters: Vec<Arc<DeadLetter>>,
+    /// The files that the entries of the item bind to its run. Each must be reserved for the run, and not be bound;
+    /// otherwise the item is a conflict. Only the items of a commit have them.
+    pub files: Vec<FileBinding>,
 }
 
 impl SideWrites {
@@ -74,7 +79,8 @@ impl SideWrites {
     pub fn size(&self) -> usize {
         let audit = self.audit.iter().map(|row| row.size()).sum::<usize>();
         let dead_letters = self.dead_letters.iter().map(|letter| letter.size()).sum::<usize>();
-        audit + dead_letters + self.published.iter().map(|event| event.size()).sum::<usize>()
+        let published = self.published.iter().map(|event| event.size()).sum::<usize>();
+        audit + published + dead_letters + self.files.len() * size_of::<FileBinding>()
     }
 }
 

@@ -7,6 +7,7 @@ mod access;
 mod claims;
 mod dead_letters;
 mod error;
+mod files;
 mod filter;
 mod item;
 mod journal;
@@ -35,12 +36,15 @@ pub use dead_letters::{
     DeadLetterRow, TakenLetters,
 };
 pub use error::{Error, Result};
+pub use files::{FileFault, FileReservation, FileRow, FinishedFile, NewFile, ReserveOutcome, UploadOutcome};
 pub use filter::RunFilter;
 pub use item::{
     CommitOutcome, Gate, HeldStart, InboxId, InboxInput, Item, MachinePlace, NewEntry, NewFork, NewRun, PendingStart,
     Projection, SentInput, SideWrites, Wait, WaitChange, WaitKind,
 };
-pub use ports::{AccessStore, DeadLetterStore, RecordStore, ResourceStore, RunStore, Stores, TopicStore, WorkflowStore};
+pub use ports::{
+    AccessStore, DeadLetterStore, FileStore, RecordStore, ResourceStore, RunStore, Stores, TopicStore, WorkflowStore,
+};
 pub use preconditions::{ActivationOutcome, Precondition, RegistrationOutcome, SaveOutcome};
 pub use records::{
     AppliedBatch, ChangePage, ChangeQuery, ChangeRow, ChangeValue, ExpiredRecord, NamespaceFilter, NamespacePage,

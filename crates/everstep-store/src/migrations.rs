@@ -35,7 +35,8 @@ pub(crate) const POSTGRES: &[Migration] = migrations! {
     8 "run_stats",
     9 "topics",
     10 "claims_by_workspace",
-    11 "dead_letters",
+    11 "files",
+    12 "dead_letters",
 };
 
 /// The migrations of SQLite, in their order.
@@ -52,7 +53,8 @@ pub(crate) const SQLITE: &[Migration] = migrations! {
     9 "run_stats",
     10 "topics",
     11 "claims_by_workspace",
-    12 "dead_letters",
+    12 "files",
+    13 "dead_letters",
 };
 
 /// The table of applied migrations, for both databases.

@@ -18,5 +18,9 @@ pub(crate) const SIGN_IN_KEY_RETENTION: Duration = Duration::from_secs(86_400);
 pub(crate) const RUN_STATS_RETENTION: Duration = Duration::from_secs(35 * 86_400);
 /// The retention of inbox rows of ended or missing runs.
 pub(crate) const INBOX_RETENTION: Duration = Duration::from_secs(3_600);
+/// The time for which an unbound file is kept after it has expired: an item that binds it may be in flight.
+pub(crate) const EXPIRED_FILE_RETENTION: Duration = Duration::from_secs(3_600);
+/// When a bound file whose run has not ended is looked at again.
+pub(crate) const BOUND_FILE_RECHECK_INTERVAL: Duration = Duration::from_secs(86_400);
 /// The time for which a change of a run that exists is kept, beyond the time for which all changes are kept.
 pub(crate) const CHANGE_POSTPONEMENT: Duration = Duration::from_secs(86_400);

@@ -324,7 +324,6 @@ const GENERAL_NOUNS: &[&str] = &[
     "error",
     "example",
     "field",
-    "file",
     "future",
     "id",
     "info",

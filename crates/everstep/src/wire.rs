@@ -130,6 +130,7 @@ async fn start(
         workflows: stores.workflows,
         topics: stores.topics,
         dead_letters: DeadLetters::new(stores.dead_letters, notices),
+        files: stores.files,
         records,
         clock,
         spawn: Arc::new(TokioSpawner::current()),

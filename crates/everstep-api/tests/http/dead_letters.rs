@@ -46,7 +46,10 @@ impl Target {
                     }
                     let request = String::from_utf8(request).unwrap();
                     let status = status.load(Ordering::SeqCst);
-                    let head = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", request.len());
+                    let head = format!(
+                        "HTTP/1.1 {status} X\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+                        request.len()
+                    );
                     received.lock().unwrap().push(request.clone());
                     let _ = stream.write_all(format!("{head}{request}").as_bytes()).await;
                 });
@@ -138,8 +141,7 @@ async fn a_requeue_delivers_when_the_target_is_up() {
     }
     assert_eq!(delivered["config"], target.config());
     for verb in ["requeue", "discard"] {
-        let problem =
-            server.post(&format!("{path}/{verb}"), &Value::Null).await.refuses(409, "DEAD_LETTER_NOT_DEAD");
+        let problem = server.post(&format!("{path}/{verb}"), &Value::Null).await.refuses(409, "DEAD_LETTER_NOT_DEAD");
         assert_eq!(problem["status"], "delivered");
     }
 }
@@ -273,9 +275,9 @@ async fn viewers_see_letters_and_do_not_change_them() {
     server.post(&format!("{path}/requeue"), &Value::Null).await.is(202);
     let row = until("the audit row", async || {
         let audit = server.get("/v1/audit").await.is(200);
-        audit["entries"].as_array().and_then(|rows| {
-            rows.iter().find(|row| row["action"] == "POST /v1/dead-letters/{id}/requeue").cloned()
-        })
+        audit["entries"]
+            .as_array()
+            .and_then(|rows| rows.iter().find(|row| row["action"] == "POST /v1/dead-letters/{id}/requeue").cloned())
     })
     .await;
     assert_eq!(row["target"], format!("{path}/requeue"));

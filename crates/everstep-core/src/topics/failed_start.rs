@@ -47,7 +47,12 @@ struct StoredEvent {
 
 impl FailedStart {
     /// The dead letter of a start that failed at a time.
-    pub fn dead_letter(subscription: &Subscription, event: &TopicEvent, failure: &Failure, at: Timestamp) -> DeadLetter {
+    pub fn dead_letter(
+        subscription: &Subscription,
+        event: &TopicEvent,
+        failure: &Failure,
+        at: Timestamp,
+    ) -> DeadLetter {
         let Target::Workflow { name, .. } = &subscription.target;
         let (_, key) = subscription.start_key(event.id);
         DeadLetter {

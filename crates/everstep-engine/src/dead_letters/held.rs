@@ -62,7 +62,11 @@ impl Held {
         for workspace in self.letters.values() {
             *counts.entry(*workspace).or_default() += 1;
         }
-        counts.into_iter().filter(|(_, count)| *count >= WORKSPACE_LETTERS_MAX).map(|(workspace, _)| workspace).collect()
+        counts
+            .into_iter()
+            .filter(|(_, count)| *count >= WORKSPACE_LETTERS_MAX)
+            .map(|(workspace, _)| workspace)
+            .collect()
     }
 
     pub(super) fn add_letter(

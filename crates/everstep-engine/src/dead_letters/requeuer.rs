@@ -56,12 +56,7 @@ struct NextCalls {
 }
 
 impl Requeuer {
-    pub(crate) fn new(
-        world: &World,
-        options: &Options,
-        library: &Arc<Library>,
-        membership: &Arc<Membership>,
-    ) -> Self {
+    pub(crate) fn new(world: &World, options: &Options, library: &Arc<Library>, membership: &Arc<Membership>) -> Self {
         Self {
             world: world.clone(),
             options: options.clone(),

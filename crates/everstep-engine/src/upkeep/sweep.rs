@@ -74,6 +74,13 @@ fn jobs(options: &Options) -> Vec<Job> {
                 Box::pin(dead_letters::sweep::delete_old_letters(world, options.dead_letter_days, batch))
             },
         },
+        Job {
+            name: "delete files",
+            period: options.sweep_every,
+            // A file can have many chunks.
+            batch_rows_max: 20,
+            run_batch: |world, _, batch| Box::pin(delete_files(world, batch)),
+        },
     ]
 }
 
@@ -84,6 +91,11 @@ async fn delete_ended_runs(world: &World, batch: usize) -> Result<usize> {
         world.observe.swept(runs);
     }
     Ok(runs)
+}
+
+/// Deletes files that no run has bound in time, and those whose run is deleted.
+async fn delete_files(world: &World, batch: usize) -> Result<usize> {
+    world.files.sweep_files(world.clock.now(), batch).await
 }
 
 /// Creates and drops partitions, and performs other periodic maintenance of the database.

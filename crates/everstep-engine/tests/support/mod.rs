@@ -69,6 +69,7 @@ pub(crate) fn world(stores: Stores, handlers: Registry) -> World {
         workflows: stores.workflows,
         topics: stores.topics,
         dead_letters: DeadLetters::new(stores.dead_letters, None),
+        files: stores.files,
         records,
         clock,
         spawn: Arc::new(TokioSpawner::current()),

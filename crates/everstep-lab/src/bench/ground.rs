@@ -128,6 +128,7 @@ pub(super) async fn start_observed_engine(stores: Stores, observe: Arc<dyn Obser
         workflows: stores.workflows,
         topics: stores.topics,
         dead_letters: DeadLetters::new(stores.dead_letters, None),
+        files: stores.files,
         records,
         clock,
         spawn: Arc::new(TokioSpawner::current()),

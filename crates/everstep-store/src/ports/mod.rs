@@ -3,7 +3,7 @@
 //! A port is a trait with the verbs of one subsystem. Both databases implement every port, and [`Stores`] holds one
 //! handle per port, so that a consumer receives only the verbs that it needs.
 //!
-//! To add a port for a new subsystem (topics, queues, schedules, files):
+//! To add a port for a new subsystem (topics, files, queues, schedules):
 //!
 //! 1. Write the trait in a file of this folder, and its row types in a file beside [`crate::error`].
 //! 2. Implement it in `sqlite/` and in `postgres/`, each in a separate file or folder with the port's name, with one
@@ -15,6 +15,7 @@
 
 mod access;
 mod dead_letter;
+mod file;
 mod record;
 mod resource;
 mod run;
@@ -24,6 +25,7 @@ mod workflow;
 
 pub use access::AccessStore;
 pub use dead_letter::DeadLetterStore;
+pub use file::FileStore;
 pub use record::RecordStore;
 pub use resource::ResourceStore;
 pub use run::RunStore;

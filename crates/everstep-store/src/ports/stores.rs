@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{AccessStore, DeadLetterStore, RecordStore, ResourceStore, RunStore, TopicStore, WorkflowStore};
+use super::{AccessStore, DeadLetterStore, FileStore, RecordStore, ResourceStore, RunStore, TopicStore, WorkflowStore};
 
 /// An open database: one handle per port. Cloning it is cheap; the database is closed with the last handle.
 #[derive(Clone)]
@@ -21,13 +21,16 @@ pub struct Stores {
     pub topics: Arc<dyn TopicStore>,
     /// For the loop of dead letters, and their routes.
     pub dead_letters: Arc<dyn DeadLetterStore>,
+    /// For the routes of files, the requests that name files, and the sweeper.
+    pub files: Arc<dyn FileStore>,
 }
 
 impl Stores {
     /// The ports of a database that implements all of them.
     pub fn new<S>(store: Arc<S>) -> Self
     where
-        S: RunStore + WorkflowStore + AccessStore + ResourceStore + RecordStore + TopicStore + DeadLetterStore + 'static,
+        S: RunStore + WorkflowStore + AccessStore + ResourceStore + RecordStore + TopicStore,
+        S: DeadLetterStore + FileStore + 'static,
     {
         Self {
             runs: Arc::<S>::clone(&store),
@@ -36,7 +39,8 @@ impl Stores {
             resources: Arc::<S>::clone(&store),
             records: Arc::<S>::clone(&store),
             topics: Arc::<S>::clone(&store),
-            dead_letters: store,
+            dead_letters: Arc::<S>::clone(&store),
+            files: store,
         }
     }
 }

@@ -3,8 +3,8 @@
 //! [`PostgresStore`] implements the ports. Nearly every verb is one statement on a connection of a pool; `commit` and
 //! `tick` always are. The statements are in `queries/postgres`, the schema in `migrations/postgres`.
 //!
-//! * `runs`, `workflows` (with `register`), `access`, `resources`, `records`, `topics`, `dead_letters`: one file or
-//!   folder per port.
+//! * `runs`, `workflows` (with `register`), `access`, `resources`, `records`, `topics`, `dead_letters`, `files`: one
+//!   file or folder per port.
 //! * `store`, `url`, `tls`: opening a database, and connecting to its server.
 //! * `connections`, `connection`: the pool; time limits; prepared statements, or unnamed ones behind a pooler.
 //! * `server`, `schema`, `partitions`: the checks and tables that opening a database needs, and their maintenance.
@@ -20,6 +20,7 @@ mod dead_letter_arrays;
 mod dead_letters;
 mod disk;
 mod errors;
+mod files;
 mod partitions;
 mod queries;
 mod records;

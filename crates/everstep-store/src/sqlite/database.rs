@@ -37,7 +37,7 @@ pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 const CACHED_STATEMENTS_MAX: usize = 256;
 
 /// One connection to one database, with the verbs of [`crate::RunStore`], [`crate::WorkflowStore`],
-/// [`crate::RecordStore`] and [`crate::TopicStore`] as methods.
+/// [`crate::RecordStore`], [`crate::TopicStore`] and [`crate::FileStore`] as methods.
 ///
 /// It starts no threads, and its only clock is the one by which leases are measured.
 pub struct Database {

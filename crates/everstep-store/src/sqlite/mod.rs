@@ -4,8 +4,8 @@
 //! [`Database`] is one connection; it has the verbs of runs and workflows as synchronous methods, which the simulator
 //! calls on its own thread. The statements are in `queries/sqlite`, the schema in `migrations/sqlite`.
 //!
-//! * `runs`, `workflows` (with `register`), `access`, `resources`, `records`, `topics`, `dead_letters`: one file or
-//!   folder per port.
+//! * `runs`, `workflows` (with `register`), `access`, `resources`, `records`, `topics`, `dead_letters`, `files`: one
+//!   file or folder per port.
 //! * `store`, `threads`, `folder`, `disk`, `database`, `schema`: opening, threads, the lock of the data folder, its
 //!   free space, connections, migrations.
 //! * `queries`, `columns`, `errors`: statements, columns of rows, error codes.
@@ -16,6 +16,7 @@ mod database;
 mod dead_letters;
 mod disk;
 mod errors;
+mod files;
 mod folder;
 mod queries;
 mod records;

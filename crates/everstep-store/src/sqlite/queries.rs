@@ -78,6 +78,8 @@ mod tests {
 
     const EVENT: &str = "sqlite_autoindex_events_1 (workspace=? AND id=?)";
 
+    const FILE: &str = "sqlite_autoindex_files_1 (id=?)";
+
     #[test]
     fn hot_queries_use_their_index() {
         let database = Database::in_memory().unwrap();
@@ -243,6 +245,21 @@ mod tests {
             (query!("topics/sweep_events/1_old"), "sqlite_autoindex_events_1 (workspace=? AND id<?)"),
             (query!("topics/sweep_events/2_results"), "sqlite_autoindex_event_results_1 (event=?)"),
             (query!("topics/sweep_events/3_event"), EVENT),
+            (query!("commit/4_file"), FILE),
+            (query!("files/begin_file/1_used"), "files_unbound (workspace=? AND uploaded_by=?)"),
+            (query!("files/add_chunk/1_unfinished"), FILE),
+            (query!("files/finish_file/1_finish"), FILE),
+            (query!("files/delete_file/1_unfinished"), FILE),
+            (query!("files/delete_file/1_unfinished"), "sqlite_autoindex_file_chunks_1 (file=?)"),
+            (query!("files/file"), FILE),
+            (query!("files/chunk"), "sqlite_autoindex_file_chunks_1 (file=? AND chunk=?)"),
+            (query!("files/reserve_files/1_found"), FILE),
+            (query!("files/reserve_files/2_reserve"), FILE),
+            (query!("files/sweep_files/1_due"), "files_expiring (expires_at<?)"),
+            (query!("files/sweep_files/1_due"), "sqlite_autoindex_runs_1 (id=?)"),
+            (query!("files/sweep_files/2_keep"), FILE),
+            (query!("files/sweep_files/3_chunks"), "sqlite_autoindex_file_chunks_1 (file=? AND chunk=?)"),
+            (query!("files/sweep_files/4_delete"), FILE),
         ] {
             let plan = plan(&database, sql);
             assert!(plan.contains(index), "{sql}\nis planned as\n{plan}\nwithout\n{index}");
@@ -256,6 +273,8 @@ mod tests {
                 "events",
                 "subscriptions",
                 "waits",
+                "files",
+                "file_chunks",
             ];
             for table in tables {
                 assert!(!plan.lines().any(|line| line.ends_with(&format!("SCAN {table}"))), "{sql}\nscans\n{plan}");

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use everstep_store::{AccessStore, RecordStore, ResourceStore, RunStore, Stores, TopicStore, WorkflowStore};
+use everstep_store::{AccessStore, FileStore, RecordStore, ResourceStore, RunStore, Stores, TopicStore, WorkflowStore};
 
 use super::fixtures::Tables;
 
@@ -61,6 +61,12 @@ impl From<&FreshStore> for Arc<dyn RecordStore> {
 impl From<&FreshStore> for Arc<dyn TopicStore> {
     fn from(fresh: &FreshStore) -> Self {
         Arc::clone(&fresh.stores.topics)
+    }
+}
+
+impl From<&FreshStore> for Arc<dyn FileStore> {
+    fn from(fresh: &FreshStore) -> Self {
+        Arc::clone(&fresh.stores.files)
     }
 }
 

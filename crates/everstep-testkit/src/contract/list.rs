@@ -391,6 +391,29 @@ macro_rules! contract_tests {
                     operators_are_notified_once,
                 }
             }
+            files {
+                uploads {
+                    chunks_come_back_as_they_were_sent,
+                    an_unfinished_file_is_not_found,
+                    an_interrupted_upload_leaves_nothing,
+                    a_person_has_a_quota_of_unbound_bytes,
+                    a_file_with_a_nul_in_its_name_is_refused,
+                }
+                bindings {
+                    a_file_is_reserved_by_one_run,
+                    files_are_reserved_all_or_none,
+                    only_the_person_who_uploaded_a_file_reserves_it_in_time,
+                    files_are_bound_with_their_item,
+                    a_refused_item_binds_nothing,
+                    an_item_whose_file_cannot_be_bound_writes_nothing,
+                    a_resent_item_binds_its_files_once,
+                }
+                sweeps {
+                    unbound_files_are_deleted_after_their_time,
+                    unfinished_files_are_deleted_after_their_time,
+                    bound_files_are_deleted_with_their_run,
+                }
+            }
             stores {
                 texts {
                     texts_with_a_nul_are_not_stored,
@@ -427,7 +450,7 @@ mod tests {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/contract");
         let list = fs::read_to_string(folder.join("list.rs")).unwrap();
         let mut promises = 0;
-        for port in ["runs", "workflows", "access", "resources", "records", "topics", "stores"] {
+        for port in ["runs", "workflows", "access", "resources", "records", "topics", "files", "stores"] {
             for file in fs::read_dir(folder.join(port)).unwrap() {
                 let source = fs::read_to_string(file.unwrap().path()).unwrap();
                 for line in source.lines() {

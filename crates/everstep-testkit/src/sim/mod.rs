@@ -33,6 +33,7 @@ mod event_order;
 mod events;
 mod executor;
 mod figures;
+mod files;
 mod fleet;
 mod follower;
 mod forks;

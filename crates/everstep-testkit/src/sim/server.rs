@@ -47,6 +47,7 @@ pub(super) fn world(store: &SimStore, process: Process, skew: &Arc<AtomicI64>, p
         workflows: Arc::new(store.clone()),
         topics: Arc::new(store.clone()),
         dead_letters: DeadLetters::new(Arc::new(store.clone()), None),
+        files: Arc::new(store.clone()),
         handlers: Arc::new(Registry::with(handlers(store, &records))),
         records,
         clock,

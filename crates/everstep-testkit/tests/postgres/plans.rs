@@ -14,11 +14,11 @@ use everstep_core::topics::{Trigger, TriggerKind};
 use everstep_store::postgres::{Options, PostgresStore};
 use everstep_store::{
     AccessStore, AuditFilter, AuditRow, ChangeQuery, Counts, DeadLetterClaim, DeadLetterFilter, DeadLetterOutcome,
-    DeadLetterQuery, DeadLetterResult, DeadLetterRetention, DeadLetterStore, EventQuery, EventResult, EventSlice, HeldStart, Item,
-    MinuteStats, NamespaceQuery, NewFork, NewRun, NewWorkflow, Precondition, Projection, RecordKey, RecordStore,
-    RegistrationOutcome, ResourceKind, ResourceRow, ResourceStore, RunFilter, RunStats, RunStore, SideWrites,
-    SliceOutcome, Snapshot, StatsQuery, SubscriptionQuery, TickRequest, TopicStore, Wait, WaitChange, WaitKind,
-    WorkflowStore,
+    DeadLetterQuery, DeadLetterResult, DeadLetterRetention, DeadLetterStore, EventQuery, EventResult, EventSlice,
+    FileStore, HeldStart, Item, MinuteStats, NamespaceQuery, NewFork, NewRun, NewWorkflow, Precondition, Projection,
+    RecordKey, RecordStore, RegistrationOutcome, ReserveOutcome, ResourceKind, ResourceRow, ResourceStore, RunFilter,
+    RunStats, RunStore, SideWrites, SliceOutcome, Snapshot, StatsQuery, SubscriptionQuery, TickRequest, TopicStore,
+    Wait, WaitChange, WaitKind, WorkflowStore,
 };
 use everstep_testkit::contract::{fixtures::*, run};
 use everstep_testkit::postgres::{Cluster, Durability};
@@ -110,6 +110,11 @@ const OTHERS: &str = "
     insert into waits (run_id, step, workspace, event, pattern, shape, shape_hash, match_hash)
     select gen_random_uuid(), 's', '00000000-0000-0000-0000-000000000001', 'many', '{}', '[\"/id\"]', n % 4, n
     from generate_series(1, 20000) as n;
+    insert into files (id, workspace, size, created_at, expires_at, uploaded_by, name, media_type, sha256)
+    select gen_random_uuid(), '00000000-0000-0000-0000-000000000001', 1, 0, 9e15, 'person:' || n, 'a', 'b', 'c'
+    from generate_series(1, 20000) as n;
+    insert into file_chunks (file, chunk, bytes)
+    select id, 0, 'a' from files;
     insert into runs (id, wake_at, status, format, workspace, workflow, version, lane, retention_days, is_test,
         created_at, tags, input)
     select ('01990000-0000-7000-8002-' || lpad(to_hex(n), 12, '0'))::uuid, 2000000000000000 + n, 'pending', 3,
@@ -156,6 +161,7 @@ async fn do_everything(store: &PostgresStore) -> RunId {
     do_records(store).await;
     do_topics(store, node).await;
     do_dead_letters(store, node).await;
+    do_files(store, node).await;
     store.sweep(at(0), 10).await.unwrap();
     do_crowded_claims(store).await;
     let fork = new_run();
@@ -322,6 +328,21 @@ async fn do_dead_letters(store: &PostgresStore, node: NodeId) {
     store.discard_letters(HERE, &dead, Some("old"), at(7), 10).await.unwrap();
     let retention = DeadLetterRetention { dead_before: much_later(), settled_before: much_later() };
     store.sweep_letters(retention, 10).await.unwrap();
+}
+
+/// Every verb of files.
+async fn do_files(store: &PostgresStore, node: NodeId) {
+    let (file, unfinished) = (upload(store).await, new_file());
+    store.begin_file(&unfinished, QUOTA).await.unwrap();
+    assert!(store.add_chunk(unfinished.id, 0, b"part").await.unwrap());
+    store.delete_file(unfinished.id).await.unwrap();
+    assert!(store.file(HERE, file).await.unwrap().is_some());
+    assert_eq!(store.list_files(HERE, &[file]).await.unwrap().len(), 1);
+    assert!(store.chunk(file, 0).await.unwrap().is_some());
+    let run = owned_run(store, node).await;
+    assert!(matches!(reserve(store, run, &[file]).await, ReserveOutcome::Reserved(Some(_))));
+    apply(store, node, &binding(&[file], step(run, 2))).await;
+    store.sweep_files(at(FILE_SECONDS + 7_200), 5).await.unwrap();
 }
 
 /// Lists with filters, and the verbs around runs.
@@ -528,6 +549,8 @@ fn no_verb_reads_a_whole_table() {
                     "run_stats",
                     "workflow_counts",
                     "events",
+                    "files",
+                    "file_chunks",
                     "event_results",
                     "subscriptions",
                     "dead_letters",

@@ -16,7 +16,8 @@ use crate::{config, output, text};
 /// Replaces the value of a secret setting.
 const HIDDEN_VALUE: &str = "(hidden)";
 /// Settings whose values are never shown.
-const SECRET_SETTINGS: &[&str] = &["cluster_key", "jwt_secret", "n8n_webhook_url", "ops_webhook_url", "secrets_key", "secrets_old_keys"];
+const SECRET_SETTINGS: &[&str] =
+    &["cluster_key", "jwt_secret", "n8n_webhook_url", "ops_webhook_url", "secrets_key", "secrets_old_keys"];
 
 /// One setting.
 #[derive(Debug, PartialEq, Serialize)]

@@ -57,7 +57,10 @@ fn dead_letters_are_listed_shown_requeued_and_discarded() {
     session.call(&["dlq", "discard", &ids[1], "--reason", "by phone"]).exits(0).says("discarded dead letter");
     session.call(&["dlq", "requeue", &ids[1]]).exits(2).says("DEAD_LETTER_NOT_DEAD");
     session.call(&["dlq", "discard", "--workflow", "invoices"]).exits(0).says("discarded 1 dead letter");
-    session.call(&["dlq", "discard", "--since", "2020-01-01T00:00:00Z", "--kind", "none"]).exits(0).says("0 dead letters");
+    session
+        .call(&["dlq", "discard", "--since", "2020-01-01T00:00:00Z", "--kind", "none"])
+        .exits(0)
+        .says("0 dead letters");
 
     session.call(&["dlq", "requeue"]).exits(2).says("the filter is empty");
     session.call(&["dlq", "requeue", &ids[2], "--all"]).exits(2);

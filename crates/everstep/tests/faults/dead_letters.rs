@@ -184,7 +184,9 @@ fn kill_during_requeues(ground: &Ground<'_>, first: Server, next: impl FnOnce() 
     target.set_up();
     let server = next();
     let client = server.client();
-    wait_for("every dead letter to be delivered", || (statuses(&client).get("delivered") == Some(&LETTERS)).then_some(()));
+    wait_for("every dead letter to be delivered", || {
+        (statuses(&client).get("delivered") == Some(&LETTERS)).then_some(())
+    });
     let received = target.received();
     println!("kill -9 during {LETTERS} requeues: {hung} requests hung, {} were received", received.len());
     let mut keys: Vec<_> = received.iter().map(|request| request.key.clone()).collect();

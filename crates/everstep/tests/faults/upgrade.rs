@@ -16,6 +16,8 @@ const RUNS: usize = 8;
 fn set_back(versions: u32) -> String {
     format!(
         "drop table dead_letters;
+        drop table file_chunks;
+        drop table files;
         drop index runs_claimable_by_workspace;
         drop table events;
         drop table event_results;

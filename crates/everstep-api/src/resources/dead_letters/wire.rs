@@ -229,9 +229,7 @@ pub(crate) struct BulkResult {
 
 /// Checks the reason of a discard.
 pub(super) fn check_reason(reason: Option<&str>) -> Result<(), Problem> {
-    let is_valid = |reason: &str| {
-        (1..=REASON_CHARS_MAX).contains(&reason.chars().count()) && !reason.contains('\0')
-    };
+    let is_valid = |reason: &str| (1..=REASON_CHARS_MAX).contains(&reason.chars().count()) && !reason.contains('\0');
     if reason.is_none_or(is_valid) {
         return Ok(());
     }

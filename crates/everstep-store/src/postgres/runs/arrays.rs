@@ -1,5 +1,6 @@
 //! The arrays of `commit/all.sql`: a group of columns for each kind of row that an item may write.
 
+use everstep_core::files::FileBinding;
 use everstep_core::ids::{NodeId, RunId, StepKey};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
@@ -365,6 +366,28 @@ impl<'a> Published<'a> {
 
     pub(super) fn is_empty(&self) -> bool {
         self.ids.is_empty()
+    }
+}
+
+arrays! {
+    /// Files that items bind, each with the run and the seq of its entry.
+    BoundFiles {
+        runs: "bound_runs", Uuid;
+        files: "bound_files", Uuid;
+        seqs: "bound_seqs", i64;
+    }
+}
+
+impl BoundFiles<'_> {
+    pub(super) fn push(&mut self, item: &Item, binding: FileBinding) -> Result<()> {
+        self.runs.push(item.run.uuid());
+        self.files.push(binding.file.uuid());
+        self.seqs.push(numbers::checked_seq(binding.seq)?);
+        Ok(())
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.files.is_empty()
     }
 }
 

@@ -6,7 +6,8 @@ use everstep_core::ids::{NodeId, StepKey};
 use uuid::Uuid;
 
 use super::arrays::{
-    AuditRows, Audited, Bare, Closed, Entries, Heads, InboxInputs, Projections, Published, Starts, Taken, Waits,
+    AuditRows, Audited, Bare, BoundFiles, Closed, Entries, Heads, InboxInputs, Projections, Published, Starts, Taken,
+    Waits,
 };
 use crate::error::Result;
 use crate::item::{Gate, Item, SideWrites, Wait, WaitChange};
@@ -35,6 +36,7 @@ pub(super) struct Batch<'a> {
     audited: Audited<'a>,
     published: Published<'a>,
     dead_letters: DeadLetters<'a>,
+    bound_files: BoundFiles<'a>,
     /// The largest need of its items.
     needs: Needs,
     /// Whether an item has columns that few runs have: the place of a machine, a trigger or a later start.
@@ -109,6 +111,7 @@ impl<'a> Batch<'a> {
         for letter in &side.dead_letters {
             self.dead_letters.push(item.run.uuid(), letter);
         }
+        side.files.iter().try_for_each(|binding| self.bound_files.push(item, *binding))?;
         side.published.iter().try_for_each(|event| self.published.push(item, event))
     }
 
@@ -167,11 +170,15 @@ impl<'a> Batch<'a> {
     /// The statement that writes it, and its parameters in their order there.
     pub(super) fn statement(&self) -> (&'static Query, Vec<Param<'_>>) {
         let (has_audit, publishes) = (!self.audited.is_empty(), !self.published.is_empty());
-        let has_letters = !self.dead_letters.is_empty();
+        let has_others = !self.dead_letters.is_empty() || !self.bound_files.is_empty();
         let statement = match (self.needs, has_audit, self.has_rare_columns) {
-            // Few items have dead letters, and nearly all of them are of machines: one statement serves them all.
-            _ if has_letters => {
-                query!("commit/all" for rare with "commit/audited", "commit/published", "commit/dead_letters")
+            // Few items have dead letters or bind files, and nearly all of them are of machines: one statement serves
+            // them all.
+            _ if has_others => {
+                query!(
+                    "commit/all" for rare with
+                    "commit/audited", "commit/published", "commit/dead_letters", "commit/bound"
+                )
             }
             (_, _, false) if publishes => query!("commit/all" with "commit/audited", "commit/published"),
             (_, _, true) if publishes => query!("commit/all" for rare with "commit/audited", "commit/published"),
@@ -196,15 +203,16 @@ impl<'a> Batch<'a> {
         params.extend(self.closed.params());
         params.extend(self.waits.params());
         params.extend(self.inbox_inputs.params());
-        if has_audit || publishes || has_letters {
+        if has_audit || publishes || has_others {
             params.extend(self.audit.params());
             params.extend(self.audited.params());
         }
-        if publishes || has_letters {
+        if publishes || has_others {
             params.extend(self.published.params());
         }
-        if has_letters {
+        if has_others {
             params.extend(self.dead_letters.params());
+            params.extend(self.bound_files.params());
         }
         statement.select(&mut params);
         (statement, params)

@@ -20,7 +20,7 @@ use crate::numbers;
 use crate::pack::Packed;
 use crate::sqlite::database::Database;
 use crate::sqlite::queries::query;
-use crate::sqlite::{access, columns, dead_letters, errors, topics};
+use crate::sqlite::{access, columns, dead_letters, errors, files, topics};
 
 type Id = [u8; 16];
 
@@ -230,6 +230,10 @@ impl<'tx> Batch<'tx> {
         let sent = item.inbox_inputs.iter().map(|input| self.send(item, input)).collect::<Result<_, _>>()?;
         if let Some(side) = &item.side {
             self.write_side(side)?;
+            // A file must not be bound twice, and is not deleted before its binding.
+            if !files::bind_files(self.tx, item)? {
+                return Err(Stop::Clash(0));
+            }
         }
         Ok(CommitOutcome::Applied(sent))
     }

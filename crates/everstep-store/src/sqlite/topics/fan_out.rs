@@ -10,9 +10,9 @@ use rusqlite::{Connection, OptionalExtension, named_params};
 use super::events::read_event;
 use crate::error::{Error, Result};
 use crate::item::{InboxId, InboxInput, PendingStart, SentInput};
-use crate::sqlite::{columns, dead_letters};
 use crate::sqlite::database::Database;
 use crate::sqlite::queries::query;
+use crate::sqlite::{columns, dead_letters};
 use crate::topics::{EventSlice, FanOutPosition, SliceOutcome, StartRow, pack_json, results_json};
 use crate::{numbers, texts};
 

@@ -25,7 +25,8 @@ pub async fn letters_are_listed_newest_first_in_pages(stores: Stores) {
     }
     let expected: Vec<_> = letters.iter().rev().map(|letter| letter.id).collect();
     assert_eq!(found, expected);
-    let elsewhere = stores.dead_letters.list_letters(new_workspace(), &DeadLetterQuery { limit: 9, ..Default::default() });
+    let elsewhere =
+        stores.dead_letters.list_letters(new_workspace(), &DeadLetterQuery { limit: 9, ..Default::default() });
     assert!(elsewhere.await.unwrap().is_empty());
     assert_eq!(stores.dead_letters.letter(new_workspace(), letters[0].id).await.unwrap(), None);
 }

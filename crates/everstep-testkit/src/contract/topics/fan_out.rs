@@ -5,7 +5,8 @@ use everstep_core::ids::{EventId, RunId};
 use everstep_core::status::Status;
 use everstep_core::topics::{FailedStart, Subscription, TopicEvent};
 use everstep_store::{
-    DeadLetterFilter, Error, EventResult, EventSlice, FanOutPosition, MatchCounts, SentInput, SliceOutcome, Stores, TopicStore,
+    DeadLetterFilter, Error, EventResult, EventSlice, FanOutPosition, MatchCounts, SentInput, SliceOutcome, Stores,
+    TopicStore,
 };
 use futures_util::future::join_all;
 use serde_json::json;

@@ -1,0 +1,33 @@
+-- Files: bytes that a person uploads, and that a request to a state machine then names.
+
+-- A file is unfinished while it has no digest, unbound while it has no seq, and reserved if it has a run and no seq.
+-- `expires_at` is when an unbound file expires, and when the run of a bound file is looked for again.
+create table files (
+    id blob not null primary key,
+    workspace blob not null,
+    run_id blob,
+    seq integer,
+    size integer not null,
+    created_at integer not null,
+    expires_at integer not null,
+    uploaded_by text not null,
+    name text not null,
+    media_type text not null,
+    sha256 blob,
+    constraint file_ids_are_uuids check (length(id) = 16),
+    constraint reserved_files_are_finished check (run_id is null or sha256 is not null),
+    constraint bound_files_have_a_run check (seq is null or run_id is not null)
+) strict;
+
+create index files_unbound on files (workspace, uploaded_by)
+where seq is null;
+
+create index files_expiring on files (expires_at);
+
+-- The bytes of files, in order. All chunks of a file have the same size, except the last one.
+create table file_chunks (
+    file blob not null,
+    chunk integer not null,
+    bytes blob not null,
+    constraint file_chunks_key primary key (file, chunk)
+) strict;

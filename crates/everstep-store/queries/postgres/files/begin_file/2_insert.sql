@@ -1,0 +1,4 @@
+-- Adds a file without bytes, which no reader finds.
+-- Served by the primary key of files (id).
+insert into files (id, workspace, size, created_at, expires_at, uploaded_by, name, media_type)
+values (:id, :workspace, :size, :created_at, :expires_at, :uploaded_by, :name, :media_type)

@@ -1,0 +1,4 @@
+-- Deletes a file.
+-- Served by the primary key of files (id).
+delete from files
+where id = :id
