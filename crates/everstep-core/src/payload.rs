@@ -58,6 +58,11 @@ impl Payload {
     pub fn is_null(&self) -> bool {
         self.json() == "null"
     }
+
+    /// Whether two payloads share their document in memory.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
 }
 
 /// The nesting depth of a value, computed without recursion.
@@ -183,7 +188,7 @@ impl Default for Payload {
 
 impl PartialEq for Payload {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0) || self.json() == other.json()
+        self.is_same(other) || self.json() == other.json()
     }
 }
 

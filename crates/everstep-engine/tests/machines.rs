@@ -13,6 +13,7 @@ use everstep_core::actor::Actor;
 use everstep_core::ids::RunId;
 use everstep_core::journal::Kind;
 use everstep_core::machine::{Act, Applied, RefusalDetails, Rights};
+use everstep_core::payload::Payload;
 use everstep_core::run::{Input, Reply};
 use everstep_core::status::Status;
 use everstep_engine::{Engine, Error, Fork, RunInput, Start};
@@ -522,4 +523,34 @@ async fn the_states_that_a_run_has_left_are_found_at_any_version() {
     assert_eq!(examine(3..=5, 4).await, (true, vec![3, 4]));
     assert_eq!(examine(3..=5, 6).await, (false, vec![3, 4, 5]));
     assert_eq!(examine(201..=300, 201).await, (false, vec![]));
+}
+
+/// A parked run with a large context is not folded from its beginning for each request; the state is the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kept_state_is_the_fold_of_the_journal() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path()).await;
+    let enough = json!({"type": "json-logic", "rule": {">": [{"var": "sum"}, 2]}});
+    let states = json!([
+        {"name": "open", "initial": true, "on": {"ADD": {"to": "open"}, "CLOSE": {"to": "closed", "condition": enough}}},
+        {"name": "closed", "terminal": true},
+    ]);
+    publish(&engine, "large", &json!({ "states": states })).await;
+    let input = json!({"many": (0..20_000).collect::<Vec<_>>(), "sum": 0});
+    let run = engine.start_run(Start::new("large", input)).await.unwrap().run;
+    for sum in 1..=3 {
+        let reply = engine.route(request(run, "CLOSE", "ann", None, None)).await.unwrap();
+        assert!(matches!(&reply, Reply::Refused { code, .. } if code == "CONDITION_FAILED"), "{reply:?}");
+        let mut add = request(run, "ADD", "ann", None, None);
+        let Input::Transition(act) = &mut add.input else { unreachable!("it is a request") };
+        act.data = Some(Payload::from(json!({ "sum": sum })));
+        assert!(matches!(engine.route(add).await.unwrap(), Reply::Applied(_)));
+        settle(&[&engine], run, false).await;
+        let loaded = engine.runs().load(run).await.unwrap();
+        let (_, folded) = engine.runs().state_at(&loaded.row, u64::MAX).await.unwrap();
+        assert_eq!(loaded.state, Some(folded));
+    }
+    let reply = engine.route(request(run, "CLOSE", "ann", None, None)).await.unwrap();
+    assert!(matches!(&reply, Reply::Applied(applied) if applied.is_completed), "{reply:?}");
+    engine.stop(Duration::from_secs(5)).await.unwrap();
 }

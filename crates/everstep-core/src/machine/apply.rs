@@ -3,6 +3,7 @@
 use super::model::Machine;
 use super::progress::{LastTransition, Place, Progress};
 use super::run::step_of_run;
+use super::shown::ShownDigest;
 use super::timers::{is_hasty, step_of_timer};
 use super::{Applied, AssignmentChange};
 use crate::actor::Actor;
@@ -35,6 +36,7 @@ pub(crate) fn fold(machine: &Machine, progress: &mut Progress, fold: Fold<'_>) -
         Event::ContextSet { values } => {
             if let (Some(place), Some(fields)) = (&mut progress.place, values.value().as_object()) {
                 place.changed.extend(fields.keys().cloned());
+                place.shown = ShownDigest::default();
             }
             progress.merge(values);
             progress.is_answer_open = false;
@@ -140,6 +142,7 @@ fn transition(
         changed: Default::default(),
         auto: applied.auto.clone(),
         run_end: None,
+        shown: ShownDigest::default(),
     });
     Ok(())
 }

@@ -21,7 +21,7 @@ use super::model::{Action, MachineState};
 use super::progress::Place;
 use super::quorum::Votes;
 use super::run::MachineRun;
-use super::shown::{changed_fields, shown_in};
+use super::shown::{changed_fields, digest_of};
 use super::transitions::{Hindrance, Record, perform};
 use super::{Act, FieldFault, RefusalDetails, code};
 use crate::actor::Actor;
@@ -282,11 +282,11 @@ impl<'a> Request<'a> {
     }
 
     fn check_shown(self) -> Result<(), Refusal> {
-        let (Some(digest), Some(shown)) = (&self.act.shown, shown_in(self.run)) else { return Ok(()) };
-        if shown.digest == *digest {
+        let Some(digest) = &self.act.shown else { return Ok(()) };
+        if digest_of(self.run).is_none_or(|present| present == digest) {
             return Ok(());
         }
-        let fields = changed_fields(self.run, &shown);
+        let fields = changed_fields(self.run);
         let of = if fields.is_empty() { String::new() } else { format!(" of {}", fields.join(", ")) };
         let message = format!("`shown` is not the digest of the present values{of}; read them again");
         let error = |field: String| FieldFault { field, message: "may have changed since it was shown".to_owned() };

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use super::shown::ShownDigest;
 use super::{Applied, Tally};
 use crate::actor::{Actor, ActorKind};
 use crate::failure::Failure;
@@ -52,6 +53,9 @@ pub(crate) struct Place {
     pub(crate) auto: Option<AutoAction>,
     /// The end of the run that the state started.
     pub(crate) run_end: Option<Result<Payload, Failure>>,
+    /// The digest of the values that the state shows, once it was computed.
+    #[serde(skip)]
+    pub(crate) shown: ShownDigest,
 }
 
 /// The transition that entered the present state.

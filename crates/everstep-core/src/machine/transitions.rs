@@ -126,7 +126,10 @@ pub(super) fn enter(run: MachineRun<'_>, to_state: Move<'_>, cx: Cx<'_>) -> Resu
     let version_no = run.progress.version_no + 1;
     let set = if set.is_empty() { None } else { Some(Payload::from(Value::Object(set))) };
     let context = merge(&run.progress.context, record.data.iter().chain(&set));
-    check_size(&context)?;
+    // A context that does not change was checked when the present state was entered.
+    if run.progress.place.is_none() || !context.is_same(&run.progress.context) {
+        check_size(&context)?;
+    }
     let lookup = MachineContext::new(run, context.value(), Some(action), &user, cx);
     let effects: Vec<_> = effects.into_iter().chain(&to.entry).collect();
     let assigned = assigned(to, &effects, &lookup, cx)?;

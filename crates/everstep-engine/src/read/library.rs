@@ -9,15 +9,17 @@ use everstep_core::ids::WorkspaceId;
 use everstep_core::journal::Event;
 use everstep_core::payload::Payload;
 use everstep_core::publisher::Publisher;
+use everstep_core::run::State;
 use everstep_core::schema::Schema;
 use everstep_core::style::StyleName;
 use everstep_core::topics::DeclaredTrigger;
 use everstep_core::workflow::{Style, Workflow, is_name};
-use everstep_store::{NewWorkflow, Precondition, RegistrationOutcome, RunRow, SaveOutcome, WorkflowRow};
+use everstep_store::{NewWorkflow, Precondition, RegistrationOutcome, RunRow, SaveOutcome, StoredRun, WorkflowRow};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use super::active_version::ActiveVersions;
+use super::folded_states::FoldedStates;
 use super::journal::JournalEntry;
 use crate::error::Error;
 use crate::ports::World;
@@ -60,6 +62,8 @@ pub struct Library {
     active: ActiveVersions,
     compiled: RwLock<Compiled>,
     input_schemas: RwLock<InputSchemas>,
+    /// States of parked runs that were folded with these versions.
+    states: FoldedStates,
 }
 
 /// How a definition is saved.
@@ -111,7 +115,13 @@ impl Version {
 impl Library {
     pub(crate) fn new(world: World) -> Self {
         let active = ActiveVersions::new(world.clone());
-        Self { active, world, compiled: RwLock::default(), input_schemas: RwLock::default() }
+        let (compiled, input_schemas, states) = (RwLock::default(), RwLock::default(), FoldedStates::default());
+        Self { active, world, compiled, input_schemas, states }
+    }
+
+    /// The state of a loaded run after its last entry, or why this build cannot read the journal.
+    pub(crate) fn fold(&self, loaded: &StoredRun, workflow: &Arc<Workflow>) -> Result<State, String> {
+        self.states.fold(loaded, workflow)
     }
 
     /// Checks a definition and saves it as the active version, without a publisher. The same definition again is the

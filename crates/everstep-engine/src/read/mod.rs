@@ -4,12 +4,13 @@
 //!   pages of a journal, `step` is one step with its values, `follow` and `followed` its way to read a journal as it grows.
 //! * `snapshot` is the activity of a run at one moment, from memory or from its state.
 //! * `library` compiles workflow versions; `active_version` reads which one is active.
-//! * `shared_read` is a read that concurrent callers share.
+//! * `shared_read` is a read that concurrent callers share; `folded_states` keeps states of parked runs.
 //! * `function_end` reads the stack trace and the unawaited steps of a function that has ended.
 //! * `fork` copies a part of a journal into a new run.
 
 mod active_version;
 mod follow;
+mod folded_states;
 mod followed;
 mod fork;
 mod function_end;
@@ -25,6 +26,7 @@ mod step;
 mod steps;
 
 pub use follow::Follower;
+pub(crate) use folded_states::is_usable;
 pub(crate) use followed::FollowedRuns;
 pub use fork::{Fork, ForkError, ForkedRun};
 pub use function_end::FunctionEnd;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use everstep_core::failure::Failure;
 use everstep_core::ids::{RunId, WorkspaceId};
-use everstep_core::run::{SNAPSHOT_FORMAT, State};
+use everstep_core::run::State;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_core::workflow::Workflow;
@@ -112,7 +112,10 @@ impl Runs {
     async fn load_journaled(&self, run: RunId) -> Result<JournaledRun, Error> {
         let stored = self.engine.world().runs.load_run(run).await?.ok_or(Error::RunNotFound(run))?;
         let workflow = self.engine.library().of_run(&stored.run).await.ok();
-        let mut state = workflow.as_ref().and_then(|workflow| fold(&stored, workflow));
+        let mut state = match &workflow {
+            Some(workflow) if stored.unreadable.is_none() => self.engine.library().fold(&stored, workflow).ok(),
+            Some(_) | None => None,
+        };
         if state.is_none() && workflow.is_some() && stored.snapshot.is_some() && stored.unreadable.is_none() {
             // This build cannot use the snapshot.
             state = self.state_at(&stored.run, stored.run.seq).await.ok().map(|(_, state)| state);
@@ -157,18 +160,4 @@ impl LoadedRun {
     pub fn failure(&self) -> Option<&Failure> {
         self.state.as_ref().and_then(State::failure)
     }
-}
-
-/// The state after the entries that were loaded; none if this build cannot read all of them.
-fn fold(loaded: &StoredRun, workflow: &Workflow) -> Option<State> {
-    let mut state = match &loaded.snapshot {
-        Some(snapshot) if snapshot.format != SNAPSHOT_FORMAT => return None,
-        Some(snapshot) => State::from_snapshot(workflow, &snapshot.state).ok()?,
-        None => State::new(loaded.run.id, workflow),
-    };
-    for stored in &loaded.entries {
-        let entry = JournalEntry::decode(stored.clone()).entry.ok()?;
-        state.apply(workflow, &entry).ok()?;
-    }
-    loaded.unreadable.is_none().then_some(state)
 }

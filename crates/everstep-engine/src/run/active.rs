@@ -4,16 +4,15 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use everstep_core::failure::{Failure, code};
 use everstep_core::ids::{RunId, WorkspaceId};
-use everstep_core::journal::{Entry, codec};
+use everstep_core::journal::Entry;
 use everstep_core::planted::{self, Bug};
 use everstep_core::run::keys::HoldKey;
-use everstep_core::run::{Input, SNAPSHOT_FORMAT, State};
+use everstep_core::run::{Input, State};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_core::workflow::Workflow;
-use everstep_store::{Snapshot, StoredEntry, StoredRun};
+use everstep_store::StoredRun;
 
 use super::children::Children;
 use super::in_flight::{InFlight, Rest};
@@ -49,6 +48,12 @@ pub(crate) struct Loading {
     pub(crate) conflict: Option<u64>,
     /// Decided before anything else, and alone: that the run is paused, or that it fails.
     pub(crate) urgent: Option<Input>,
+}
+
+/// The state of a run that was read, with the workflow that it was folded with.
+pub(crate) struct FoldedRun {
+    pub(crate) workflow: Arc<Workflow>,
+    pub(crate) state: State,
 }
 
 /// The action of the shard on a run after a message.
@@ -139,23 +144,13 @@ impl ActiveRun {
         }
     }
 
-    /// Folds a journal that was read.
-    pub(crate) fn from_journal(
-        loaded: &StoredRun,
-        workflow: &Arc<Workflow>,
-        ownership: Ownership,
-    ) -> Result<Self, Failure> {
-        let unreadable = |message: String| Failure::fatal(code::JOURNAL_UNREADABLE, message);
+    /// A run that was read, with the state that was folded from its journal.
+    pub(crate) fn from_state(loaded: &StoredRun, folded: FoldedRun, ownership: Ownership) -> Self {
+        let FoldedRun { workflow, state } = folded;
         let row = &loaded.run;
-        let mut run = Self::new(row.workspace, Arc::clone(workflow), row.id, row.is_test, row.created_at);
-        if let Some(snapshot) = &loaded.snapshot {
-            run.state = State::from_snapshot(workflow, &snapshot.state).map_err(unreadable)?;
-            run.snapshot_seq = snapshot.seq;
-        }
-        for entry in &loaded.entries {
-            let entry = read_entry(entry).map_err(|error| unreadable(error.to_string()))?;
-            run.state.apply(workflow, &entry).map_err(|error| unreadable(error.to_string()))?;
-        }
+        let mut run = Self::new(row.workspace, workflow, row.id, row.is_test, row.created_at);
+        run.state = state;
+        run.snapshot_seq = loaded.snapshot.as_ref().map_or(0, |snapshot| snapshot.seq);
         run.pending = (!loaded.has_begun()).then(|| Box::new(PendingRun::from_row(row)));
         run.holds = row.start.as_ref().map(|start| start.holds.clone()).unwrap_or_default();
         run.ownership = ownership;
@@ -168,7 +163,7 @@ impl ActiveRun {
         }
         run.waits = WaitRows::from_state(&run.state, row.origin.is_some());
         run.look_backs = LookBacks::from_state(&run.state);
-        Ok(run)
+        run
     }
 
     /// Takes over the inputs that waited while the run was loaded, starts its children, and continues.
@@ -350,13 +345,4 @@ impl ActiveRun {
             && !self.children.are_missing(&self.state)
             && !self.look_backs.are_missing(&self.state)
     }
-}
-
-fn read_entry(stored: &StoredEntry) -> Result<Entry, codec::DecodeError> {
-    codec::decode(stored.seq, stored.at, stored.row.clone())
-}
-
-/// Whether this build can use a snapshot.
-pub(crate) fn is_usable(snapshot: &Snapshot) -> bool {
-    snapshot.format == SNAPSHOT_FORMAT && serde_json::from_slice::<State>(&snapshot.state).is_ok()
 }

@@ -24,7 +24,7 @@ mod settle;
 mod waits;
 mod watchdog;
 
-pub(crate) use active::{ActiveRun, Loading, Next, RunSlot, is_usable};
+pub(crate) use active::{ActiveRun, FoldedRun, Loading, Next, RunSlot};
 pub(crate) use decide::Decided;
 pub(crate) use in_flight::{InFlight, Rest};
 pub use look_back::EXAMINED_EVENTS_MAX;

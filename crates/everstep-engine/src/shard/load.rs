@@ -17,8 +17,8 @@ use crate::message::ToClaimer;
 use crate::node::peers::RunInput;
 use crate::node::permits::RunPermit;
 use crate::ports::World;
-use crate::read::Library;
-use crate::run::{ActiveRun, Envelope, Loading, Ownership, ReplyTo, RunSlot, is_usable};
+use crate::read::{Library, is_usable};
+use crate::run::{ActiveRun, Envelope, FoldedRun, Loading, Ownership, ReplyTo, RunSlot};
 use crate::workers::report_reply;
 
 /// The pause before a run of this node that could not be loaded is loaded again.
@@ -79,8 +79,9 @@ impl Shard {
         if self.runs.contains_key(&id) && !planted::is_planted(Bug::PendingStartLoadedTwice) {
             return self.claimed(id, permit);
         }
-        match ActiveRun::from_journal(&loaded, &workflow, Ownership::Owner) {
-            Ok(active) => {
+        match self.services.library.fold(&loaded, &workflow) {
+            Ok(state) => {
+                let active = ActiveRun::from_state(&loaded, FoldedRun { workflow, state }, Ownership::Owner);
                 self.take_over(id, active, Loading { permit: Some(permit), ..Loading::default() }, &loaded);
                 self.services.workers.arrived(id);
             }
@@ -88,7 +89,7 @@ impl Shard {
         }
     }
 
-    /// Reads a run's journal, in a separate task.
+    /// Reads a run's journal and folds it, in a separate task: the loop is free for other runs.
     pub(super) fn load(&mut self, id: RunId, loading: Loading) {
         self.runs.insert(id, RunSlot::Loading(loading));
         let services = &self.services;
@@ -122,7 +123,7 @@ impl Shard {
             self.load(id, Loading { must_reload: false, ..loading });
             return;
         }
-        let (loaded, workflow) = match loaded {
+        let (loaded, folded) = match loaded {
             Ok(loaded) => loaded,
             Err(error) => {
                 if matches!(error, Error::RunNotFound(_)) {
@@ -154,8 +155,8 @@ impl Shard {
             let newer = format!("run {id} was written by a newer release; send the request to a node of that release");
             return self.give_up(id, loading, &Error::Busy(newer));
         }
-        match workflow.and_then(|workflow| ActiveRun::from_journal(&loaded, &workflow, ownership)) {
-            Ok(run) => self.take_over(id, run, loading, &loaded),
+        match folded {
+            Ok(folded) => self.take_over(id, ActiveRun::from_state(&loaded, folded, ownership), loading, &loaded),
             Err(failure) if !loaded.has_begun() => self.fail_unstartable(&loaded, loading, &failure),
             Err(failure) => self.pause_unreadable(loaded, loading, failure),
         }
@@ -223,11 +224,11 @@ fn refuse_foreign_reports(loading: &mut Loading, loaded: &StoredRun) {
     }
 }
 
-/// Reads a run and its workflow. If this build cannot read them, that is the run's own failure.
+/// Reads a run and its workflow, and folds its journal. If this build cannot read them, that is the run's own failure.
 async fn load_run(world: &World, library: &Library, run: RunId) -> LoadResult {
     let unreadable = |reason: String| Failure::fatal(code::JOURNAL_UNREADABLE, reason);
     loop {
-        let loaded = match world.runs.load_run(run).await {
+        let mut loaded = match world.runs.load_run(run).await {
             Ok(Some(loaded)) => loaded,
             Ok(None) => return Err(Error::RunNotFound(run)),
             Err(error) if error.is_transient() => {
@@ -250,21 +251,25 @@ async fn load_run(world: &World, library: &Library, run: RunId) -> LoadResult {
             }
             Err(error) => return Ok((loaded, Err(unreadable(error.to_string())))),
         };
-        match without_unusable_snapshot(world, loaded).await {
-            Ok(loaded) => return Ok((loaded, Ok(workflow))),
-            Err(error) => {
-                tracing::warn!(%run, %error, "loading failed; retrying");
-                world.sleep(READ_RETRY_DELAY).await;
-            }
+        let mut folded = library.fold(&loaded, &workflow);
+        if folded.is_err() && loaded.snapshot.as_ref().is_some_and(|snapshot| !is_usable(snapshot)) {
+            loaded = match without_snapshot(world, loaded).await {
+                Ok(loaded) => loaded,
+                Err(error) => {
+                    tracing::warn!(%run, %error, "loading failed; retrying");
+                    world.sleep(READ_RETRY_DELAY).await;
+                    continue;
+                }
+            };
+            folded = library.fold(&loaded, &workflow);
         }
+        let folded = folded.map(|state| FoldedRun { workflow, state }).map_err(unreadable);
+        return Ok((loaded, folded));
     }
 }
 
-/// Reads the journal from its beginning if this build cannot use the snapshot.
-async fn without_unusable_snapshot(world: &World, mut loaded: StoredRun) -> Result<StoredRun, Error> {
-    if loaded.snapshot.as_ref().is_none_or(is_usable) {
-        return Ok(loaded);
-    }
+/// Reads the journal from its beginning, because this build cannot use the snapshot.
+async fn without_snapshot(world: &World, mut loaded: StoredRun) -> Result<StoredRun, Error> {
     let last = loaded.entries.last().map_or_else(|| loaded.snapshot.as_ref().map_or(0, |s| s.seq), |entry| entry.seq);
     loaded.snapshot = None;
     loaded.entries.clear();

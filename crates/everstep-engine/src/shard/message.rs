@@ -13,15 +13,15 @@ use crate::commit::Verdict;
 use crate::error::Error;
 use crate::node::permits::{Reservation, RunPermit};
 use crate::read::RunSnapshot;
-use crate::run::{Envelope, LookedBack};
+use crate::run::{Envelope, FoldedRun, LookedBack};
 use crate::start::StartRequest;
 use crate::watch::{Notification, Watcher};
 use crate::workers::{Session, WorkerReport};
 
 pub(crate) type ShardSender = mpsc::UnboundedSender<ToShard>;
 
-/// A loaded run, with its workflow, or why this build cannot run it.
-pub(crate) type LoadResult = Result<(StoredRun, Result<Arc<Workflow>, Failure>), Error>;
+/// A loaded run, with its state, or why this build cannot run it.
+pub(crate) type LoadResult = Result<(StoredRun, Result<FoldedRun, Failure>), Error>;
 
 /// Whether a run is in the memory of its shard.
 pub(crate) enum Presence {
