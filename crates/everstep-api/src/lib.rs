@@ -5,13 +5,14 @@
 //! * `resources` has one folder per resource: its rows of the table, its handlers, its request and response types.
 //! * `stream` sends the updates of runs to clients as they are committed.
 //! * `workers` is the worker protocol: sessions with users' processes that run code workflows.
-//! * `body_memory` bounds the bytes of the bodies of requests.
+//! * `body_memory` bounds the bytes of the bodies of requests, `checks` the work of checks and dry runs.
 //! * `auth` authenticates callers, `audit` records their actions, `metrics` counts and measures.
 //! * [`cluster`] is the channel between nodes; `console` is the web console, which the binary contains.
 
 mod audit;
 pub mod auth;
 mod body_memory;
+mod checks;
 pub mod cluster;
 mod console;
 mod errors;
@@ -26,6 +27,7 @@ mod workers;
 
 pub use audit::Audit;
 pub use body_memory::{BodyMemory, BodyOptions};
+pub use checks::{CheckOptions, Checks};
 pub use console::digest as console_digest;
 pub use http::table::Route;
 pub use id::new_id;

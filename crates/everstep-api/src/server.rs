@@ -16,6 +16,7 @@ use crate::audit::Audit;
 use crate::auth::identity::IdentityProvider;
 use crate::auth::{Keys, RoleMaps};
 use crate::body_memory::BodyMemory;
+use crate::checks::Checks;
 use crate::http::listen;
 use crate::metrics::Meters;
 use crate::resources::keys::Quotas;
@@ -69,6 +70,8 @@ pub struct AppServices {
     pub connections_max: usize,
     /// The memory of the bodies of requests.
     pub bodies: BodyMemory,
+    /// The places of checks of definitions, and of dry runs.
+    pub checks: Checks,
     /// The bounds of workspaces, for their members.
     pub quotas: Quotas,
     /// Whether browsers receive the web console.

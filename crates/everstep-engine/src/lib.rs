@@ -49,7 +49,7 @@ pub use observe::{AnsweredOp, CommittedItem, EndedEvent, EventOutcome, NoObserve
 pub use options::Options;
 pub use ports::{Clock, Random, Spawn, SystemClock, SystemRng, TokioSpawner, World};
 pub use read::{
-    AttemptDetail, DefinedWait, DefinitionOutcome, Follower, Fork, ForkError, ForkedRun, FunctionEnd, HeadFold,
+    AttemptDetail, CheckedDefinition, DefinedWait, DefinitionOutcome, Follower, Fork, ForkError, ForkedRun, FunctionEnd, HeadFold,
     HeadPage, HistoryPage, JournalEntry, JournalPage, JournaledRun, Library, LoadedRun, LogLine, LogPage,
     LookBackSnapshot, MachineSnapshot, RunSnapshot, Runs, SaveOptions, StepActivity, StepDetail, StepPage,
     StepSnapshot, Version,

@@ -87,18 +87,29 @@ impl<S: AsRef<BodyMemory> + Sync, const BYTES_MAX: usize> FromRequest<S> for Bod
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        let memory: &BodyMemory = state.as_ref();
         let too_large = || Problem::too_large(format!("the body has more than {BYTES_MAX} bytes"));
+        Self::read_request(request, state.as_ref(), BYTES_MAX, too_large).await
+    }
+}
+
+impl<const BYTES_MAX: usize> Body<BYTES_MAX> {
+    /// Reads the body of a request that has at most `bytes_max` bytes; `too_large` is the problem of a larger one.
+    pub(crate) async fn read_request(
+        request: Request,
+        memory: &BodyMemory,
+        bytes_max: usize,
+        too_large: impl Fn() -> Problem,
+    ) -> Result<Self, Problem> {
         let length = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
         let length = length.and_then(|length| length.parse::<usize>().ok());
-        if length.is_some_and(|length| length > BYTES_MAX) {
+        if length.is_some_and(|length| length > bytes_max) {
             return Err(too_large());
         }
         let mut permit = memory.permit(request.extensions().get::<Caller>());
         permit.grow_to(length.unwrap_or_default()).await?;
         let end = Instant::now() + READ_TIMEOUT;
         let grace = memory.options().grace;
-        match collect(request.into_body(), BYTES_MAX, end, grace, Some(&mut permit)).await {
+        match collect(request.into_body(), bytes_max, end, grace, Some(&mut permit)).await {
             Ok(bytes) => Ok(Self { bytes, _permit: Some(permit) }),
             Err(ReadFault::NoRoom(problem)) => Err(problem),
             Err(ReadFault::TooSlow(message)) => {

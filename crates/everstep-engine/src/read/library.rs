@@ -75,6 +75,27 @@ pub struct SaveOptions {
     pub precondition: Precondition,
 }
 
+/// A definition that can be saved.
+#[derive(Debug)]
+pub struct CheckedDefinition {
+    name: String,
+    style: Style,
+    definition: Payload,
+    digest: String,
+    publisher: Option<Publisher>,
+}
+
+impl CheckedDefinition {
+    /// The name of its workflow.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn style(&self) -> &Style {
+        &self.style
+    }
+}
+
 /// The outcome of saving a definition.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DefinitionOutcome {
@@ -148,8 +169,22 @@ impl Library {
         if denied.is_empty() { Ok(style) } else { Err(denied) }
     }
 
-    /// Checks a definition and saves it as a version. A definition that equals the newest version, by a publisher with
-    /// the same permissions, is that version.
+    /// Checks a definition that is about to be saved under a name, or returns all its problems. A definition may be
+    /// large: call it where it delays no other work.
+    pub fn check(
+        &self,
+        name: &str,
+        definition: &Value,
+        publisher: Option<Publisher>,
+    ) -> Result<Result<CheckedDefinition, Vec<Problem>>, Error> {
+        check_name(name)?;
+        Ok(self.validate(definition, publisher.as_ref()).map(|style| {
+            let definition = Payload::from(style.definition().cloned().unwrap_or_default());
+            CheckedDefinition { name: name.to_owned(), digest: digest(&definition), definition, style, publisher }
+        }))
+    }
+
+    /// Checks a definition and saves it as a version.
     pub async fn save(
         &self,
         workspace: WorkspaceId,
@@ -158,16 +193,24 @@ impl Library {
         publisher: Option<Publisher>,
         options: SaveOptions,
     ) -> Result<DefinitionOutcome, Error> {
-        check_name(name)?;
-        let style = match self.validate(definition, publisher.as_ref()) {
-            Ok(style) => style,
-            Err(problems) => return Ok(DefinitionOutcome::Invalid(problems)),
-        };
-        let definition = Payload::from(style.definition().cloned().unwrap_or_default());
-        let digest = digest(&definition);
+        match self.check(name, definition, publisher)? {
+            Ok(checked) => self.save_checked(workspace, checked, options).await,
+            Err(problems) => Ok(DefinitionOutcome::Invalid(problems)),
+        }
+    }
+
+    /// Saves a definition as a version. A definition that equals the newest version, by a publisher with the same
+    /// permissions, is that version.
+    pub async fn save_checked(
+        &self,
+        workspace: WorkspaceId,
+        checked: CheckedDefinition,
+        options: SaveOptions,
+    ) -> Result<DefinitionOutcome, Error> {
+        let CheckedDefinition { name, style, definition, digest, publisher } = checked;
         let row = NewWorkflow {
             workspace,
-            name: name.to_owned(),
+            name: name.clone(),
             style: style.name().as_str().to_owned(),
             definition,
             digest,
@@ -180,7 +223,7 @@ impl Library {
                 Ok(DefinitionOutcome::Saved { version, is_first, secrets: style.named_secrets() })
             }
             SaveOutcome::Unexpected { active } => Ok(DefinitionOutcome::Unexpected { active }),
-            SaveOutcome::OtherStyle(style) => Err(Error::StyleConflict { name: name.to_owned(), style }),
+            SaveOutcome::OtherStyle(style) => Err(Error::StyleConflict { name, style }),
         }
     }
 

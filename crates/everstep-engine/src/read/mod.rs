@@ -33,7 +33,7 @@ pub use function_end::FunctionEnd;
 pub use heads::{HeadFold, HeadPage};
 pub use history::HistoryPage;
 pub use journal::{JournalEntry, JournalPage};
-pub use library::{DefinitionOutcome, Library, SaveOptions, Version};
+pub use library::{CheckedDefinition, DefinitionOutcome, Library, SaveOptions, Version};
 pub use logs::{LogLine, LogPage};
 pub(crate) use runs::RunReads;
 pub use runs::{JournaledRun, LoadedRun, Runs};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use everstep_api::auth::{ApiKey, Keys, Permission, RoleMaps};
-use everstep_api::{AppServices, AppState, Audit, BodyMemory, BodyOptions, Meters, Quotas, StreamHub, Streams};
+use everstep_api::{AppServices, AppState, Audit, BodyMemory, BodyOptions, CheckOptions, Checks, Meters, Quotas, StreamHub, Streams};
 use everstep_core::ids::WorkspaceId;
 use everstep_engine::Engine;
 use everstep_handlers::Ports;
@@ -44,6 +44,7 @@ impl Remote {
             hub: Arc::new(StreamHub::new(Streams::default())),
             connections_max: 10_000,
             bodies: BodyMemory::new(BodyOptions::default()),
+            checks: Checks::new(CheckOptions::default()),
             quotas: Quotas::default(),
             serves_console: true,
             store: "bench",

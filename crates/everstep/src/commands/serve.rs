@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use everstep_api::auth::identity::IdentityProvider;
 use everstep_api::auth::{ApiKey, Keys, RoleMaps};
-use everstep_api::{AppServices, AppState, Audit, BodyMemory, Meters, Quotas, StreamHub};
+use everstep_api::{AppServices, AppState, Audit, BodyMemory, CheckOptions, Checks, Meters, Quotas, StreamHub};
 use everstep_engine::NodeClock;
 use everstep_net::Client;
 use tokio::net::TcpListener;
@@ -93,6 +93,7 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
         hub,
         connections_max: server.connections_max,
         bodies: BodyMemory::new(server.bodies),
+        checks: Checks::new(CheckOptions::default()),
         quotas: Quotas::default(),
         serves_console: server.serves_console,
     });

@@ -11,6 +11,7 @@ use super::wire::{Actions, AvailableAction, ShownFields, Votes};
 use crate::auth::Caller;
 use crate::http::problem::Problem;
 use crate::http::time::Time;
+use crate::resources::workflows;
 use crate::server::AppState;
 
 pub(crate) async fn get(
@@ -20,10 +21,24 @@ pub(crate) async fn get(
 ) -> Result<Json<Actions>, Problem> {
     let reader = Reader::from_caller(&app, &caller).await?;
     let run = reader::load(&app, &caller, &reader, &id).await?;
-    show(&app, &reader, &run).map(Json)
+    show_checked(&app, &caller, reader, run).await.map(|(_, actions)| Json(actions))
 }
 
-pub(super) fn show(app: &AppState, reader: &Reader, run: &MachineRun) -> Result<Actions, Problem> {
+/// Shows the actions of a run, whose conditions are evaluated on a thread for checks.
+pub(super) async fn show_checked(
+    app: &AppState,
+    caller: &Caller,
+    reader: Reader,
+    run: MachineRun,
+) -> Result<(MachineRun, Actions), Problem> {
+    let evaluated = workflows::check(app, caller, move |app, _| {
+        let actions = show(app, &reader, &run)?;
+        Ok((run, actions))
+    });
+    evaluated.await
+}
+
+fn show(app: &AppState, reader: &Reader, run: &MachineRun) -> Result<Actions, Problem> {
     let MachineRun { row, workflow, state } = run;
     let no_state = || Problem::unavailable(format!("run {} has no state yet; try again", row.id));
     let MachineSnapshot { situation, due, assigned, votes } =

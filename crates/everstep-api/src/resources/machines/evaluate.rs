@@ -25,7 +25,7 @@ use crate::auth::{Caller, Permission, lacks_permission};
 use crate::http::body::Body;
 use crate::http::problem::Problem;
 use crate::http::time::Time;
-use crate::resources::workflows;
+use crate::resources::workflows::{self, DefinitionBody};
 use crate::server::AppState;
 
 /// Bytes of a definition with a context.
@@ -43,34 +43,55 @@ pub(crate) async fn of_run(
     let (by, rights) = imagine(&app, &caller, &reader, other).await?;
     let run = reader::load(&app, &caller, &reader, &id).await?;
     let act = Act { action, version, by, rights, comment, data, shown, withdraw, digest: String::new() };
-    Ok(Json(DryRun::from_core(machine::evaluate(&run.workflow, &run.state, &act, reader::cx(&app, &Meter::new())))))
+    let evaluated = workflows::check(&app, &caller, move |app, _| {
+        Ok(DryRun::from_core(machine::evaluate(&run.workflow, &run.state, &act, reader::cx(app, &Meter::new()))))
+    });
+    evaluated.await.map(Json)
 }
 
 /// `POST /v1/workflows/evaluate`.
 pub(crate) async fn of_definition(
     State(app): State<AppState>,
     caller: Caller,
-    body: Body<BODY_BYTES_MAX>,
+    DefinitionBody(body): DefinitionBody<BODY_BYTES_MAX>,
 ) -> Result<Json<DefinitionDryRun>, Problem> {
-    let request: EvaluateDefinitionRequest = body.json()?;
+    let read = workflows::check(&app, &caller, move |app, _| {
+        let mut request: EvaluateDefinitionRequest = body.json()?;
+        let compiled = request.definition.take().map(|StrictValue(definition)| {
+            app.engine.library().compile_test(&definition, None).map_err(workflows::refuse)
+        });
+        Ok((request, compiled))
+    });
+    let (mut request, compiled) = read.await?;
     let reader = Reader::from_caller(&app, &caller).await?;
-    let (by, rights) = imagine(&app, &caller, &reader, request.other).await?;
-    let version = find(&app, &caller, request.definition, request.workflow, request.version).await?;
+    let person = imagine(&app, &caller, &reader, request.other.take()).await?;
+    let version = find(&app, &caller, compiled, request.workflow.take(), request.version).await?;
+    let evaluated = workflows::check(&app, &caller, move |app, _| evaluate(app, &version, request, person));
+    evaluated.await.map(Json)
+}
+
+/// Evaluates a request for a definition. Called on a thread for checks.
+fn evaluate(
+    app: &AppState,
+    version: &Version,
+    request: EvaluateDefinitionRequest,
+    (by, rights): (Actor, Rights),
+) -> Result<DefinitionDryRun, Problem> {
     let workflow = &version.workflow;
     let context = request.context.unwrap_or_else(|| Payload::from(json!({})));
     // The imagined run was started by no caller, so that `notBy: ["@start"]` excludes none of them.
     let starter = Actor::system("@start");
-    let state = machine::imagine(workflow, &request.state, &context, &starter, reader::cx(&app, &Meter::new()));
+    let state = machine::imagine(workflow, &request.state, &context, &starter, reader::cx(app, &Meter::new()));
     let state =
         state.map_err(|failure| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, failure.code, failure.message))?;
-    let mut answer = show(&app, workflow, &state, &by, &rights)?;
+    let mut answer = show(app, workflow, &state, &by, &rights)?;
     answer.result = request.action.map(|action| {
         let (comment, data) = (request.comment, request.data);
         let digest = String::new();
         let act = Act { action, version: None, by, rights, comment, data, shown: None, withdraw: false, digest };
-        DryRun::from_core(machine::evaluate(workflow, &state, &act, reader::cx(&app, &Meter::new())))
+        DryRun::from_core(machine::evaluate(workflow, &state, &act, reader::cx(app, &Meter::new())))
     });
-    Ok(Json(answer))
+    Ok(answer)
 }
 
 /// The state in which an imagined run is, and the actions in it.
@@ -118,16 +139,16 @@ async fn imagine(
 async fn find(
     app: &AppState,
     caller: &Caller,
-    definition: Option<StrictValue>,
+    compiled: Option<Result<Arc<Version>, Problem>>,
     workflow: Option<String>,
     version: Option<u32>,
 ) -> Result<Arc<Version>, Problem> {
-    let found = match (definition, workflow) {
-        (Some(StrictValue(definition)), None) => {
+    let found = match (compiled, workflow) {
+        (Some(compiled), None) => {
             if version.is_some() {
                 return Err(Problem::invalid("version belongs to workflow; a definition has none"));
             }
-            app.engine.library().compile_test(&definition, None).map_err(workflows::refuse)?
+            compiled?
         }
         (None, Some(name)) => workflows::find_version(app, caller.workspace, &name, version).await?,
         (Some(_), Some(_)) | (None, None) => {

@@ -25,13 +25,16 @@ type Answer = Result<(StatusCode, [(header::HeaderName, HeaderValue); 1], Json<S
 
 /// Starts a run of a definition, which is checked as for saving.
 pub(crate) async fn post(State(app): State<AppState>, audit: AuditDraft, body: Body<BODY_BYTES_MAX>) -> Answer {
-    let TestRun { definition, input } = body.json()?;
-    start::check_size(&input)?;
-    let StrictValue(definition) = serde_json::from_str(definition.json()).map_err(|error| {
-        Problem::invalid(format!("the definition does not have the form that this route expects: {error}"))
-    })?;
-    let version =
-        app.engine.library().compile_test(&definition, Some(audit.caller().publisher())).map_err(workflows::refuse)?;
+    let checked = workflows::check(&app, audit.caller(), move |app, publisher| {
+        let TestRun { definition, input } = body.json()?;
+        start::check_size(&input)?;
+        let StrictValue(definition) = serde_json::from_str(definition.json()).map_err(|error| {
+            Problem::invalid(format!("the definition does not have the form that this route expects: {error}"))
+        })?;
+        let version = app.engine.library().compile_test(&definition, Some(publisher)).map_err(workflows::refuse)?;
+        Ok((version, input))
+    });
+    let (version, input) = checked.await?;
     let (workspace, row) = (audit.caller().workspace, audit.row(StatusCode::CREATED));
     let by = Some(audit.caller().actor());
     let start = Start { workspace, by, audit: Some(row), ..Start::of_version(&version, input) };

@@ -2,7 +2,9 @@
 //!
 //! * `routes` has their rows of the table; `list` reads them, `save` writes them, `versions` activates and deletes
 //!   them, `portable` exports and imports them.
+//! * `check` checks definitions, on threads of their own.
 
+mod check;
 mod list;
 mod portable;
 mod routes;
@@ -19,9 +21,11 @@ use everstep_engine::{Error, Version};
 use everstep_store::Precondition;
 use serde_json::{Value, json};
 
+pub(crate) use check::{DefinitionBody, check_definition};
 use list::{PAGE_PARAMETERS, VERSION_PARAMETERS, get, list};
 use portable::{IMPORT_PARAMETERS, clone, export, import};
 pub(crate) use routes::add;
+pub(crate) use save::check;
 use save::{ACTIVATE_PARAMETERS, create, put, validate};
 use versions::{PAGE_PARAMETERS as VERSIONS_PARAMETERS, activate, delete, list as list_versions};
 

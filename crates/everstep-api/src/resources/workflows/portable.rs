@@ -11,9 +11,9 @@ use everstep_store::Precondition;
 use serde_json::Value;
 
 use super::list::read_version;
-use super::save::{Answer, make, save};
+use super::save::{Answer, check, make, save};
 use super::wire::{Clone, Exported, Portable};
-use super::{DEFINITION_BYTES_MAX, find, is_code};
+use super::{DEFINITION_BYTES_MAX, check_definition, find, is_code};
 use crate::auth::Caller;
 use crate::http::body::Body;
 use crate::http::headers::IdempotencyKey;
@@ -53,20 +53,23 @@ pub(crate) async fn import(
     query: Query,
     body: Body<DOCUMENT_BYTES_MAX>,
 ) -> Answer {
-    let StrictValue(document): StrictValue = body.json()?;
-    let Portable { name, version, definition, .. } = read(document)?;
-    if !is_name(&name) {
-        return Err(Problem::invalid(format!("the document's name {name:?} is not a valid name of a workflow"))
-            .hint(EXPORT_HINT));
-    }
-    if let Some(version) = version.filter(|version| !is_version(*version)) {
-        let detail = format!("the document's version {version} is not valid; versions are from 1 to {}", i32::MAX);
-        return Err(Problem::invalid(detail).hint(EXPORT_HINT));
-    }
-    let name = query.text("name").map_or(name, str::to_owned);
     let options =
         SaveOptions { activate: query.flag("activate")?.unwrap_or(true), precondition: Precondition::Anything };
-    save(&app, &caller, &name, &definition, options).await
+    let other_name = query.text("name").map(str::to_owned);
+    let checked = check(&app, &caller, move |app, publisher| {
+        let StrictValue(document): StrictValue = body.json()?;
+        let Portable { name, version, definition, .. } = read(document)?;
+        if !is_name(&name) {
+            return Err(Problem::invalid(format!("the document's name {name:?} is not a valid name of a workflow"))
+                .hint(EXPORT_HINT));
+        }
+        if let Some(version) = version.filter(|version| !is_version(*version)) {
+            let detail = format!("the document's version {version} is not valid; versions are from 1 to {}", i32::MAX);
+            return Err(Problem::invalid(detail).hint(EXPORT_HINT));
+        }
+        check_definition(app, &other_name.unwrap_or(name), &definition, publisher)
+    });
+    save(&app, &caller, checked.await?, options).await
 }
 
 /// Saves a version of a workflow as the first version of another.
@@ -80,7 +83,9 @@ pub(crate) async fn clone(
     let Clone { name: new, version, activate } = body.json()?;
     let (workflow, _) = find(&app, caller.workspace, &name, version).await?;
     let definition = workflow.definition.ok_or_else(|| is_code(&name))?;
-    make(&app, &caller, &new, definition.value(), activate, key).await
+    let checked =
+        check(&app, &caller, move |app, publisher| check_definition(app, &new, definition.value(), publisher));
+    make(&app, &caller, checked.await?, activate, key).await
 }
 
 /// Reads a portable document. Its format is checked first, so that a newer format is distinguished from an invalid

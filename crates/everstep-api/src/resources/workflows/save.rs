@@ -8,13 +8,14 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use everstep_core::graph::NamedSecret;
 use everstep_core::ids::WorkspaceId;
+use everstep_core::publisher::Publisher;
 use everstep_core::strict::StrictValue;
-use everstep_engine::{DefinitionOutcome, SaveOptions};
+use everstep_engine::{CheckedDefinition, DefinitionOutcome, SaveOptions};
 use everstep_store::Precondition;
 use serde_json::Value;
 
 use super::wire::{Fault, NewWorkflow, Validation, Workflow};
-use super::{DEFINITION_BYTES_MAX, etag, find, place, refuse};
+use super::{DEFINITION_BYTES_MAX, DefinitionBody, check_definition, etag, find, place, refuse};
 use crate::auth::Caller;
 use crate::http::body::Body;
 use crate::http::deadline::within_deadline;
@@ -39,9 +40,12 @@ pub(crate) async fn put(
     body: Body<DEFINITION_BYTES_MAX>,
 ) -> Answer {
     let activate = query.flag("activate")?.unwrap_or(true);
-    let StrictValue(definition): StrictValue = body.json()?;
     let precondition = super::precondition(version)?;
-    save(&app, &caller, &name, &definition, SaveOptions { activate, precondition }).await
+    let checked = check(&app, &caller, move |app, publisher| {
+        let StrictValue(definition): StrictValue = body.json()?;
+        check_definition(app, &name, &definition, publisher)
+    });
+    save(&app, &caller, checked.await?, SaveOptions { activate, precondition }).await
 }
 
 /// Saves the first version of a workflow. No workflow with that name may exist.
@@ -51,24 +55,41 @@ pub(crate) async fn create(
     key: IdempotencyKey,
     body: Body<DEFINITION_BYTES_MAX>,
 ) -> Answer {
-    let NewWorkflow { name, definition: StrictValue(mut definition), activate, description } = body.json()?;
-    if let Some(description) = description {
-        describe(&mut definition, description)?;
-    }
-    make(&app, &caller, &name, &definition, activate, key).await
+    let checked = check(&app, &caller, move |app, publisher| {
+        let NewWorkflow { name, definition: StrictValue(mut definition), activate, description } = body.json()?;
+        if let Some(description) = description {
+            describe(&mut definition, description)?;
+        }
+        Ok((check_definition(app, &name, &definition, publisher)?, activate))
+    });
+    let (checked, activate) = checked.await?;
+    make(&app, &caller, checked, activate, key).await
 }
 
 /// The problems of a definition, without saving it.
 pub(crate) async fn validate(
     State(app): State<AppState>,
     caller: Caller,
-    body: Body<DEFINITION_BYTES_MAX>,
+    DefinitionBody(body): DefinitionBody<DEFINITION_BYTES_MAX>,
 ) -> Result<Json<Validation>, Problem> {
-    let StrictValue(definition): StrictValue = body.any()?;
-    Ok(Json(match app.engine.library().validate(&definition, Some(&caller.publisher())) {
-        Ok(style) => Validation::with_warnings(warn(&app, caller.workspace, &style.named_secrets()).await?),
+    let checked = check(&app, &caller, move |app, publisher| {
+        let StrictValue(definition): StrictValue = body.any()?;
+        Ok(app.engine.library().validate(&definition, Some(&publisher)).map(|style| style.named_secrets()))
+    });
+    Ok(Json(match checked.await? {
+        Ok(secrets) => Validation::with_warnings(warn(&app, caller.workspace, &secrets).await?),
         Err(problems) => Validation::from_problems(problems),
     }))
+}
+
+/// Reads and checks a definition on a thread for checks.
+pub(crate) async fn check<T: Send + 'static>(
+    app: &AppState,
+    caller: &Caller,
+    check: impl FnOnce(&AppState, Publisher) -> Result<T, Problem> + Send + 'static,
+) -> Result<T, Problem> {
+    let (of_thread, publisher) = (app.clone(), caller.publisher());
+    app.checks.perform(caller.workspace, move || check(&of_thread, publisher)).await?
 }
 
 /// A warning for each place that names a secret which does not exist.
@@ -88,8 +109,7 @@ async fn warn(app: &AppState, workspace: WorkspaceId, named: &[NamedSecret]) -> 
 pub(super) async fn make(
     app: &AppState,
     caller: &Caller,
-    name: &str,
-    definition: &Value,
+    checked: CheckedDefinition,
     activate: bool,
     key: IdempotencyKey,
 ) -> Answer {
@@ -97,28 +117,22 @@ pub(super) async fn make(
         Some(_) => Precondition::NothingElse,
         None => Precondition::Nothing,
     };
-    save(app, caller, name, definition, SaveOptions { activate, precondition }).await
+    save(app, caller, checked, SaveOptions { activate, precondition }).await
 }
 
 /// Saves a version, and returns it.
-pub(super) async fn save(
-    app: &AppState,
-    caller: &Caller,
-    name: &str,
-    definition: &Value,
-    options: SaveOptions,
-) -> Answer {
-    let (workspace, publisher) = (caller.workspace, Some(caller.publisher()));
+pub(super) async fn save(app: &AppState, caller: &Caller, checked: CheckedDefinition, options: SaveOptions) -> Answer {
+    let (workspace, name) = (caller.workspace, checked.name().to_owned());
     let (version, is_first, secrets) =
-        match within_deadline(app.engine.library().save(workspace, name, definition, publisher, options)).await? {
+        match within_deadline(app.engine.library().save_checked(workspace, checked, options)).await? {
             DefinitionOutcome::Saved { version, is_first, secrets } => (version, is_first, secrets),
             DefinitionOutcome::Invalid(problems) => return Err(refuse(problems)),
-            DefinitionOutcome::Unexpected { active } => return Err(unexpected(name, options.precondition, active)),
+            DefinitionOutcome::Unexpected { active } => return Err(unexpected(&name, options.precondition, active)),
         };
-    let (mut workflow, active) = find(app, workspace, name, Some(version)).await?;
+    let (mut workflow, active) = find(app, workspace, &name, Some(version)).await?;
     workflow.warnings = warn(app, workspace, &secrets).await?;
     let status = if is_first { StatusCode::CREATED } else { StatusCode::OK };
-    Ok((status, [place(name), etag(active)], Json(workflow)))
+    Ok((status, [place(&name), etag(active)], Json(workflow)))
 }
 
 /// The problem of a change to a workflow that does not have the state that the caller expects.

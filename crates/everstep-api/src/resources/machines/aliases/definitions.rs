@@ -4,9 +4,10 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use everstep_core::definition::Problem as DefinitionProblem;
+use everstep_core::publisher::Publisher;
 use everstep_core::strict::StrictValue;
 use everstep_core::style::StyleName;
-use everstep_engine::{DefinitionOutcome, Error, SaveOptions};
+use everstep_engine::{CheckedDefinition, DefinitionOutcome, Error, SaveOptions};
 use everstep_store::{ActivationOutcome, Precondition, WorkflowRow};
 use serde_json::Value;
 
@@ -22,7 +23,7 @@ use crate::http::openapi::Parameter;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::id::is_version;
-use crate::resources::workflows::{self, DEFINITION_BYTES_MAX};
+use crate::resources::workflows::{self, DEFINITION_BYTES_MAX, DefinitionBody};
 use crate::server::AppState;
 
 const PAGE_SIZE_DEFAULT: u64 = 100;
@@ -65,16 +66,21 @@ pub(super) async fn create(
     body: Body<DEFINITION_BYTES_MAX>,
 ) -> Result<(StatusCode, [(HeaderName, HeaderValue); 1], Json<MachineDefinition>), Problem> {
     key.required()?;
-    let CreateDefinitionRequest { workflow_code, dsl: StrictValue(dsl), is_active } = body.json()?;
-    let name = match (workflow_code, dsl["workflow"].as_str()) {
-        (Some(name), _) => name,
-        (None, Some(name)) => name.to_owned(),
-        (None, None) => {
-            let hint = "send workflow_code, or the field workflow in dsl";
-            return Err(Problem::invalid("the definition has no name").hint(hint));
-        }
-    };
-    let (version, is_first) = save(&app, &caller, &name, &dsl, is_active).await?;
+    let checked = workflows::check(&app, &caller, move |app, publisher| {
+        let CreateDefinitionRequest { workflow_code, dsl: StrictValue(dsl), is_active } = body.json()?;
+        let name = match (workflow_code, dsl["workflow"].as_str()) {
+            (Some(name), _) => name,
+            (None, Some(name)) => name.to_owned(),
+            (None, None) => {
+                let hint = "send workflow_code, or the field workflow in dsl";
+                return Err(Problem::invalid("the definition has no name").hint(hint));
+            }
+        };
+        Ok((check_machine(app, &name, &dsl, publisher)?, is_active))
+    });
+    let (checked, is_active) = checked.await?;
+    let name = checked.name().to_owned();
+    let (version, is_first) = save(&app, &caller, checked, is_active).await?;
     let status = if is_first { StatusCode::CREATED } else { StatusCode::OK };
     let place = format!("/workflow-engine/definitions/{name}@{version}");
     let place = HeaderValue::from_str(&place).expect("a name is plain text");
@@ -91,13 +97,20 @@ pub(super) async fn change(
 ) -> Shown {
     key.required()?;
     let (name, version) = read_id(&id)?;
-    let DefinitionChange { dsl, is_active } = body.json()?;
+    let read = workflows::check(&app, &caller, move |_, _| body.json::<DefinitionChange>());
+    let DefinitionChange { dsl, is_active } = read.await?;
     if dsl.is_none() && is_active.is_none() {
         return Err(Problem::invalid("the request changes nothing").hint("send dsl, isActive or both"));
     }
     let found = find(&app, &caller, name, version).await?;
     let version = match dsl {
-        Some(StrictValue(dsl)) => save(&app, &caller, name, &dsl, is_active == Some(true)).await?.0,
+        Some(StrictValue(dsl)) => {
+            let of_check = name.to_owned();
+            let checked = workflows::check(&app, &caller, move |app, publisher| {
+                check_machine(app, &of_check, &dsl, publisher)
+            });
+            save(&app, &caller, checked.await?, is_active == Some(true)).await?.0
+        }
         None => found.version,
     };
     match is_active {
@@ -116,8 +129,16 @@ pub(super) async fn change(
 pub(super) async fn validate(
     State(app): State<AppState>,
     caller: Caller,
-    body: Body<DEFINITION_BYTES_MAX>,
+    DefinitionBody(body): DefinitionBody<DEFINITION_BYTES_MAX>,
 ) -> Result<Json<DefinitionValidation>, Problem> {
+    workflows::check(&app, &caller, move |app, publisher| examine(app, &body, &publisher)).await.map(Json)
+}
+
+fn examine(
+    app: &AppState,
+    body: &Body<DEFINITION_BYTES_MAX>,
+    publisher: &Publisher,
+) -> Result<DefinitionValidation, Problem> {
     let StrictValue(mut document): StrictValue = body.any()?;
     // The DSL itself, or an object with the DSL alone.
     let dsl = document.as_object_mut().and_then(|fields| fields.remove("dsl"));
@@ -125,12 +146,12 @@ pub(super) async fn validate(
         Some(_) => document.as_object().into_iter().flatten().map(|(name, _)| unknown_field(name)).collect(),
         None => Vec::new(),
     };
-    Ok(Json(match app.engine.library().validate(&dsl.unwrap_or(document), Some(&caller.publisher())) {
+    Ok(match app.engine.library().validate(&dsl.unwrap_or(document), Some(publisher)) {
         Ok(style) if style.machine().is_none() => DefinitionValidation::other_style(),
         Ok(_) if others.is_empty() => DefinitionValidation::valid(),
         Ok(_) => DefinitionValidation::from_problems(others),
         Err(problems) => DefinitionValidation::from_problems(others.into_iter().chain(problems).collect()),
-    }))
+    })
 }
 
 /// The problem of a field beside the DSL.
@@ -179,25 +200,33 @@ async fn find(app: &AppState, caller: &Caller, name: &str, version: Option<u32>)
         .ok_or_else(|| Problem::not_found(format!("no state machine {name:?} was found")))
 }
 
-/// Saves a version of a state machine. Returns its number, and whether it was written now.
-async fn save(
+/// Checks the definition of a state machine. Called on a thread for checks.
+fn check_machine(
     app: &AppState,
-    caller: &Caller,
     name: &str,
     dsl: &Value,
-    activate: bool,
-) -> Result<(u32, bool), Problem> {
-    let library = app.engine.library();
-    let publisher = caller.publisher();
-    let style = library.validate(dsl, Some(&publisher)).map_err(workflows::refuse)?;
-    if style.machine().is_none() {
+    publisher: Publisher,
+) -> Result<CheckedDefinition, Problem> {
+    let checked = workflows::check_definition(app, name, dsl, publisher)?;
+    if checked.style().machine().is_none() {
         let detail = "the definition is not a state machine";
         let hint = "a state machine has states; save a graph with PUT /v1/workflows/{name}";
         return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "VALIDATION_ERROR", detail).hint(hint));
     }
-    let newest = app.workflows.list_versions(caller.workspace, name, None, 1).await?.first().map(|row| row.version);
+    Ok(checked)
+}
+
+/// Saves a version of a state machine. Returns its number, and whether it was written now.
+async fn save(
+    app: &AppState,
+    caller: &Caller,
+    checked: CheckedDefinition,
+    activate: bool,
+) -> Result<(u32, bool), Problem> {
+    let versions = app.workflows.list_versions(caller.workspace, checked.name(), None, 1).await?;
+    let newest = versions.first().map(|row| row.version);
     let options = SaveOptions { activate, precondition: Precondition::Anything };
-    match within_deadline(library.save(caller.workspace, name, dsl, Some(publisher), options)).await? {
+    match within_deadline(app.engine.library().save_checked(caller.workspace, checked, options)).await? {
         DefinitionOutcome::Saved { version, .. } => Ok((version, newest != Some(version))),
         DefinitionOutcome::Invalid(problems) => Err(workflows::refuse(problems)),
         DefinitionOutcome::Unexpected { .. } => unreachable!("no state was expected"),

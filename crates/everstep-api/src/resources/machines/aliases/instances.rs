@@ -39,6 +39,6 @@ pub(super) async fn get(
 ) -> Result<Json<Instance>, Problem> {
     let reader = Reader::from_caller(&app, &caller).await?;
     let run = reader::load(&app, &caller, &reader, &id).await?;
-    let shown = actions::show(&app, &reader, &run)?;
+    let (run, shown) = actions::show_checked(&app, &caller, reader, run).await?;
     Ok(Json(Instance::from_run(run, shown)))
 }
