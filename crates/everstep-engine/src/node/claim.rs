@@ -36,6 +36,10 @@ const RETRY_DELAY: Duration = Duration::from_secs(1);
 const CLOCK_CHECK_PERIOD: Duration = Duration::from_secs(5);
 /// A step forward of more than this is logged.
 const LARGE_STEP: Duration = Duration::from_secs(1);
+/// The number of workspaces that a claim of the last permits visits.
+const VISITS_MAX: usize = 64;
+/// The period in which a node without room claims for workspaces with little use.
+const LAST_PERMITS_PERIOD: Duration = Duration::from_secs(1);
 /// The lane of runs that the server performs itself.
 const SERVER_LANE: &str = "";
 
@@ -87,6 +91,8 @@ pub(crate) struct Claimer {
     /// The workspace after which the next claim of the server's own lane begins. Each node has its own, in memory: after
     /// a restart the workspaces take turns from the first one.
     pub(crate) rotation: Option<WorkspaceId>,
+    /// The workspace after which the next claim of the last permits begins.
+    pub(crate) last_visited: Option<WorkspaceId>,
 }
 
 impl Claimer {
@@ -139,7 +145,9 @@ impl Claimer {
         if asks_all || schedule.is_due(SERVER_LANE, now) {
             let wake = match self.claim_server_lane(None).await? {
                 More::No => self.world.runs.next_wake(SERVER_LANE).await?,
-                // The next permit that becomes free causes another query.
+                // The next permit that becomes free causes another query. Before that, runs of workspaces with little
+                // use may become due.
+                More::Likely if self.has_last_permits() => Some(now.plus(LAST_PERMITS_PERIOD)),
                 More::Likely | More::Unknown => None,
             };
             schedule.lanes.insert(SERVER_LANE.into(), wake.unwrap_or(Timestamp::NEVER));
@@ -214,12 +222,43 @@ impl Claimer {
                 }
             } else if self.room(Share::Server) == 0 {
                 // Read after the backlog was set: a permit that became free in between does not wake this loop.
+                drop(reserved);
+                self.claim_last_permits().await?;
                 return Ok(More::Likely);
             }
             if until.is_some_and(|until| self.world.clock.monotonic() >= until) {
                 return Ok(More::Unknown);
             }
         }
+    }
+
+    /// Whether permits are free that only workspaces with little use may take.
+    fn has_last_permits(&self) -> bool {
+        !self.shared.is_stopping() && self.shared.permits.has_last()
+    }
+
+    /// Claims due runs of workspaces with little use, for permits of the last quarter, which other claims leave free.
+    pub(crate) async fn claim_last_permits(&mut self) -> Result<()> {
+        if !self.has_last_permits() {
+            return Ok(());
+        }
+        let now = self.world.clock.now();
+        let visited = self.world.runs.due_workspaces(now, self.last_visited, VISITS_MAX).await?;
+        self.last_visited = visited.last().filter(|_| visited.len() == VISITS_MAX).map(|(workspace, _)| *workspace);
+        for workspace in visited.into_iter().filter(|(_, is_due)| *is_due).map(|(workspace, _)| workspace) {
+            let mut reserved = self.shared.permits.reserve_for(Share::Server, workspace, BATCH_ROWS_MAX);
+            if reserved.places() == 0 {
+                continue;
+            }
+            match self.world.runs.claim_workspace(self.node, workspace, now, reserved.places()).await {
+                Ok(runs) => self.hand_out_to(&runs, &mut reserved, Some(workspace)),
+                Err(error) => {
+                    self.expect_lost_claims(Some(reserved));
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Claims due runs of a worker's lane: as many as there are seats and permits for.
@@ -272,7 +311,19 @@ impl Claimer {
 
     /// Sends claimed runs to their shards, each with its permit.
     pub(crate) fn hand_out(&self, runs: &[RunId], reserved: &mut Reservation) {
-        let runs = runs.iter().map(|run| (*run, reserved.fill()));
+        self.hand_out_to(runs, reserved, None);
+    }
+
+    /// Sends claimed runs to their shards. If their workspace is known, their permits count for it at once.
+    fn hand_out_to(&self, runs: &[RunId], reserved: &mut Reservation, workspace: Option<WorkspaceId>) {
+        let runs = runs.iter().map(|run| {
+            let permit = reserved.fill();
+            let permit = match workspace {
+                Some(workspace) => permit.assign(workspace),
+                None => permit,
+            };
+            (*run, permit)
+        });
         for (shard, runs) in self.by_shard(runs, |(run, _)| *run) {
             let _ = shard.send(ToShard::Claimed(runs));
         }

@@ -121,6 +121,7 @@ impl Member {
             messages,
             unanswered: None,
             rotation: None,
+            last_visited: None,
         };
         if is_shared {
             world.spawn.spawn(Box::pin(Ticker::new(claim, Arc::clone(&dispatcher)).run()));

@@ -6,7 +6,8 @@
 //! is known when the run is loaded; until then its permit belongs to no workspace.
 //!
 //! The workspaces share the permits as [`FairShare`] describes. While several are known, claims leave the last quarter
-//! free, so that the start of a workspace with few runs always finds a permit, whatever its neighbours have started.
+//! free, so that the start of a workspace with few runs always finds a permit, whatever its neighbours have started. A
+//! claim of the due runs of such a workspace alone takes from the last quarter as well.
 //!
 //! **Invariant**: permits and reservations together never exceed `max_active_runs`, except for runs that this node must
 //! own in any case (see [`RunPermits::take_regardless`]).
@@ -91,6 +92,12 @@ impl RunPermits {
     /// The number of permits that a claim can reserve.
     pub(crate) fn free(&self, share: Share) -> usize {
         self.counts().room(self.limit(share)) as usize
+    }
+
+    /// Whether only workspaces with little use may take the permits that are free.
+    pub(crate) fn has_last(&self) -> bool {
+        let counts = self.counts();
+        counts.room(self.max) == 0 && counts.share.used() < self.max
     }
 
     fn limit(&self, share: Share) -> u64 {
@@ -182,9 +189,10 @@ impl RunPermits {
         flag.store(has_backlog, Ordering::SeqCst);
     }
 
-    /// Wakes the claimer after a permit was returned, if runs wait for it and a claim could reserve it.
+    /// Wakes the claimer after a permit was returned, if runs wait for it and a claim could reserve it: any claim, or one
+    /// for a workspace with little use.
     fn wake_claimer(&self, counts: MutexGuard<'_, Counts>) {
-        let (server_room, worker_room) = (counts.room(self.max), counts.room(self.worker_max));
+        let (server_room, worker_room) = (self.max.saturating_sub(counts.share.used()), counts.room(self.worker_max));
         drop(counts);
         let is_wanted = |flag: &AtomicBool| flag.load(Ordering::SeqCst) && flag.swap(false, Ordering::SeqCst);
         if (server_room > 0 && is_wanted(&self.has_server_backlog))
@@ -338,13 +346,15 @@ mod tests {
         let mut of_bad: Vec<_> = std::iter::from_fn(|| permits.try_take(Share::Server, bad)).collect();
         assert_eq!(of_bad.len(), 12);
         assert_eq!(permits.free(Share::Server), 0, "a claim does not know whose runs it gets");
+        assert!(permits.has_last());
         assert!(permits.try_take(Share::Server, good).is_some());
         assert!(permits.try_take(Share::Worker, good).is_some());
         permits.set_backlog(Share::Server, true);
         drop(permits.try_take(Share::Server, good));
-        assert!(messages.try_recv().is_err(), "a claim could not use the permit");
+        assert!(matches!(messages.try_recv(), Ok(ToClaimer::Room)), "a claim for the good workspace can use it");
+        assert_eq!(permits.reserve_for(Share::Server, good, 9).places(), 2, "of four that are free");
+        assert_eq!(permits.reserve_for(Share::Server, bad, 9).places(), 0);
         drop(of_bad.pop());
-        assert!(matches!(messages.try_recv(), Ok(ToClaimer::Room)));
         assert_eq!(permits.reserve_for(Share::Server, good, 9).places(), 3, "of five that are free");
         // A claimed run counts for its workspace as soon as that is known.
         let claimed = permits.reserve(Share::Server, 5).fill().assign(bad);

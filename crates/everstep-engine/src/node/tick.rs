@@ -129,6 +129,7 @@ impl Ticker {
         if tick.arrivals.len() == BATCH_ROWS_MAX {
             self.claimer.read_inbox(tick.arrivals.last().map(|arrival| arrival.id)).await?;
         }
+        self.claimer.claim_last_permits().await?;
         self.warn_of_skew();
         Ok(has_fenced || tick.released > 0 || has_more_runs)
     }

@@ -83,6 +83,24 @@ pub trait RunStore: Send + Sync {
         rotation: Option<WorkspaceId>,
     ) -> Result<ClaimResult>;
 
+    /// The next workspaces after `after`, by their ids, that have unowned runs in the server's own lane: at most `limit`,
+    /// each with whether one of its runs is due. Workspaces whose runs wait without a timeout are left out.
+    async fn due_workspaces(
+        &self,
+        now: Timestamp,
+        after: Option<WorkspaceId>,
+        limit: usize,
+    ) -> Result<Vec<(WorkspaceId, bool)>>;
+
+    /// Like [`RunStore::claim_runs`] of the server's own lane, but only the runs of one workspace.
+    async fn claim_workspace(
+        &self,
+        node: NodeId,
+        workspace: WorkspaceId,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<RunId>>;
+
     /// The runs that `node` owns, including those of a claim whose reply was lost.
     async fn owned_runs(&self, node: NodeId) -> Result<Vec<RunId>>;
 

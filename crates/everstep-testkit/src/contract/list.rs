@@ -61,6 +61,7 @@ macro_rules! contract_tests {
                     only_members_claim,
                     a_backlog_of_one_workspace_does_not_delay_another,
                     claims_rotate_over_workspaces,
+                    the_runs_of_one_workspace_are_claimed_alone,
                     workspaces_have_equal_shares_of_a_claim,
                     places_that_a_share_leaves_go_to_the_oldest_runs,
                     a_claim_with_room_for_all_due_runs_keeps_the_rotation,

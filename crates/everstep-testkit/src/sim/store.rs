@@ -198,6 +198,31 @@ impl RunStore for SimStore {
         Ok(claimed)
     }
 
+    async fn due_workspaces(
+        &self,
+        now: Timestamp,
+        after: Option<WorkspaceId>,
+        limit: usize,
+    ) -> Result<Vec<(WorkspaceId, bool)>> {
+        self.call("due_workspaces", move |db| db.due_workspaces(now, after, limit)).await
+    }
+
+    async fn claim_workspace(
+        &self,
+        node: NodeId,
+        workspace: WorkspaceId,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<RunId>> {
+        let store = self.clone();
+        self.call("claim_workspace", move |db| {
+            let claimed = db.claim_workspace(node, workspace, now, limit)?;
+            store.watch_claims(node, &claimed);
+            Ok(claimed)
+        })
+        .await
+    }
+
     async fn owned_runs(&self, node: NodeId) -> Result<Vec<RunId>> {
         self.call("owned", move |db| db.owned_runs(node)).await
     }

@@ -193,6 +193,8 @@ async fn do_crowded_claims(store: &PostgresStore) {
         let before = WorkspaceId::from_uuid(Uuid::from_u128(workspace.uuid().as_u128() - 1));
         assert!(store.claim_runs(node, "", CROWDED, 10, Some(before)).await.unwrap().runs.contains(&run));
         store.claim_runs(node, "", CROWDED, 10, None).await.unwrap();
+        store.due_workspaces(CROWDED, Some(before), 10).await.unwrap();
+        store.claim_workspace(node, workspace, CROWDED, 10).await.unwrap();
         let lanes = vec![(String::new(), 10)];
         let request = TickRequest { lanes, rotation: Some(workspace), ..TickRequest::default() };
         store.tick(node, LEASE, CROWDED, &request).await.unwrap();

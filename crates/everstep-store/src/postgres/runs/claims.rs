@@ -65,6 +65,49 @@ impl PostgresStore {
             .await?;
         Ok(ClaimResult { runs: read_claimed(&row, node)?, rotation: read_rotation(&row, 2)?.or(rotation) })
     }
+
+    pub(super) async fn find_due_workspaces(
+        &self,
+        now: Timestamp,
+        after: Option<WorkspaceId>,
+        limit: usize,
+    ) -> Result<Vec<(WorkspaceId, bool)>> {
+        let rows = self
+            .heartbeat
+            .query(
+                query!("claim_runs/4_workspaces"),
+                params! {
+                    "after": begin_after(after),
+                    "now": now.micros(),
+                    "limit": numbers::clamp_limit(limit),
+                },
+            )
+            .await?;
+        rows.iter().map(|row| Ok((WorkspaceId::from_uuid(columns::get(row, 0)?), columns::get(row, 1)?))).collect()
+    }
+
+    pub(super) async fn claim_one_workspace(
+        &self,
+        node: NodeId,
+        workspace: WorkspaceId,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<RunId>> {
+        let row = self
+            .heartbeat
+            .query_one(
+                query!("claim_runs/5_workspace"),
+                params! {
+                    "node": node.uuid(),
+                    "workspace": workspace.uuid(),
+                    "now": now.micros(),
+                    "format": numbers::checked_integer(FORMAT)?,
+                    "limit": numbers::clamp_limit(limit),
+                },
+            )
+            .await?;
+        read_claimed(&row, node)
+    }
 }
 
 /// The id after which the circle of workspaces begins.

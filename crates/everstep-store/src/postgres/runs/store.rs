@@ -77,6 +77,25 @@ impl RunStore for PostgresStore {
         self.claim_lane(node, lane, now, limit, rotation).await
     }
 
+    async fn due_workspaces(
+        &self,
+        now: Timestamp,
+        after: Option<WorkspaceId>,
+        limit: usize,
+    ) -> Result<Vec<(WorkspaceId, bool)>> {
+        self.find_due_workspaces(now, after, limit).await
+    }
+
+    async fn claim_workspace(
+        &self,
+        node: NodeId,
+        workspace: WorkspaceId,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<RunId>> {
+        self.claim_one_workspace(node, workspace, now, limit).await
+    }
+
     async fn owned_runs(&self, node: NodeId) -> Result<Vec<RunId>> {
         let runs = self.heartbeat.query(query!("owned_runs"), params! { "node": node.uuid() }).await?;
         runs.iter().map(|row| columns::get(row, 0).map(RunId::from_uuid)).collect()

@@ -31,6 +31,36 @@ impl Database {
         tx.commit()?;
         Ok(claimed)
     }
+
+    pub fn due_workspaces(
+        &self,
+        now: Timestamp,
+        after: Option<WorkspaceId>,
+        limit: usize,
+    ) -> Result<Vec<(WorkspaceId, bool)>> {
+        let (mut visited, mut last) = (Vec::new(), after);
+        while visited.len() < limit {
+            let Some((workspace, wake_at)) = next_workspace(&self.connection, SERVER_LANE, last)? else { break };
+            visited.push((workspace, wake_at <= now));
+            last = Some(workspace);
+        }
+        Ok(visited)
+    }
+
+    pub fn claim_workspace(
+        &mut self,
+        node: NodeId,
+        workspace: WorkspaceId,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<RunId>> {
+        let tx = self.begin()?;
+        nodes::check_member(&tx, node)?;
+        let mut claimed = Vec::new();
+        Claim { tx: &tx, node, lane: SERVER_LANE, now }.claim_share(workspace, limit, &mut claimed)?;
+        tx.commit()?;
+        Ok(in_rounds(claimed))
+    }
 }
 
 /// A claim of a lane, inside a transaction of a member.
@@ -85,10 +115,10 @@ impl Claim<'_> {
             if sharers.len() == limit {
                 break;
             }
-            let mut next = self.next_workspace(last)?;
+            let mut next = next_workspace(self.tx, self.lane, last)?;
             if next.is_none() && !is_second_round {
                 is_second_round = true;
-                next = self.next_workspace(None)?;
+                next = next_workspace(self.tx, self.lane, None)?;
             }
             let is_closed = |workspace| is_second_round && rotation.is_some_and(|rotation| workspace > rotation);
             let Some((workspace, wake_at)) = next.filter(|(workspace, _)| !is_closed(*workspace)) else { break };
@@ -98,16 +128,6 @@ impl Claim<'_> {
             }
         }
         Ok((sharers, last))
-    }
-
-    /// The next workspace with unowned runs that become due, with the time of the first of them.
-    fn next_workspace(&self, after: Option<WorkspaceId>) -> Result<Option<(WorkspaceId, Timestamp)>> {
-        let mut statement = self.tx.prepare_cached(query!("claim_runs/2_workspace"))?;
-        // An empty blob is less than any other.
-        let after = after.map_or(Vec::new(), |workspace| workspace.uuid().into_bytes().to_vec());
-        let params = named_params! { ":lane": self.lane, ":after": after };
-        let read = |row: &Row<'_>| Ok((WorkspaceId::from_uuid(columns::uuid(row, 0)?), columns::time(row, 1)?));
-        Ok(statement.query_row(params, read).optional()?)
     }
 
     fn claim_share(&self, workspace: WorkspaceId, limit: usize, claimed: &mut Vec<ClaimedRun>) -> Result<()> {
@@ -140,6 +160,20 @@ impl Claim<'_> {
         }
         Ok(())
     }
+}
+
+/// The next workspace with unowned runs that become due, with the time of the first of them.
+fn next_workspace(
+    connection: &Connection,
+    lane: &str,
+    after: Option<WorkspaceId>,
+) -> Result<Option<(WorkspaceId, Timestamp)>> {
+    let mut statement = connection.prepare_cached(query!("claim_runs/2_workspace"))?;
+    // An empty blob is less than any other.
+    let after = after.map_or(Vec::new(), |workspace| workspace.uuid().into_bytes().to_vec());
+    let params = named_params! { ":lane": lane, ":after": after };
+    let read = |row: &Row<'_>| Ok((WorkspaceId::from_uuid(columns::uuid(row, 0)?), columns::time(row, 1)?));
+    Ok(statement.query_row(params, read).optional()?)
 }
 
 fn read_claimed(row: &Row<'_>) -> rusqlite::Result<ClaimedRun> {

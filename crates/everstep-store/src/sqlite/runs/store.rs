@@ -67,6 +67,25 @@ impl RunStore for SqliteStore {
         self.write(move |database| database.claim_runs(node, &lane, now, limit, rotation)).await
     }
 
+    async fn due_workspaces(
+        &self,
+        now: Timestamp,
+        after: Option<WorkspaceId>,
+        limit: usize,
+    ) -> Result<Vec<(WorkspaceId, bool)>> {
+        self.read(move |database| database.due_workspaces(now, after, limit)).await
+    }
+
+    async fn claim_workspace(
+        &self,
+        node: NodeId,
+        workspace: WorkspaceId,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<RunId>> {
+        self.write(move |database| database.claim_workspace(node, workspace, now, limit)).await
+    }
+
     async fn owned_runs(&self, node: NodeId) -> Result<Vec<RunId>> {
         self.read(move |database| database.owned_runs(node)).await
     }

@@ -201,6 +201,25 @@ pub async fn claims_rotate_over_workspaces(store: Arc<dyn RunStore>) {
     assert_eq!(store.claim_runs(node, "", at(60), 1, gone).await.unwrap().runs, [first]);
 }
 
+pub async fn the_runs_of_one_workspace_are_claimed_alone(store: Arc<dyn RunStore>) {
+    let (node, stranger) = (member(&*store).await, new_node());
+    let [one, two, three] = new_workspaces();
+    let ones = due_in(&*store, node, one, 0, 3).await;
+    due_in(&*store, node, two, 1_000, 1).await;
+    due_in(&*store, node, three, 0, 1).await;
+    let due = store.due_workspaces(at(60), None, 10).await.unwrap();
+    assert_eq!(due, [(one, true), (two, false), (three, true)]);
+    assert_eq!(store.due_workspaces(at(60), Some(one), 1).await.unwrap(), [(two, false)]);
+    assert_eq!(store.due_workspaces(at(60), Some(three), 10).await.unwrap(), []);
+    let refused = store.claim_workspace(stranger, one, at(60), 2).await;
+    assert!(matches!(refused, Err(Error::Fenced(_))), "{refused:?}");
+    assert_eq!(store.claim_workspace(node, one, at(60), 2).await.unwrap(), ones[..2]);
+    assert_eq!(row(&*store, ones[0]).await.owner, Some(node));
+    assert_eq!(store.claim_workspace(node, one, at(60), 2).await.unwrap(), ones[2..]);
+    assert_eq!(store.claim_workspace(node, two, at(60), 2).await.unwrap(), []);
+    assert_eq!(store.due_workspaces(at(60), None, 10).await.unwrap(), [(two, false), (three, true)]);
+}
+
 pub async fn workspaces_have_equal_shares_of_a_claim(store: Arc<dyn RunStore>) {
     let node = member(&*store).await;
     let [one, two, three] = new_workspaces();
