@@ -21,6 +21,7 @@ mod id;
 mod metrics;
 mod resources;
 mod routes;
+mod run_deadline;
 mod server;
 mod stream;
 mod workers;

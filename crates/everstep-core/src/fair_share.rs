@@ -9,7 +9,8 @@
 //!    last quarter is for workspaces with little use: one that uses no place may take from it, and one that then uses no
 //!    more than it leaves free.
 //! 4. Free places go to the waiting workspace with the least use; of two with the same use, to the one that was served
-//!    earlier. Within a workspace requests are admitted in their order, except that a key at its bound is passed over.
+//!    earlier; long work counts as another turn ([`FairShare::use_turn`]). Within a workspace requests are admitted in
+//!    their order, except that a key at its bound is passed over.
 //! 5. While the request whose turn it is does not fit, no other request is admitted. Otherwise many small requests could
 //!    delay a large one without end.
 //!
@@ -259,6 +260,15 @@ impl<K: Ord + Clone, T> FairShare<K, T> {
             share.refresh_head(key, self.bounds.key_max);
             self.refresh(workspace);
         }
+    }
+
+    /// Counts a turn of a workspace as used, as if a request of it had been admitted now. Of the workspaces with the same
+    /// use, the others are served first.
+    pub fn use_turn(&mut self, workspace: WorkspaceId) {
+        let Some(share) = self.workspaces.get_mut(&workspace) else { return };
+        share.admitted = self.next;
+        self.next += 1;
+        self.refresh(workspace);
     }
 
     /// Removes a request that waits. `None` if it has been admitted.

@@ -41,6 +41,23 @@ fn a_resource_with_two_places_keeps_one_for_the_other_workspace() {
 }
 
 #[test]
+fn long_work_counts_as_another_turn() {
+    let [one, other] = [1, 2].map(workspace);
+    for (was_long, expected) in [(false, ["one", "other"]), (true, ["other", "one"])] {
+        let mut share = FairShare::new(ShareBounds::new(2));
+        assert!(share.try_take(one, &(), 1) && share.try_take(other, &(), 1));
+        assert!(share.request(one, (), 1, "one").is_some() && share.request(other, (), 1, "other").is_some());
+        share.release(one, &(), 1);
+        if was_long {
+            share.use_turn(one);
+        }
+        share.release(other, &(), 1);
+        let order: Vec<_> = std::iter::from_fn(|| share.admit_next()).map(|request| request.item).collect();
+        assert_eq!(order, expected);
+    }
+}
+
+#[test]
 fn free_places_go_to_the_waiting_workspace_with_the_least_use() {
     let mut share = FairShare::new(ShareBounds::new(4));
     let [hog, second, third] = [1, 2, 3].map(workspace);

@@ -24,6 +24,7 @@ mod node;
 mod observe;
 mod options;
 mod overview;
+mod pace;
 mod ports;
 mod read;
 mod records;
@@ -47,6 +48,7 @@ pub use node::clock::NodeClock;
 pub use node::peers::{Hint, NoPeers, Peer, Peers, Question, RunInput};
 pub use observe::{AnsweredOp, CommittedItem, EndedEvent, EventOutcome, NoObserver, Observe};
 pub use options::Options;
+pub use pace::Component;
 pub use ports::{Clock, Random, Spawn, SystemClock, SystemRng, TokioSpawner, World};
 pub use read::{
     AttemptDetail, CheckedDefinition, DefinedWait, DefinitionOutcome, Follower, Fork, ForkError, ForkedRun, FunctionEnd, HeadFold,

@@ -13,6 +13,7 @@ use tokio::sync::{Notify, Semaphore};
 use crate::node::clock::NodeClock;
 use crate::node::peers::Peer;
 use crate::node::permits::{Reservation, RunPermits};
+use crate::pace::Pace;
 use crate::topics::EventQueue;
 
 pub(crate) enum ToClaimer {
@@ -45,6 +46,8 @@ pub(crate) struct Shared {
     peers: RwLock<BTreeMap<NodeId, Peer>>,
     /// Proposals that wait for the committer.
     pub(crate) queued: AtomicUsize,
+    /// The times of the committer and the database.
+    pub(crate) pace: Pace,
     /// Notifies the committer that many proposals wait.
     pub(crate) crowd: Notify,
     /// Items that were rejected because another node had written, or owned, their run.
@@ -72,6 +75,7 @@ impl Shared {
             dispatch_until: dispatch_until.map(|until| AtomicU64::new(micros(until))),
             peers: RwLock::default(),
             queued: AtomicUsize::new(0),
+            pace: Pace::default(),
             crowd: Notify::new(),
             conflicts: AtomicU64::new(0),
             slow_decisions: AtomicU64::new(0),

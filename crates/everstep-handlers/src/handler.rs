@@ -114,6 +114,12 @@ pub trait Handler: Send + Sync {
         false
     }
 
+    /// The time after which a task has used another turn of its workspace. Then other workspaces with the same number of
+    /// places go first, although this one was served before them. None if tasks only wait.
+    fn turn(&self) -> Option<Duration> {
+        None
+    }
+
     /// The bounds of the tasks that one node performs at the same time, whose places the workspaces share.
     fn bounds(&self) -> ShareBounds {
         ShareBounds::new(self.describe().concurrency as u64)

@@ -23,6 +23,8 @@ use crate::{config, logs};
 
 const FETCH_HINT: &str = "scripts of this workspace may use fetch only if its options contain \"fetch\": true";
 const TIMEOUT_SECONDS_DEFAULT: u32 = 30;
+/// A script that ran for this long has used another turn of its workspace.
+const TURN: Duration = Duration::from_secs(5);
 
 /// Runs JavaScript with the run's context as `ctx`. Its return value is the step's output.
 pub struct JavaScriptHandler {
@@ -116,6 +118,10 @@ impl Handler for JavaScriptHandler {
 
     fn times_itself(&self) -> bool {
         true
+    }
+
+    fn turn(&self) -> Option<Duration> {
+        Some(TURN)
     }
 
     async fn perform(&self, task: Task) -> TaskResult {

@@ -147,6 +147,14 @@ impl Committer {
 impl Writer {
     /// Commits one batch. Returns when every item has a verdict.
     async fn write(&self, batch: Vec<Proposal>) {
+        let sent = self.world.clock.monotonic();
+        self.shared.pace.begin_waiting(sent);
+        let number = self.shared.pace.begin_batch(sent);
+        self.write_all(batch).await;
+        self.shared.pace.end_batch(number);
+    }
+
+    async fn write_all(&self, batch: Vec<Proposal>) {
         // An item that the database rejects must not fail the others: the batch is split until the item is alone.
         let mut batches = vec![batch];
         let mut is_unknown = false;

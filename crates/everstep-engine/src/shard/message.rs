@@ -61,6 +61,8 @@ pub(crate) enum ToShard {
     Snapshot(RunId, oneshot::Sender<Option<RunSnapshot>>),
     /// Whether a run is in memory, for a caller of a workspace.
     Find(RunId, WorkspaceId, oneshot::Sender<Presence>),
+    /// Answered in its turn: measures how long messages wait.
+    Ping(oneshot::Sender<()>),
     Watch(RunId, Watcher),
     /// Another node follows a run.
     Follow(RunId, NodeId),

@@ -92,8 +92,10 @@ impl Services {
 
     /// Submits an item to the committer.
     pub(crate) fn submit(&self, item: Item, bytes: usize) {
-        if self.shared.queued.fetch_add(1, Ordering::Relaxed) + 1 == SECOND_BATCH_ITEMS {
-            self.shared.crowd.notify_one();
+        match self.shared.queued.fetch_add(1, Ordering::Relaxed) + 1 {
+            1 => self.shared.pace.begin_waiting(self.world.clock.monotonic()),
+            SECOND_BATCH_ITEMS => self.shared.crowd.notify_one(),
+            _ => {}
         }
         // The committer exists as long as the shards do.
         let _ = self.committer.send(Proposal { run: item.run, item: Some(item), bytes, shard: self.index });

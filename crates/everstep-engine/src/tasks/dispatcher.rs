@@ -146,9 +146,15 @@ impl Dispatcher {
         let mut next = Some(first);
         while let Some(PlaceRequest { workspace, key, amount, item: job }) = next {
             self.shared.performing.fetch_add(1, Ordering::SeqCst);
+            let began = self.world.clock.monotonic();
             self.perform(kind, job).await;
+            let turn = kind.handler.turn();
+            let was_long = turn.is_some_and(|turn| self.world.clock.monotonic().saturating_sub(began) >= turn);
             let mut share = kind.share.lock().expect("no holder of the lock panics");
             share.release(workspace, &key, amount);
+            if was_long {
+                share.use_turn(workspace);
+            }
             next = if self.may_dispatch() { share.admit_next() } else { None };
         }
     }

@@ -23,10 +23,10 @@ use super::refusal;
 use super::wire::{Transition, TransitionRequest};
 use crate::audit::AuditDraft;
 use crate::http::body::Body;
-use crate::http::deadline::within_deadline;
 use crate::http::headers::IdempotencyKey;
 use crate::http::problem::Problem;
 use crate::resources::runs::read_id;
+use crate::run_deadline::within_run_deadline;
 use crate::server::AppState;
 
 /// Bytes of the data of a transition.
@@ -111,7 +111,7 @@ pub(super) async fn send(
         *workflow = routed.workflow;
         routed.reply
     };
-    let reply = within_deadline(routed).await?;
+    let reply = within_run_deadline(app, routed).await?;
     audit.record(reply.is_recorded());
     let (code, message, details) = match reply {
         Reply::Applied(applied) => {

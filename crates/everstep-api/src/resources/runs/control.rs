@@ -15,11 +15,11 @@ use super::show;
 use super::wire::{Action, Cancel, Control, Outcome};
 use crate::audit::AuditDraft;
 use crate::http::body::Body;
-use crate::http::deadline::within_deadline;
 use crate::http::headers::{IdempotencyKey, IfMatch};
 use crate::http::openapi::Parameter;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
+use crate::run_deadline::within_run_deadline;
 use crate::server::AppState;
 
 /// Bytes of a control.
@@ -143,7 +143,7 @@ async fn deliver(
     let (workspace, run) = (audit.caller().workspace, show::read_id(id)?);
     let row = Some(audit.row(StatusCode::OK));
     let addressed = RunInput { expected, key: key.into_inner(), audit: row, ..RunInput::new(workspace, run, input) };
-    let reply = within_deadline(app.engine.route(addressed)).await?;
+    let reply = within_run_deadline(app, app.engine.route(addressed)).await?;
     audit.record(reply.is_recorded());
     answer(reply)
 }

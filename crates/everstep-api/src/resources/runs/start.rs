@@ -26,7 +26,6 @@ use super::wire::{Batch, OfDefinition, OfWorkflow, Started, StartedBatch, Starte
 use crate::audit::AuditDraft;
 use crate::auth::{Caller, Permission, lacks_permission};
 use crate::http::body::Body;
-use crate::http::deadline::within_deadline;
 use crate::http::headers::{self, IdempotencyKey};
 use crate::http::openapi::{Doc, doc};
 use crate::http::problem::Problem;
@@ -34,6 +33,7 @@ use crate::http::query::Query;
 use crate::id::is_version;
 use crate::resources::machines::{self, Reader};
 use crate::resources::workflows;
+use crate::run_deadline::within_run_deadline;
 use crate::server::AppState;
 
 /// The maximum size of a start: an input and its envelope.
@@ -145,7 +145,7 @@ pub(crate) async fn batch(
         let version = versions[&(start.version, start.allow_unserved)].as_ref().map_err(Problem::clone)?;
         admit(&app, caller, &reader, version, &start.input)?;
         let (found, audit) = (Some(Arc::clone(version)), Some(Arc::clone(&row)));
-        within_deadline(app.engine.start_run(Start { found, audit, ..start })).await
+        within_run_deadline(&app, app.engine.start_run(Start { found, audit, ..start })).await
     });
     let started = future::join_all(starts).await;
     audit.record(started.iter().flatten().any(|started| started.created));
@@ -283,7 +283,7 @@ async fn start(app: &AppState, audit: &AuditDraft, start: Start, query: &Query) 
     let found = find_admitted(app, caller, &start).await?;
     let row = Some(audit.row(StatusCode::CREATED));
     let start = Start { detail, audit: row, found: Some(found), ..start };
-    let mut started = within_deadline(app.engine.start_run(start)).await?;
+    let mut started = within_run_deadline(app, app.engine.start_run(start)).await?;
     audit.record(started.created);
     if !started.created {
         check_known(app, caller, started.run).await?;

@@ -13,9 +13,9 @@ use super::start;
 use super::wire::{Started, TestRun};
 use crate::audit::AuditDraft;
 use crate::http::body::Body;
-use crate::http::deadline::within_deadline;
 use crate::http::problem::Problem;
 use crate::resources::workflows;
+use crate::run_deadline::within_run_deadline;
 use crate::server::AppState;
 
 /// Bytes of a definition with its input.
@@ -38,7 +38,7 @@ pub(crate) async fn post(State(app): State<AppState>, audit: AuditDraft, body: B
     let (workspace, row) = (audit.caller().workspace, audit.row(StatusCode::CREATED));
     let by = Some(audit.caller().actor());
     let start = Start { workspace, by, audit: Some(row), ..Start::of_version(&version, input) };
-    let started = within_deadline(app.engine.start_run(start)).await?;
+    let started = within_run_deadline(&app, app.engine.start_run(start)).await?;
     audit.record(started.created);
     let run = show::show(&app, show::row(&app, workspace, started.run).await?).await?;
     let place = HeaderValue::from_str(&format!("/v1/runs/{}", started.run)).expect("an id is plain text");
@@ -63,7 +63,7 @@ pub(crate) async fn delete(
         // The run may not be deleted at once, so the status is not known.
         let addressed = RunInput { audit: Some(audit.shared_row()), ..RunInput::new(workspace, row.id, input) };
         // The answer matters only to the audit: the run may have ended by itself.
-        audit.record(within_deadline(app.engine.route(addressed)).await?.is_recorded());
+        audit.record(within_run_deadline(&app, app.engine.route(addressed)).await?.is_recorded());
     }
     if !app.engine.delete_test_run(workspace, row.id).await? {
         return Err(Problem::unavailable("the test run has not ended yet; try again"));
