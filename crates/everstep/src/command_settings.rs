@@ -106,7 +106,11 @@ impl From<&Cli> for CommandSettings {
             | Command::Openapi(_)
             | Command::Completions(_) => Self::default(),
         };
-        let log_default = if matches!(cli.command, Command::Serve(_)) { "info" } else { "warn" };
+        // A disk that becomes full concerns a server; for a command that ends soon the line would only disturb scripts.
+        let log_default = match cli.command {
+            Command::Serve(_) => "info",
+            _ => "everstep_store::sqlite::disk=error,warn",
+        };
         Self { config: cli.config.clone(), log: cli.log.clone(), log_default, ..settings }
     }
 }
