@@ -257,3 +257,27 @@ async fn idle_connections_without_a_key_do_not_keep_others_out() {
     server.get("/v1/me").await.is(200);
     assert_eq!(first.read_to_end(&mut Vec::new()).await.unwrap_or_default(), 0, "the oldest was closed");
 }
+
+#[tokio::test]
+async fn callers_who_may_only_read_check_small_definitions() {
+    let server = Server::start().await;
+    let reader = server.key_with(&[Permission::Read]).await;
+    let described = |bytes: usize| {
+        let mut definition = chain(&[]);
+        definition["description"] = json!("x".repeat(bytes));
+        definition
+    };
+    let dry_run = |definition: Value| json!({"definition": definition, "state": "open"});
+    let large = described(1024 * 1024);
+    for (path, body) in [
+        ("/v1/workflows/validate", large.clone()),
+        ("/v1/workflows/evaluate", dry_run(large.clone())),
+        ("/workflow-engine/definitions/validate", large.clone()),
+    ] {
+        let problem = server.ask_as(&reader, Method::POST, path, &body).await.refuses(413, "PAYLOAD_TOO_LARGE");
+        assert!(problem["hint"].as_str().unwrap().contains("workflow:publish"), "{problem}");
+    }
+    server.ask_as(&reader, Method::POST, "/v1/workflows/validate", &described(1_000_000)).await.is(200);
+    let publisher = server.key_with(&[Permission::Read, Permission::Publish]).await;
+    server.ask_as(&publisher, Method::POST, "/v1/workflows/validate", &large).await.is(200);
+}

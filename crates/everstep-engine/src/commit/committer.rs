@@ -1,14 +1,15 @@
 //! Writes the items of all shards, those of many runs in one durable transaction.
 //!
-//! The committer blocks for the first item and collects all others that are queued: no timer, no minimum size. While an
-//! outcome is unknown, it sends the same items again, and no other item of their runs.
+//! The committer blocks for the first item and collects all others that are queued: no timer, no minimum size. If more
+//! items wait than a batch holds, the workspaces take turns. While an outcome is unknown, it sends the same items again,
+//! and no other item of their runs.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use everstep_core::dead_letter::DeadLetter;
-use everstep_core::ids::{NodeId, RunId};
+use everstep_core::ids::{NodeId, RunId, WorkspaceId};
 use everstep_store::{CommitOutcome, Error, Gate, Item};
 use futures_util::future::{self, Either};
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -18,6 +19,7 @@ use crate::message::Shared;
 use crate::observe::{EndedEvent, EventOutcome};
 use crate::ports::World;
 use crate::shard::{ShardSender, ToShard};
+use crate::workspace_queue::WorkspaceQueue;
 
 const BATCH_ITEMS_MAX: usize = 512;
 const BATCH_BYTES_MAX: usize = 1024 * 1024;
@@ -38,6 +40,10 @@ pub(crate) struct Proposal {
 }
 
 impl Proposal {
+    fn workspace(&self) -> WorkspaceId {
+        self.item.as_ref().expect("not yet sent").workspace
+    }
+
     fn is_start(&self) -> bool {
         self.item.as_ref().is_some_and(|item| matches!(item.gate, Gate::Start(_)))
     }
@@ -71,8 +77,6 @@ pub(crate) enum Verdict {
 pub(crate) struct Committer {
     writer: Writer,
     proposals: mpsc::UnboundedReceiver<Proposal>,
-    /// Received, and not yet sent.
-    waiting: Vec<Proposal>,
     /// The number of batches that may be written at the same time.
     batches_max: usize,
 }
@@ -99,22 +103,29 @@ impl Committer {
     ) -> Self {
         let batches_max = if world.runs.is_shared() { 2 } else { 1 };
         let writer = Writer { world, node, shared, shards, full: Mutex::default(), blocked: AtomicUsize::new(0) };
-        Self { writer, proposals, waiting: Vec::new(), batches_max }
+        Self { writer, proposals, batches_max }
     }
 
     pub(crate) async fn run(self) {
-        let Self { writer, mut proposals, mut waiting, batches_max } = self;
+        let Self { writer, mut proposals, batches_max } = self;
+        // Received, and not yet sent.
+        let mut waiting = WorkspaceQueue::default();
+        let mut received = Vec::with_capacity(BATCH_ITEMS_MAX);
         let shared = Arc::clone(&writer.shared);
         let mut writing = FuturesUnordered::new();
         loop {
             let may_write = writing.is_empty()
                 || (writing.len() < batches_max && shared.queued.load(Ordering::Relaxed) >= SECOND_BATCH_ITEMS);
             if may_write {
-                if waiting.is_empty() && proposals.recv_many(&mut waiting, BATCH_ITEMS_MAX).await == 0 {
+                if waiting.is_empty() && proposals.recv_many(&mut received, BATCH_ITEMS_MAX).await == 0 {
                     return;
                 }
-                let rest = waiting.split_off(first_batch(&waiting));
-                let batch = std::mem::replace(&mut waiting, rest);
+                // All of them: an item of a workspace whose turn it is may be behind many others.
+                received.extend(std::iter::from_fn(|| proposals.try_recv().ok()));
+                for proposal in received.drain(..) {
+                    waiting.push_back(proposal.workspace(), proposal);
+                }
+                let batch = next_batch(&mut waiting);
                 shared.queued.fetch_sub(batch.len(), Ordering::Relaxed);
                 writing.push(writer.write(batch));
                 continue;
@@ -127,18 +138,21 @@ impl Committer {
             };
             // Items that were accepted before wait for space; starts are rejected, and items that end runs use the
             // reserve. Some may have been received with the batch that is being written.
-            let received = waiting.len();
+            let held = waiting.len();
+            let all = std::iter::from_fn(|| waiting.pop_front()).collect();
             let (ending, others): (Vec<_>, Vec<_>) =
-                writer.refuse_starts(waiting, &message).into_iter().partition(Proposal::ends_run);
-            waiting = others;
-            shared.queued.fetch_sub(received - waiting.len(), Ordering::Relaxed);
+                writer.refuse_starts(all, &message).into_iter().partition(Proposal::ends_run);
+            for proposal in others {
+                waiting.push_back(proposal.workspace(), proposal);
+            }
+            shared.queued.fetch_sub(held - waiting.len(), Ordering::Relaxed);
             if !ending.is_empty() {
                 writing.push(writer.write(ending));
             }
             match future::select(writing.next(), std::pin::pin!(proposals.recv())).await {
                 Either::Left(_) => {}
                 Either::Right((None, written)) => _ = written.await,
-                Either::Right((Some(proposal), _)) => waiting.push(proposal),
+                Either::Right((Some(proposal), _)) => waiting.push_back(proposal.workspace(), proposal),
             }
         }
     }
@@ -265,12 +279,17 @@ impl Writer {
     }
 }
 
-/// The number of waiting proposals that form a batch.
-fn first_batch(waiting: &[Proposal]) -> usize {
-    let mut bytes = 0;
-    let fitting = waiting.iter().take(BATCH_ITEMS_MAX).take_while(|proposal| {
-        bytes += proposal.bytes;
-        bytes <= BATCH_BYTES_MAX
-    });
-    fitting.count().max(1)
+/// Takes the proposals that form the next batch: at least one.
+fn next_batch(waiting: &mut WorkspaceQueue<Proposal>) -> Vec<Proposal> {
+    let (mut batch, mut bytes) = (Vec::with_capacity(waiting.len().min(BATCH_ITEMS_MAX)), 0);
+    while batch.len() < BATCH_ITEMS_MAX
+        && let Some(next) = waiting.front()
+    {
+        bytes += next.bytes;
+        if bytes > BATCH_BYTES_MAX && !batch.is_empty() {
+            break;
+        }
+        batch.extend(waiting.pop_front());
+    }
+    batch
 }

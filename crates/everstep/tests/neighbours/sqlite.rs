@@ -4,6 +4,9 @@ use everstep_testkit::neighbours::Misuse;
 
 use crate::promise::holds_beside;
 
+/// The memory of a server while bodies without an end arrive, in MiB.
+const BODIES_MEMORY_MAX: u64 = 600;
+
 #[test]
 fn endless_scripts_do_not_slow_down_a_neighbour() {
     holds_beside(Misuse::Script);
@@ -47,4 +50,45 @@ fn ops_on_one_record_do_not_slow_down_a_neighbour() {
 #[test]
 fn actions_in_one_run_do_not_slow_down_a_neighbour() {
     holds_beside(Misuse::Transitions);
+}
+
+#[test]
+fn costly_expressions_do_not_slow_down_a_neighbour() {
+    holds_beside(Misuse::Expression);
+}
+
+#[test]
+fn costly_conditions_do_not_slow_down_a_neighbour() {
+    holds_beside(Misuse::Guard);
+}
+
+#[test]
+fn checks_of_large_definitions_do_not_slow_down_a_neighbour() {
+    holds_beside(Misuse::Definition);
+}
+
+#[test]
+fn bodies_without_an_end_do_not_slow_down_a_neighbour() {
+    let memory = holds_beside(Misuse::Bodies);
+    assert!(memory < BODIES_MEMORY_MAX, "the server has used {memory} MiB");
+}
+
+#[test]
+fn two_thousand_streams_do_not_slow_down_a_neighbour() {
+    holds_beside(Misuse::Streams);
+}
+
+#[test]
+fn sockets_without_a_key_do_not_slow_down_a_neighbour() {
+    holds_beside(Misuse::Sockets);
+}
+
+#[test]
+fn workers_with_new_names_do_not_slow_down_a_neighbour() {
+    holds_beside(Misuse::WorkerHello);
+}
+
+#[test]
+fn events_for_many_subscriptions_do_not_slow_down_a_neighbour() {
+    holds_beside(Misuse::Publishes);
 }
