@@ -15,13 +15,13 @@ use futures_util::future::{self, Either};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::mpsc;
 
+use super::batch_size::{BATCH_ITEMS_MAX, BatchSize, ItemTime};
 use crate::message::Shared;
 use crate::observe::{EndedEvent, EventOutcome};
 use crate::ports::World;
 use crate::shard::{ShardSender, ToShard};
 use crate::workspace_queue::WorkspaceQueue;
 
-const BATCH_ITEMS_MAX: usize = 512;
 const BATCH_BYTES_MAX: usize = 1024 * 1024;
 /// While this many items wait, a second batch is written at the same time as the first, if the database can do that.
 /// Two batches at all times would each be half as large, which costs more than it gains.
@@ -91,6 +91,7 @@ struct Writer {
     full: Mutex<Option<String>>,
     /// The number of batches that wait for space.
     blocked: AtomicUsize,
+    times: ItemTime,
 }
 
 impl Committer {
@@ -102,7 +103,8 @@ impl Committer {
         proposals: mpsc::UnboundedReceiver<Proposal>,
     ) -> Self {
         let batches_max = if world.runs.is_shared() { 2 } else { 1 };
-        let writer = Writer { world, node, shared, shards, full: Mutex::default(), blocked: AtomicUsize::new(0) };
+        let (full, blocked, times) = (Mutex::default(), AtomicUsize::new(0), ItemTime::default());
+        let writer = Writer { world, node, shared, shards, full, blocked, times };
         Self { writer, proposals, batches_max }
     }
 
@@ -110,7 +112,8 @@ impl Committer {
         let Self { writer, mut proposals, batches_max } = self;
         // Received, and not yet sent.
         let mut waiting = WorkspaceQueue::default();
-        let mut received = Vec::with_capacity(BATCH_ITEMS_MAX);
+        let mut received: Vec<Proposal> = Vec::with_capacity(BATCH_ITEMS_MAX);
+        let mut size = BatchSize::default();
         let shared = Arc::clone(&writer.shared);
         let mut writing = FuturesUnordered::new();
         loop {
@@ -122,10 +125,12 @@ impl Committer {
                 }
                 // All of them: an item of a workspace whose turn it is may be behind many others.
                 received.extend(std::iter::from_fn(|| proposals.try_recv().ok()));
+                let now = writer.world.clock.monotonic();
                 for proposal in received.drain(..) {
+                    size.note(proposal.workspace(), now);
                     waiting.push_back(proposal.workspace(), proposal);
                 }
-                let batch = next_batch(&mut waiting);
+                let batch = next_batch(&mut waiting, size.items_max(now, &writer.times));
                 shared.queued.fetch_sub(batch.len(), Ordering::Relaxed);
                 writing.push(writer.write(batch));
                 continue;
@@ -163,9 +168,10 @@ impl Writer {
     async fn write(&self, batch: Vec<Proposal>) {
         let sent = self.world.clock.monotonic();
         self.shared.pace.begin_waiting(sent);
-        let number = self.shared.pace.begin_batch(sent);
+        let (number, items) = (self.shared.pace.begin_batch(sent), batch.len());
         self.write_all(batch).await;
         self.shared.pace.end_batch(number);
+        self.times.record(items, self.world.clock.monotonic().saturating_sub(sent));
     }
 
     async fn write_all(&self, batch: Vec<Proposal>) {
@@ -280,9 +286,9 @@ impl Writer {
 }
 
 /// Takes the proposals that form the next batch: at least one.
-fn next_batch(waiting: &mut WorkspaceQueue<Proposal>) -> Vec<Proposal> {
-    let (mut batch, mut bytes) = (Vec::with_capacity(waiting.len().min(BATCH_ITEMS_MAX)), 0);
-    while batch.len() < BATCH_ITEMS_MAX
+fn next_batch(waiting: &mut WorkspaceQueue<Proposal>, items_max: usize) -> Vec<Proposal> {
+    let (mut batch, mut bytes) = (Vec::with_capacity(waiting.len().min(items_max)), 0);
+    while batch.len() < items_max
         && let Some(next) = waiting.front()
     {
         bytes += next.bytes;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, RwLock};
 
 use everstep_core::definition;
+use everstep_core::fair_share::ShareBounds;
 use everstep_core::graph::{self, NamedSecret, Problem};
 use everstep_core::ids::WorkspaceId;
 use everstep_core::journal::Event;
@@ -14,6 +15,7 @@ use everstep_core::schema::Schema;
 use everstep_core::style::StyleName;
 use everstep_core::topics::DeclaredTrigger;
 use everstep_core::workflow::{Style, Workflow, is_name};
+use everstep_handlers::Places;
 use everstep_store::{NewWorkflow, Precondition, RegistrationOutcome, RunRow, SaveOutcome, StoredRun, WorkflowRow};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
@@ -34,6 +36,11 @@ const TEST_RETENTION_DAYS: u32 = 1;
 const VERSIONS_PAGE_SIZE: usize = 500;
 /// Names among which a similar one is searched.
 const SIMILAR_NAMES_MAX: usize = 1_000;
+/// Registrations at a time, each of another workspace.
+const REGISTRATIONS_MAX: u64 = 4;
+/// Workflows that are registered in one transaction. If a later part of a registration is refused, the parts before it
+/// remain.
+const REGISTERED_TOGETHER_MAX: usize = 50;
 /// The greatest version that a worker may serve.
 const VERSION_MAX: u32 = i32::MAX as u32;
 
@@ -64,6 +71,8 @@ pub struct Library {
     input_schemas: RwLock<InputSchemas>,
     /// States of parked runs that were folded with these versions.
     states: FoldedStates,
+    /// The places of registrations, one for a workspace.
+    registrations: Places,
 }
 
 /// How a definition is saved.
@@ -137,7 +146,9 @@ impl Library {
     pub(crate) fn new(world: World) -> Self {
         let active = ActiveVersions::new(world.clone());
         let (compiled, input_schemas, states) = (RwLock::default(), RwLock::default(), FoldedStates::default());
-        Self { active, world, compiled, input_schemas, states }
+        let bounds = ShareBounds { workspace_max: 1, ..ShareBounds::new(REGISTRATIONS_MAX) };
+        let registrations = Places::new(bounds);
+        Self { active, world, compiled, input_schemas, states, registrations }
     }
 
     /// The state of a loaded run after its last entry, or why this build cannot read the journal.
@@ -428,10 +439,17 @@ impl Library {
             };
             rows.push((row, served.version));
         }
-        let registered = self.world.workflows.register_workflows(rows).await?;
-        for (served, registered) in workflows.iter().zip(registered) {
-            if let RegistrationOutcome::OtherStyle(style) = registered {
-                return Err(Error::StyleConflict { name: served.name.clone(), style });
+        // A workspace registers one part at a time, so that other writes come between.
+        let Some(_place) = self.registrations.acquire(workspace, (), 1).await else { return Err(Error::Stopping) };
+        let mut rows = rows.into_iter().peekable();
+        let mut served = workflows.iter();
+        while rows.peek().is_some() {
+            let part = rows.by_ref().take(REGISTERED_TOGETHER_MAX).collect();
+            let registered = self.world.workflows.register_workflows(part).await?;
+            for (registered, served) in registered.into_iter().zip(&mut served) {
+                if let RegistrationOutcome::OtherStyle(style) = registered {
+                    return Err(Error::StyleConflict { name: served.name.clone(), style });
+                }
             }
         }
         Ok(())

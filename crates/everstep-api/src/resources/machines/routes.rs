@@ -126,7 +126,8 @@ pub(crate) fn add(table: Table) -> Table {
             doc("machines", "Evaluate a definition")
                 .about(
                     "The actions of a state of a definition, saved or not, in a context; and the result of one of them. \
-                     Nothing is written. Only admins may set `as`.",
+                     Nothing is written. Only admins may set `as`. A caller without `workflow:publish` can send at most \
+                     1 MiB.",
                 )
                 .changes_nothing()
                 .takes::<EvaluateDefinitionRequest>()

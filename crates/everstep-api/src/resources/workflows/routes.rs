@@ -63,7 +63,10 @@ pub(crate) fn add(table: Table) -> Table {
             Method::POST,
             "/v1/workflows/validate",
             doc("workflows", "Validate a definition")
-                .about("Reports all problems of a definition, without saving it. Any JSON is accepted.")
+                .about(
+                    "Reports all problems of a definition, without saving it. Any JSON is accepted. A caller without \
+                     `workflow:publish` can send at most 1 MiB.",
+                )
                 .takes::<Json>()
                 .example(super::example())
                 .answers::<Validation>(200),
