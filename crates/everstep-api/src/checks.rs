@@ -74,7 +74,8 @@ impl Checks {
             Ok(Err(_)) => Err(Problem::unavailable("the server is stopping")),
             Err(_) => {
                 let detail = format!("the check has not ended within {} s", time_max.as_secs_f64());
-                let hint = "divide the definition into smaller workflows, or send it again when the server is less busy";
+                let hint =
+                    "divide the definition into smaller workflows, or send it again when the server is less busy";
                 Err(Problem::unavailable(detail).hint(hint).retry_after(RETRY_AFTER_SECONDS))
             }
         }
@@ -103,9 +104,7 @@ mod tests {
         assert!(checks.perform(workspace(1), || 1).await.is_err(), "the check counts until it ends");
         assert_eq!(checks.perform(workspace(2), || 2).await.ok(), Some(2));
         drop(end);
-        let again = async {
-            while checks.perform(workspace(1), || ()).await.is_err() {}
-        };
+        let again = async { while checks.perform(workspace(1), || ()).await.is_err() {} };
         timeout(Duration::from_secs(10), again).await.unwrap();
         assert_eq!(checks.places.used(), 0);
     }

@@ -51,9 +51,9 @@ pub use options::Options;
 pub use pace::Component;
 pub use ports::{Clock, Random, Spawn, SystemClock, SystemRng, TokioSpawner, World};
 pub use read::{
-    AttemptDetail, CheckedDefinition, DefinedWait, DefinitionOutcome, Follower, Fork, ForkError, ForkedRun, FunctionEnd, HeadFold,
-    HeadPage, HistoryPage, JournalEntry, JournalPage, JournaledRun, Library, LoadedRun, LogLine, LogPage,
-    LookBackSnapshot, MachineSnapshot, RunSnapshot, Runs, SaveOptions, StepActivity, StepDetail, StepPage,
+    AttemptDetail, CheckedDefinition, DefinedWait, DefinitionOutcome, Follower, Fork, ForkError, ForkedRun,
+    FunctionEnd, HeadFold, HeadPage, HistoryPage, JournalEntry, JournalPage, JournaledRun, Library, LoadedRun, LogLine,
+    LogPage, LookBackSnapshot, MachineSnapshot, RunSnapshot, Runs, SaveOptions, StepActivity, StepDetail, StepPage,
     StepSnapshot, Version,
 };
 pub use records::{NewOp, Records};

@@ -3,6 +3,8 @@
 //! A request to a run passes a shard, the committer and the database. When a caller has waited for too long, each of
 //! them is measured at that moment: the age of the batches that the database has not answered, the age of the oldest
 //! items that wait for the committer, and the time in which the shards answer a message.
+//!
+//! It also records whether several workspaces write: then transactions are short, so that none waits long for another's.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,6 +33,8 @@ pub enum Component {
 pub(crate) struct Pace {
     /// Since when items wait for the committer, in microseconds. Without meaning while none waits.
     waiting_since: AtomicU64,
+    /// Until when several workspaces count as writing together, in microseconds.
+    shared_until: AtomicU64,
     batches: Mutex<Batches>,
 }
 
@@ -44,7 +48,17 @@ struct Batches {
 impl Pace {
     /// The first item waits for the committer, or the committer has taken the items before it.
     pub(crate) fn begin_waiting(&self, now: Duration) {
-        self.waiting_since.store(u64::try_from(now.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.waiting_since.store(micros(now), Ordering::Relaxed);
+    }
+
+    /// Several workspaces write together until then.
+    pub(crate) fn set_shared(&self, until: Duration) {
+        self.shared_until.store(micros(until), Ordering::Relaxed);
+    }
+
+    /// Whether several workspaces write together.
+    pub(crate) fn is_shared(&self, now: Duration) -> bool {
+        micros(now) < self.shared_until.load(Ordering::Relaxed)
     }
 
     /// A batch is sent to the database. Returns its number.
@@ -73,6 +87,10 @@ impl Pace {
     fn batches(&self) -> MutexGuard<'_, Batches> {
         self.batches.lock().expect("no holder of the lock panics")
     }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 impl Engine {

@@ -37,9 +37,6 @@ mod tests {
     #[test]
     fn the_slow_component_is_the_subject() {
         let detail = missing_reply("the committer of this node");
-        assert_eq!(
-            detail,
-            "the committer of this node has not replied within 30 s; the request may still be written"
-        );
+        assert_eq!(detail, "the committer of this node has not replied within 30 s; the request may still be written");
     }
 }

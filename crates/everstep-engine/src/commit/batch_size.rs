@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use everstep_core::ids::WorkspaceId;
 
+use crate::pace::Pace;
+
 pub(crate) const BATCH_ITEMS_MAX: usize = 512;
 const BATCH_ITEMS_MIN: usize = 16;
 /// The time of a batch while several workspaces write.
@@ -38,24 +40,27 @@ impl ItemTime {
 }
 
 /// Decides how many items the next batch may have.
-#[derive(Default)]
-pub(crate) struct BatchSize {
+pub(crate) struct BatchSize<'p> {
     last: Option<WorkspaceId>,
-    /// Until when workspaces write together.
-    shared_until: Duration,
+    /// Records whether workspaces write together.
+    pace: &'p Pace,
 }
 
-impl BatchSize {
+impl<'p> BatchSize<'p> {
+    pub(crate) fn new(pace: &'p Pace) -> Self {
+        Self { last: None, pace }
+    }
+
     /// An item of a workspace has arrived.
     pub(crate) fn note(&mut self, workspace: WorkspaceId, now: Duration) {
         let before = self.last.replace(workspace);
         if before.is_some_and(|before| before != workspace) {
-            self.shared_until = now + SHARED_PERIOD;
+            self.pace.set_shared(now + SHARED_PERIOD);
         }
     }
 
     pub(crate) fn items_max(&self, now: Duration, times: &ItemTime) -> usize {
-        if now < self.shared_until { times.items_in(SHARED_BATCH_TIME) } else { BATCH_ITEMS_MAX }
+        if self.pace.is_shared(now) { times.items_in(SHARED_BATCH_TIME) } else { BATCH_ITEMS_MAX }
     }
 }
 
@@ -68,7 +73,8 @@ mod tests {
     #[test]
     fn batches_are_short_while_workspaces_write_together() {
         let [one, other] = [1, 2].map(|number| WorkspaceId::new(Timestamp::EPOCH, number));
-        let (mut size, times, at) = (BatchSize::default(), ItemTime::default(), Duration::from_millis);
+        let (pace, times, at) = (Pace::default(), ItemTime::default(), Duration::from_millis);
+        let mut size = BatchSize::new(&pace);
         times.record(512, at(512));
         size.note(one, at(0));
         size.note(one, at(10));

@@ -113,7 +113,7 @@ impl Committer {
         // Received, and not yet sent.
         let mut waiting = WorkspaceQueue::default();
         let mut received: Vec<Proposal> = Vec::with_capacity(BATCH_ITEMS_MAX);
-        let mut size = BatchSize::default();
+        let mut size = BatchSize::new(&shared.pace);
         let shared = Arc::clone(&writer.shared);
         let mut writing = FuturesUnordered::new();
         loop {

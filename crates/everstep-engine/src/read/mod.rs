@@ -9,8 +9,8 @@
 //! * `fork` copies a part of a journal into a new run.
 
 mod active_version;
-mod follow;
 mod folded_states;
+mod follow;
 mod followed;
 mod fork;
 mod function_end;
@@ -25,8 +25,8 @@ mod snapshot;
 mod step;
 mod steps;
 
-pub use follow::Follower;
 pub(crate) use folded_states::is_usable;
+pub use follow::Follower;
 pub(crate) use followed::FollowedRuns;
 pub use fork::{Fork, ForkError, ForkedRun};
 pub use function_end::FunctionEnd;

@@ -21,7 +21,7 @@ use everstep_core::ids::NodeId;
 use everstep_core::meter::Meter;
 use everstep_core::time::Timestamp;
 use everstep_store::{Error, EventResult, EventRow, EventSlice, Result, SentInput, SliceOutcome};
-use futures_util::future;
+use futures_util::stream::{self, StreamExt};
 
 use super::handle::Topics;
 use super::queue::{OpenEvent, Search};
@@ -39,6 +39,10 @@ use crate::upkeep::counts::{self, Tally};
 
 /// The number of events whose slices are written together.
 const EVENTS_MAX: usize = 64;
+/// The number of rows of slices that are written together while other workspaces write.
+const SHARED_ROWS_MAX: usize = 128;
+/// The number of slices that are made at the same time.
+const SLICES_MADE_TOGETHER: usize = 4;
 /// The size of the events whose slices are written together.
 const EVENTS_BYTES_MAX: usize = 1024 * 1024;
 /// An open event that is older than this is not continued by the node that has published it.
@@ -143,7 +147,9 @@ impl FanOut {
 
     /// Writes the next slice of each event.
     async fn run_once(&self, member: &Member, events: Vec<OpenEvent>) -> Result<()> {
-        let made = future::join_all(events.into_iter().map(|open| self.make(open))).await;
+        // Few at a time: the reads of other callers come between.
+        let made = stream::iter(events.into_iter().map(|open| self.make(open)));
+        let made: Vec<_> = made.buffered(SLICES_MADE_TOGETHER).collect().await;
         let mut failure = None;
         let mut proposed = Vec::new();
         for made in made {
@@ -155,7 +161,8 @@ impl FanOut {
                 }
             }
         }
-        let mut batches = vec![proposed];
+        let is_shared = member.shared.pace.is_shared(self.world.clock.monotonic());
+        let mut batches = if is_shared { divide(proposed) } else { vec![proposed] };
         while let Some(batch) = batches.pop().filter(|batch| !batch.is_empty()) {
             // Slices with data that the database rejects are written alone, so that others are not affected.
             match self.write(member, batch).await {
@@ -383,4 +390,23 @@ fn count_results(results: &[EventResult]) -> [(&'static str, usize); 3] {
         counts[kind].1 += 1;
     }
     counts
+}
+
+/// Divides slices into short transactions, the last one first.
+fn divide(proposed: Vec<Proposed>) -> Vec<Vec<Proposed>> {
+    let mut batches: Vec<Vec<Proposed>> = Vec::new();
+    let mut rows = 0;
+    for slice in proposed {
+        let more = slice.made.slice.starts.len() + slice.made.slice.inputs.len();
+        rows += more;
+        match batches.last_mut() {
+            Some(last) if rows <= SHARED_ROWS_MAX => last.push(slice),
+            Some(_) | None => {
+                batches.push(vec![slice]);
+                rows = more;
+            }
+        }
+    }
+    batches.reverse();
+    batches
 }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use everstep_api::auth::{ApiKey, Keys, Permission, RoleMaps};
-use everstep_api::{AppServices, AppState, Audit, BodyMemory, BodyOptions, CheckOptions, Checks, Meters, Quotas, StreamHub, Streams};
+use everstep_api::{
+    AppServices, AppState, Audit, BodyMemory, BodyOptions, CheckOptions, Checks, Meters, Quotas, StreamHub, Streams,
+};
 use everstep_core::ids::WorkspaceId;
 use everstep_engine::Engine;
 use everstep_handlers::Ports;

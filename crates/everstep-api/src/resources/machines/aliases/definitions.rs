@@ -106,9 +106,8 @@ pub(super) async fn change(
     let version = match dsl {
         Some(StrictValue(dsl)) => {
             let of_check = name.to_owned();
-            let checked = workflows::check(&app, &caller, move |app, publisher| {
-                check_machine(app, &of_check, &dsl, publisher)
-            });
+            let checked =
+                workflows::check(&app, &caller, move |app, publisher| check_machine(app, &of_check, &dsl, publisher));
             save(&app, &caller, checked.await?, is_active == Some(true)).await?.0
         }
         None => found.version,
@@ -201,12 +200,7 @@ async fn find(app: &AppState, caller: &Caller, name: &str, version: Option<u32>)
 }
 
 /// Checks the definition of a state machine. Called on a thread for checks.
-fn check_machine(
-    app: &AppState,
-    name: &str,
-    dsl: &Value,
-    publisher: Publisher,
-) -> Result<CheckedDefinition, Problem> {
+fn check_machine(app: &AppState, name: &str, dsl: &Value, publisher: Publisher) -> Result<CheckedDefinition, Problem> {
     let checked = workflows::check_definition(app, name, dsl, publisher)?;
     if checked.style().machine().is_none() {
         let detail = "the definition is not a state machine";
