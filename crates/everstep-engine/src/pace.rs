@@ -4,13 +4,15 @@
 //! them is measured at that moment: the age of the batches that the database has not answered, the age of the oldest
 //! items that wait for the committer, and the time in which the shards answer a message.
 //!
-//! It also records whether several workspaces write: then transactions are short, so that none waits long for another's.
+//! It also records whether several workspaces use the node: then transactions are short, so that none waits long for
+//! another's.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
+use everstep_core::ids::WorkspaceId;
 use futures_util::future::{self, Either};
 use tokio::sync::oneshot;
 
@@ -19,6 +21,9 @@ use crate::shard::ToShard;
 
 /// A component that takes this long is slow.
 const SLOW: Duration = Duration::from_secs(1);
+
+/// The time for which workspaces count as using a node together after the last change from one to another.
+const SHARED_PERIOD: Duration = Duration::from_secs(1);
 
 /// A part of a node that the write of a run passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +38,7 @@ pub enum Component {
 pub(crate) struct Pace {
     /// Since when items wait for the committer, in microseconds. Without meaning while none waits.
     waiting_since: AtomicU64,
-    /// Until when several workspaces count as writing together, in microseconds.
+    /// Until when several workspaces count as using this node, in microseconds.
     shared_until: AtomicU64,
     batches: Mutex<Batches>,
 }
@@ -51,12 +56,14 @@ impl Pace {
         self.waiting_since.store(micros(now), Ordering::Relaxed);
     }
 
-    /// Several workspaces write together until then.
-    pub(crate) fn set_shared(&self, until: Duration) {
-        self.shared_until.store(micros(until), Ordering::Relaxed);
+    /// Work of a workspace has arrived at a loop; `last` is the workspace before it.
+    pub(crate) fn note_workspace(&self, last: &mut Option<WorkspaceId>, workspace: WorkspaceId, now: Duration) {
+        if last.replace(workspace).is_some_and(|before| before != workspace) {
+            self.shared_until.store(micros(now + SHARED_PERIOD), Ordering::Relaxed);
+        }
     }
 
-    /// Whether several workspaces write together.
+    /// Whether several workspaces use this node.
     pub(crate) fn is_shared(&self, now: Duration) -> bool {
         micros(now) < self.shared_until.load(Ordering::Relaxed)
     }

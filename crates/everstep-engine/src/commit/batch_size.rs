@@ -15,8 +15,6 @@ pub(crate) const BATCH_ITEMS_MAX: usize = 512;
 const BATCH_ITEMS_MIN: usize = 16;
 /// The time of a batch while several workspaces write.
 const SHARED_BATCH_TIME: Duration = Duration::from_millis(15);
-/// The time for which workspaces count as writing together after the last change from one to another.
-const SHARED_PERIOD: Duration = Duration::from_secs(1);
 
 /// Measures how long an item takes.
 #[derive(Default)]
@@ -42,7 +40,7 @@ impl ItemTime {
 /// Decides how many items the next batch may have.
 pub(crate) struct BatchSize<'p> {
     last: Option<WorkspaceId>,
-    /// Records whether workspaces write together.
+    /// Records whether several workspaces use the node.
     pace: &'p Pace,
 }
 
@@ -53,10 +51,7 @@ impl<'p> BatchSize<'p> {
 
     /// An item of a workspace has arrived.
     pub(crate) fn note(&mut self, workspace: WorkspaceId, now: Duration) {
-        let before = self.last.replace(workspace);
-        if before.is_some_and(|before| before != workspace) {
-            self.pace.set_shared(now + SHARED_PERIOD);
-        }
+        self.pace.note_workspace(&mut self.last, workspace, now);
     }
 
     pub(crate) fn items_max(&self, now: Duration, times: &ItemTime) -> usize {

@@ -113,8 +113,8 @@ impl Committer {
         // Received, and not yet sent.
         let mut waiting = WorkspaceQueue::default();
         let mut received: Vec<Proposal> = Vec::with_capacity(BATCH_ITEMS_MAX);
-        let mut size = BatchSize::new(&shared.pace);
         let shared = Arc::clone(&writer.shared);
+        let mut size = BatchSize::new(&shared.pace);
         let mut writing = FuturesUnordered::new();
         loop {
             let may_write = writing.is_empty()

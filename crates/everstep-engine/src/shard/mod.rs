@@ -14,7 +14,10 @@
 //! * `timers`: due timers, eviction, draining
 //! * `watchers`: the followers of runs
 //! * `unreadable`: runs that this build cannot read
+//!
+//! `deferred` holds requests of workspaces that have used their time, so that those of others come first.
 
+mod deferred;
 mod deliver;
 mod load;
 mod message;
@@ -26,12 +29,14 @@ mod unreadable;
 mod watchers;
 
 use std::collections::BTreeMap;
+use std::task::Poll;
 
-use everstep_core::ids::RunId;
+use everstep_core::ids::{RunId, WorkspaceId};
 use everstep_core::time::Timestamp;
 use futures_util::future::{self, Either};
 use tokio::sync::{mpsc, oneshot};
 
+use self::deferred::{DeferredRequests, requester};
 pub(crate) use self::message::{BeginningRun, Presence, ShardSender, ToShard};
 pub(crate) use self::services::Services;
 pub(crate) use self::timers::{Schedule, Scheduled};
@@ -48,18 +53,35 @@ pub(crate) fn shard_of(run: RunId, shards: usize) -> usize {
     (run.uuid().as_u128() as u64 % shards as u64) as usize
 }
 
+/// Lets other tasks run.
+async fn yield_once() {
+    let mut has_yielded = false;
+    future::poll_fn(|cx| {
+        if std::mem::replace(&mut has_yielded, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
 pub(crate) struct Shard {
     services: Services,
     messages: mpsc::UnboundedReceiver<ToShard>,
     runs: BTreeMap<RunId, RunSlot>,
     unreadable: UnreadableRuns,
+    deferred: DeferredRequests<ToShard>,
+    /// The workspace of the last request.
+    last_requester: Option<WorkspaceId>,
     /// Answered when the shard is drained.
     drained: Option<oneshot::Sender<()>>,
 }
 
 impl Shard {
     pub(crate) fn new(services: Services, messages: mpsc::UnboundedReceiver<ToShard>) -> Self {
-        Self { services, messages, runs: BTreeMap::new(), unreadable: UnreadableRuns::default(), drained: None }
+        let (unreadable, deferred) = (UnreadableRuns::default(), DeferredRequests::default());
+        Self { services, messages, runs: BTreeMap::new(), unreadable, deferred, last_requester: None, drained: None }
     }
 
     pub(crate) async fn run(mut self) {
@@ -72,7 +94,16 @@ impl Shard {
             if alarm.as_ref().map(|(set_for, _)| *set_for) != next {
                 alarm = next.map(|(due, steps)| ((due, steps), clock.sleep_until(due)));
             }
-            let received = {
+            let received = if !self.deferred.is_empty() {
+                // Other tasks of this thread come between two deferred requests.
+                yield_once().await;
+                while messages.len() < MESSAGES_MAX
+                    && let Ok(message) = self.messages.try_recv()
+                {
+                    messages.push(message);
+                }
+                usize::MAX
+            } else {
                 let receive = std::pin::pin!(self.messages.recv_many(&mut messages, MESSAGES_MAX));
                 match &mut alarm {
                     None => receive.await,
@@ -88,17 +119,49 @@ impl Shard {
             if received == 0 {
                 return;
             }
+            let now = self.services.world.clock.monotonic();
             for message in messages.drain(..) {
                 if let ToShard::Quit = message {
                     return self.quit();
                 }
-                self.handle(message);
+                let Some(workspace) = requester(&message) else {
+                    self.handle(message);
+                    continue;
+                };
+                let pace = &self.services.shared.pace;
+                pace.note_workspace(&mut self.last_requester, workspace, now);
+                let is_shared = pace.is_shared(now);
+                if let Some(message) = self.deferred.defer(workspace, message, is_shared) {
+                    self.handle_timed(message);
+                }
             }
+            self.handle_deferred();
             self.fire_timers();
             self.evict();
             self.services.workers.flush();
             self.finish_draining();
         }
+    }
+
+    /// Handles deferred requests for a while.
+    fn handle_deferred(&mut self) {
+        let began = self.services.world.clock.monotonic();
+        while let Some(message) = self.deferred.next() {
+            self.handle_timed(message);
+            if self.services.world.clock.monotonic().saturating_sub(began) >= deferred::SLICE {
+                break;
+            }
+        }
+        self.deferred.end_round();
+    }
+
+    /// Handles a message, and records its time if it is a request of a workspace.
+    fn handle_timed(&mut self, message: ToShard) {
+        let Some(workspace) = requester(&message) else { return self.handle(message) };
+        let began = self.services.world.clock.monotonic();
+        self.handle(message);
+        let time = self.services.world.clock.monotonic().saturating_sub(began);
+        self.deferred.record(workspace, time);
     }
 
     fn handle(&mut self, message: ToShard) {

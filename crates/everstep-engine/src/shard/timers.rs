@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use everstep_core::ids::RunId;
 use everstep_core::time::Timestamp;
 
-use super::Shard;
+use super::{Shard, ToShard};
 use crate::error::Error;
 use crate::run::{ActiveRun, Ownership, RunSlot};
 
@@ -116,6 +116,12 @@ impl Shard {
     /// Ends the shard. Tasks are aborted: the next owners of their runs dispatch them again. Waiting inputs were not
     /// written; the outcome of inputs whose item is in flight is unknown.
     pub(super) fn quit(self) {
+        let mut deferred = self.deferred;
+        while let Some(message) = deferred.next() {
+            if let ToShard::Start(request) = message {
+                let _ = request.reply.send(Err(Error::Stopping));
+            }
+        }
         for slot in self.runs.into_values() {
             let (performer, mailbox) = match slot {
                 RunSlot::Active(run) => run.into_parts(),
@@ -133,10 +139,11 @@ impl Shard {
         if self.drained.is_none() {
             return;
         }
-        let is_busy = self.runs.values().any(|slot| match slot {
-            RunSlot::Loading(_) => true,
-            RunSlot::Active(run) => run.is_in_flight(),
-        });
+        let is_busy = !self.deferred.is_empty()
+            || self.runs.values().any(|slot| match slot {
+                RunSlot::Loading(_) => true,
+                RunSlot::Active(run) => run.is_in_flight(),
+            });
         let is_performing = self.services.shared.performing.load(Ordering::SeqCst) > 0;
         if !is_busy
             && !is_performing
