@@ -24,43 +24,47 @@ const OPENING_PAUSE: Duration = Duration::from_millis(5);
 /// Connections that send nothing.
 const SILENT_CONNECTIONS: usize = 1_000;
 
-/// Large bodies whose last bytes arrive slowly, sent with the API key of a viewer.
+/// Large bodies whose last bytes arrive slowly: half of them from a viewer, who may not send so much, and half with a key
+/// that may save definitions.
 pub(crate) async fn send_endless_bodies(attack: Attack) -> anyhow::Result<()> {
     let viewer = attack.with_role("viewer").await?;
     let mut sending = JoinSet::new();
     attack.begin();
-    for _ in 0..BODIES {
-        sending.spawn(send_endless_body(viewer.clone()));
+    for number in 0..BODIES {
+        let sender = if number % 2 == 0 { viewer.clone() } else { attack.clone() };
+        sending.spawn(send_endless_body(sender));
     }
-    while sending.join_next().await.is_some() {
-        sending.spawn(send_endless_body(viewer.clone()));
+    while let Some(ended) = sending.join_next().await {
+        sending.spawn(send_endless_body(ended?));
     }
     Ok(())
 }
 
-async fn send_endless_body(viewer: Attack) {
+/// Returns its sender, for the next body.
+async fn send_endless_body(sender: Attack) -> Attack {
     // The server may refuse the body and close the connection at any time.
-    if send_body(&viewer).await.is_err() {
-        viewer.count(0);
+    if send_body(&sender).await.is_err() {
+        sender.count(0);
     }
     tokio::time::sleep(TRICKLE_PAUSE).await;
+    sender
 }
 
 /// Sends a body without its end, until the server closes the connection.
-async fn send_body(viewer: &Attack) -> anyhow::Result<()> {
+async fn send_body(sender: &Attack) -> anyhow::Result<()> {
     let head = format!(
         "POST /v1/workflows/validate HTTP/1.1\r\nhost: {}\r\nx-api-key: {}\r\ncontent-type: application/json\r\n\
          content-length: {BODY_BYTES}\r\n\r\n",
-        viewer.address, viewer.key
+        sender.address, sender.key
     );
     let piece = vec![b' '; PIECE_BYTES];
-    let mut connection = viewer.connect().await?;
+    let mut connection = sender.connect().await?;
     connection.send_bytes(head.as_bytes()).await?;
     for _ in 1..BODY_BYTES / PIECE_BYTES {
         connection.send_bytes(&piece).await?;
     }
     // The server has accepted all but the end of the body.
-    viewer.count(100);
+    sender.count(100);
     loop {
         tokio::time::sleep(TRICKLE_PAUSE).await;
         connection.send_bytes(b" ").await?;

@@ -72,7 +72,8 @@ fn guarded_machine() -> Value {
     json!({"states": [{"name": "open", "initial": true, "on": on}, {"name": "done", "terminal": true}]})
 }
 
-/// Forty checks at a time of a definition with 250,000 edges, which a viewer may request.
+/// Forty checks at a time of a definition with 250,000 edges: half of them by a viewer, who may not send so much, and
+/// half by a key that may save definitions.
 pub(crate) async fn check_definitions(attack: Attack) -> anyhow::Result<()> {
     let nodes: Vec<_> = (0..NODES).map(|n| format!(r#"{{"id":"{n}","type":"noop"}}"#)).collect();
     let mut edges = String::new();
@@ -84,8 +85,8 @@ pub(crate) async fn check_definitions(attack: Attack) -> anyhow::Result<()> {
     let edges = edges.trim_end_matches(',');
     let body = format!(r#"{{"nodes":[{}],"edges":[{edges}]}}"#, nodes.join(","));
     let viewer = attack.with_role("viewer").await?;
-    let request: Arc<[u8]> = viewer.post("/v1/workflows/validate", &body).into();
+    let requests: [Arc<[u8]>; 2] = [&viewer, &attack].map(|holder| holder.post("/v1/workflows/validate", &body).into());
     attack.begin();
-    attack.keep_sending(40, Duration::ZERO, move |_, _| Arc::clone(&request)).await;
+    attack.keep_sending(40, Duration::ZERO, move |client, _| Arc::clone(&requests[client % 2])).await;
     Ok(())
 }
