@@ -6,11 +6,11 @@ use everstep_core::ids::{CommitId, NodeId, RunId, WorkspaceId};
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
-use everstep_engine::{Engine, Options};
+use everstep_engine::{Engine, Options, Start};
 use everstep_store::{Gate, Item, NewRun, Projection};
 use serde_json::json;
 
-use crate::support::{WORKSPACE, chain, engine, engine_with, open, options, publish};
+use crate::support::{WORKSPACE, chain, engine, engine_with, open, options, publish, start};
 
 /// The due runs of the workspace with a backlog.
 const BACKLOG: u128 = 6_000;
@@ -93,4 +93,24 @@ async fn a_run_begins_beside_the_backlog_of_another_workspace() {
     }
     // It is in the first claim, of which the shards decide one run after the other.
     assert!(before < 2 * PLACES, "{before} of {BACKLOG} runs began before it");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_due_run_of_a_small_workspace_takes_one_of_the_last_permits() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine_with(open(folder.path()).await, Options { max_active_runs: 16, ..options() }).await;
+    let wait = json!({"config": {"delaySeconds": 25}});
+    publish(&engine, "waits", &chain(&[("wait", "delay", wait)])).await;
+    engine.library().publish(OTHER, "w", &chain(&[("work", "noop", json!({}))])).await.unwrap().unwrap();
+    let of_other = || Start { workspace: OTHER, ..Start::new("w", json!({})) };
+    let first = engine.start_run(of_other()).await.unwrap().run;
+    engine.wait(OTHER, first).await.unwrap();
+    // They leave the last quarter of the permits free, and some of them wait for one.
+    for _ in 0..20 {
+        start(&engine, "waits", json!({})).await;
+    }
+    let begin_at = Some(engine.world().clock.now().plus(Duration::from_millis(500)));
+    let later = engine.start_run(Start { begin_at, ..of_other() }).await.unwrap().run;
+    let ended = tokio::time::timeout(Duration::from_secs(10), engine.wait(OTHER, later));
+    assert_eq!(ended.await.expect("it waits for no run of its neighbour").unwrap().status, Status::Completed);
 }
