@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use everstep_core::time::Timestamp;
 use rusqlite::backup::Backup;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
 use super::disk::Disk;
@@ -94,6 +95,9 @@ impl Database {
 
     fn configured(connection: Connection) -> Result<Self> {
         connection.busy_timeout(BUSY_TIMEOUT)?;
+        // Plans do not depend on bound values. Otherwise SQLite compares the values with the conditions of the partial
+        // indexes, and compiles a statement again each time it is executed with other values.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS_MAX);
         Ok(Self {
             connection,
@@ -157,6 +161,7 @@ mod tests {
     use std::sync::atomic::{AtomicI64, Ordering};
 
     use everstep_core::ids::NodeId;
+    use rusqlite::StatementStatus;
     use rusqlite::types::Value;
 
     use super::*;
@@ -172,6 +177,18 @@ mod tests {
         assert_eq!(pragma("page_size"), Value::Integer(8192));
         assert_eq!(pragma("auto_vacuum"), Value::Integer(2));
         assert_eq!(pragma("wal_autocheckpoint"), Value::Integer(1000));
+    }
+
+    #[test]
+    fn a_statement_is_compiled_once_whatever_values_it_is_given() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = Database::open(&folder.path().join("everstep.db")).unwrap();
+        let due = "select id from runs where owner is null and ended_at is null and lane = ?1 and wake_at <= ?2";
+        let mut statement = database.connection.prepare(due).unwrap();
+        for wake_at in 1..=3 {
+            assert!(!statement.exists((0, wake_at)).unwrap());
+        }
+        assert_eq!(statement.get_status(StatementStatus::RePrepare), 0);
     }
 
     #[test]
