@@ -4,8 +4,10 @@ CARGO ?= cargo
 # All commands share one set of third-party crates: always name the whole workspace.
 WORKSPACE := --workspace --locked
 # The suites spend most of their time in these two crates: optimized, the suite of the core needs 47 s of processor time
-# instead of 127 s. Plain `cargo test` compiles both faster, for people who change them.
-OPTIMIZED := --config profile.dev.package.everstep-core.opt-level=1 --config profile.dev.package.everstep-engine.opt-level=1
+# instead of 127 s. Plain `cargo test` compiles both faster, for people who change them. Without the tables of lines the
+# programs compile and link faster; a failed assertion names its line without them.
+OPTIMIZED := --config profile.dev.package.everstep-core.opt-level=1 --config profile.dev.package.everstep-engine.opt-level=1 \
+	--config profile.dev.debug=false
 # The test programs contain the bugs that the simulator must find, so that one build serves all suites. A bug acts only
 # on a thread that plants it. `make run`, `make dist` and clippy build without these bugs.
 TESTS := $(WORKSPACE) --features everstep-testkit/planted-bugs $(OPTIMIZED)

@@ -156,15 +156,13 @@ fn no_workspace_waits_for_more_than_its_turn_on_several_nodes() {
 
 #[test]
 fn a_seed_replays_exactly() {
-    for seed in [1, 42, 8113] {
-        let graphs = [alone(seed), several(seed), records_alone(seed), records_of_several(seed)];
-        let others = [code_alone(seed), code_of_several(seed), machines_alone(seed), machines_of_several(seed)];
-        let events = [events_alone(seed), events_of_several(seed)];
-        let neighbours = [neighbours_alone(seed), neighbours_of_several(seed)];
-        for options in graphs.into_iter().chain(others).chain(events).chain(neighbours) {
-            let first = sim::play(seed, &options).unwrap();
-            assert_eq!(first, sim::play(seed, &options).unwrap());
-        }
+    let graphs = [alone, several, records_alone, records_of_several];
+    let others = [code_alone, code_of_several, machines_alone, machines_of_several];
+    let special = [events_alone, events_of_several, neighbours_alone, neighbours_of_several];
+    // One seed for each load: the loads of code and of neighbours take long.
+    for (options, seed) in graphs.into_iter().chain(others).chain(special).zip([1, 42, 8113].into_iter().cycle()) {
+        let first = sim::play(seed, &options(seed)).unwrap();
+        assert_eq!(first, sim::play(seed, &options(seed)).unwrap());
     }
 }
 
