@@ -46,7 +46,7 @@ scenario("the_model_of_the_page_has_the_statuses_of_the_server", async ({ api })
     for (const { seq } of entries) {
       const part = new RunModel();
       part.append(entries.slice(0, seq));
-      expect(model.at(seq).steps, `${name} at ${seq}`).toEqual(part.fold.steps);
+      expect([...model.at(seq).steps], `${name} at ${seq}`).toEqual([...part.fold.steps]);
     }
   }
 });

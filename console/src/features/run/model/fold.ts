@@ -7,6 +7,7 @@
 import type { ActivityHead, FailureHead, Head, HeadUpdateRun, HeadUpdateStep } from "../../../api/types";
 import type { RunStatus, StepStatus } from "../../../lib/status";
 import { toMs } from "../../../lib/time";
+import { LayeredMap } from "./layeredMap";
 
 export interface AttemptFold {
   attempt: number;
@@ -76,7 +77,7 @@ export interface RunFold {
 
 export interface Fold {
   run: RunFold;
-  steps: Map<string, StepFold>;
+  steps: LayeredMap<string, StepFold>;
   nodes: Map<string, NodeFold>;
   /** Keys of the steps that have not ended. */
   open: Set<string>;
@@ -106,12 +107,12 @@ export function emptyFold(): Fold {
     turns: [],
     isMachine: false,
   };
-  return { run, steps: new Map(), nodes: new Map(), open: new Set() };
+  return { run, steps: new LayeredMap(), nodes: new Map(), open: new Set() };
 }
 
 /** A copy that further updates do not change. */
 export function copyFold(fold: Fold): Fold {
-  return { run: fold.run, steps: new Map(fold.steps), nodes: new Map(fold.nodes), open: new Set(fold.open) };
+  return { run: fold.run, steps: fold.steps.copy(), nodes: new Map(fold.nodes), open: new Set(fold.open) };
 }
 
 /** Applies the next head. Changes the maps of the fold, not their records. */

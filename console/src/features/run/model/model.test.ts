@@ -74,7 +74,7 @@ test("the_fold_at_any_entry_equals_a_fold_from_the_beginning", () => {
     fresh.append(heads.slice(0, seq));
     const fold = model.at(seq);
     expect(fold.run).toEqual(fresh.fold.run);
-    expect(fold.steps).toEqual(fresh.fold.steps);
+    expect([...fold.steps]).toEqual([...fresh.fold.steps]);
     expect(fold.nodes.get("work")?.counts).toEqual(fresh.fold.nodes.get("work")?.counts);
   }
   expect(model.fold.nodes.get("work")?.total).toBe(900);

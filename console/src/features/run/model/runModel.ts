@@ -6,12 +6,18 @@ import type { Head } from "../../../api/types";
 import { applyHead, copyFold, emptyFold, type Fold } from "./fold";
 
 export const FOLD_EVERY = 500;
+/** Texts that are compared with those of later heads. */
+const TEXTS_MAX = 2_000;
 
 export class RunModel {
   private readonly heads: Head[] = [];
   /** The fold before the first head, after FOLD_EVERY heads, after twice as many, … */
   private readonly stored: Fold[] = [emptyFold()];
   private latest: Fold = emptyFold();
+  /** The texts of the last heads. */
+  private readonly texts = new Map<string, string>();
+
+  constructor(private readonly foldEvery = FOLD_EVERY) {}
 
   /** The number of the last entry. */
   get last(): number {
@@ -40,9 +46,10 @@ export class RunModel {
         isWhole = false;
         break;
       }
-      applyHead(fold, head);
-      this.heads.push(head);
-      if (this.heads.length % FOLD_EVERY === 0) this.stored.push(copyFold(fold));
+      const shared = this.shareTexts(head);
+      applyHead(fold, shared);
+      this.heads.push(shared);
+      if (this.heads.length % this.foldEvery === 0) this.stored.push(copyFold(fold));
     }
     this.latest = fold;
     return isWhole;
@@ -52,9 +59,36 @@ export class RunModel {
   at(seq: number): Fold {
     if (seq >= this.last) return this.latest;
     const count = Math.max(0, seq);
-    const index = Math.floor(count / FOLD_EVERY);
+    const index = Math.floor(count / this.foldEvery);
     const fold = copyFold(this.stored[index] ?? emptyFold());
-    for (const head of this.heads.slice(index * FOLD_EVERY, count)) applyHead(fold, head);
+    for (const head of this.heads.slice(index * this.foldEvery, count)) applyHead(fold, head);
     return fold;
+  }
+
+  /**
+   * Lets equal texts of heads be one text: a parser makes a new one for each place, and a long journal would need much
+   * more memory.
+   */
+  private shareTexts(head: Head): Head {
+    head.at = this.share(head.at);
+    if (head.step) head.step = this.share(head.step);
+    if (head.due) head.due = this.share(head.due);
+    for (const update of head.updates) {
+      update.at = this.share(update.at);
+      if (update.of === "run") continue;
+      update.step = this.share(update.step);
+      update.node = this.share(update.node);
+      if (update.since) update.since = this.share(update.since);
+      if (update.due) update.due = this.share(update.due);
+    }
+    return head;
+  }
+
+  private share(text: string): string {
+    const known = this.texts.get(text);
+    if (known !== undefined) return known;
+    if (this.texts.size >= TEXTS_MAX) this.texts.clear();
+    this.texts.set(text, text);
+    return text;
   }
 }
