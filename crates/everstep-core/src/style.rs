@@ -425,14 +425,6 @@ impl StepFacts {
         }
     }
 
-    /// Whether a run without an open step waits for an input, as [`Progress::waits_without_steps`].
-    pub(crate) fn waits_without_steps(&self) -> bool {
-        match self {
-            Self::Graph(_) | Self::Code(_) => false,
-            Self::Machine(_) => true,
-        }
-    }
-
     /// Whether the run continued after a step failed. Such a failure of a loop or scope stays when the run is retried.
     pub(crate) fn is_failure_handled(&self, step: &StepKey) -> bool {
         match self {

@@ -504,7 +504,7 @@ fn a_story_follows_the_states_of_a_machine() {
     act(&mut game, request("STOP"));
     let workflow = Arc::new(game.workflow.clone());
     let mut story = Story::new(Some(&workflow));
-    let mut seen = Vec::new();
+    let (mut seen, mut statuses) = (Vec::new(), Vec::new());
     for entry in &game.journal {
         for update in story.apply(entry) {
             seen.push(match update {
@@ -518,7 +518,10 @@ fn a_story_follows_the_states_of_a_machine() {
         if let Some((state, version_no)) = story.run.machine.as_ref().map(|at| (at.state.clone(), at.version_no)) {
             assert!(version_no >= 1 && definition["states"].to_string().contains(&state));
         }
+        statuses.push(story.status());
     }
+    assert_eq!(statuses[0], Status::Running, "the machine has not entered its first state");
+    assert!(statuses[1..statuses.len() - 1].iter().all(|status| *status == Status::Waiting), "{statuses:?}");
     assert_eq!(
         seen,
         [

@@ -86,13 +86,13 @@ impl Story {
         if self.run.status != Status::Running {
             return self.run.status;
         }
-        let (mut is_busy, mut has_open) = (false, false);
+        // A machine waits in its state without an open step. Before its first state it has something to do.
+        let (mut is_busy, mut waits) = (false, self.run.machine.is_some());
         for step in self.steps.values().filter(|step| step.is_open()) {
             is_busy |= step.is_busy();
-            has_open |= step.status == StepStatus::Waiting || step.is_body();
+            waits |= step.status == StepStatus::Waiting || step.is_body();
         }
-        let is_idle = !has_open && !self.facts.waits_without_steps();
-        if is_busy || is_idle { Status::Running } else { Status::Waiting }
+        if is_busy || !waits { Status::Running } else { Status::Waiting }
     }
 
     /// Whether the journal must be read from its first entry.

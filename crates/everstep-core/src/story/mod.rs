@@ -13,10 +13,12 @@
 //!
 //! The fold is total: it accepts every journal, including one whose beginning is missing.
 //!
-//! A story shows two facts later than the state, because the journal does not contain them:
+//! A story shows three facts later than the state, because the journal does not contain them:
 //!
 //! * A failed attempt of a paused run will be retried. In the story the step is failed until its timer is set.
 //! * A loop has cancelled the other steps of a failed item. In the story they are open until the loop has ended.
+//! * A fork starts a child of its own for each open child of its original. In the story the step waits for the
+//!   original's child until it is dispatched again, so that the run may be waiting while its state is running.
 
 mod derive;
 mod fold;

@@ -1,6 +1,9 @@
 //! Pages of a journal with the updates of each entry, for readers that show a run without its values.
 
+use std::sync::Arc;
+
 use everstep_core::story::{Story, Update};
+use everstep_core::workflow::Workflow;
 use everstep_store::RunRow;
 
 use super::journal::JournalEntry;
@@ -28,6 +31,11 @@ pub struct HeadPage<T> {
 }
 
 impl HeadFold {
+    /// The fold before the first entry.
+    pub fn new(workflow: Option<&Arc<Workflow>>) -> Self {
+        Self { story: Story::new(workflow) }
+    }
+
     /// The updates of the next entry, without values. An entry that this build cannot read has none.
     pub fn apply<'e>(&mut self, journal: &'e JournalEntry) -> Vec<Update<'e>> {
         let Ok(entry) = &journal.entry else { return Vec::new() };
@@ -43,7 +51,7 @@ impl Runs {
     /// The fold of a run's journal up to an entry.
     pub async fn head_fold(&self, row: &RunRow, until: u64) -> Result<HeadFold, Error> {
         let workflow = self.engine.library().of_run(row).await.ok();
-        let mut fold = HeadFold { story: Story::new(workflow.as_ref()) };
+        let mut fold = HeadFold::new(workflow.as_ref());
         let mut last = 0;
         while last < until {
             let wanted = usize::try_from(until - last).unwrap_or(usize::MAX).min(READ_BATCH_ENTRIES);

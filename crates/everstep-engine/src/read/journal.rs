@@ -38,7 +38,7 @@ pub struct JournalPage {
 }
 
 impl JournalEntry {
-    pub(crate) fn decode(stored: StoredEntry) -> Self {
+    pub fn decode(stored: StoredEntry) -> Self {
         let StoredEntry { seq, at, writer, commit, row } = stored;
         Self {
             seq,

@@ -29,7 +29,12 @@ use super::subscriptions;
 use super::watch::Watch;
 use super::{Options, SeedFailure, SeedSummary};
 
-pub(super) fn play(seed: u64, options: &Options) -> Result<SeedSummary, Box<SeedFailure>> {
+/// Plays a seed. `read` reads from its database when all conditions hold.
+pub(super) fn play<T>(
+    seed: u64,
+    options: &Options,
+    read: impl FnOnce(&Judge) -> Result<T, String>,
+) -> Result<(SeedSummary, T), Box<SeedFailure>> {
     let nodes = options.nodes.unwrap_or_else(|| mixed(seed)).max(1);
     let executor = Executor::new(seed, options.has_trace);
     let code = options.code.unwrap_or(seed / 2 % 2 == 1);
@@ -45,7 +50,7 @@ pub(super) fn play(seed: u64, options: &Options) -> Result<SeedSummary, Box<Seed
     if seed.is_multiple_of(FOLLOWED_SEEDS) {
         game.store.ledger().feed = Some(Followed::new());
     }
-    let played = game.play(options.polls_max);
+    let played = game.play(options.polls_max).and_then(|judged| Ok((judged, read(&game.judge)?)));
     // Tasks hold the executor that holds them, and servers the directory that lists them.
     for server in &game.servers {
         server.crash();
@@ -57,16 +62,19 @@ pub(super) fn play(seed: u64, options: &Options) -> Result<SeedSummary, Box<Seed
     game.directory.lock().expect("one thread").clear();
     let ledger = game.store.ledger();
     played
-        .map(|judged| SeedSummary {
-            seed,
-            nodes,
-            runs: game.planned,
-            entries: judged.entries,
-            polls: executor.polls(),
-            crashes: game.storm.crashes,
-            fenced: ledger.fenced.len(),
-            faults: ledger.faults,
-            digest: judged.digest,
+        .map(|(judged, result)| {
+            let summary = SeedSummary {
+                seed,
+                nodes,
+                runs: game.planned,
+                entries: judged.entries,
+                polls: executor.polls(),
+                crashes: game.storm.crashes,
+                fenced: ledger.fenced.len(),
+                faults: ledger.faults,
+                digest: judged.digest,
+            };
+            (summary, result)
         })
         .map_err(|message| {
             let trace = executor.take_trace();

@@ -17,6 +17,7 @@ use everstep_core::workflow::{Style, Workflow};
 use everstep_engine::World;
 use everstep_store::{RunRow, StoredEntry};
 
+use super::PlayedJournal;
 use super::audit;
 use super::changes;
 use super::events;
@@ -111,6 +112,17 @@ impl Judge {
             Ok((property, entry))
         };
         stored.into_iter().map(read).collect()
+    }
+
+    /// The journals of all runs.
+    pub(super) fn journals(&self) -> Result<Vec<PlayedJournal>, String> {
+        let runs = self.store.ledger().runs();
+        let read = |run: RunId| {
+            let workflow = self.workflow(&self.row(run)?)?;
+            let entries = self.store.direct(|db| db.journal(run, 0, 1_000_000)).map_err(|error| error.to_string())?;
+            Ok(PlayedJournal { run, workflow, copied: self.store.ledger().copied(run), entries })
+        };
+        runs.into_iter().map(read).collect()
     }
 
     /// The figures of runs over time, and the statuses that the follower of the workspace knows.

@@ -67,9 +67,14 @@ mod wire;
 mod worker;
 
 use std::fmt;
+use std::sync::Arc;
 
+use everstep_core::ids::RunId;
 use everstep_core::planted::Bug;
+use everstep_core::workflow::Workflow;
+use everstep_store::StoredEntry;
 
+use judge::Judge;
 pub use random::SeededRng;
 
 /// The parameters of a simulation.
@@ -127,6 +132,16 @@ pub struct SeedSummary {
     pub digest: u64,
 }
 
+/// The journal of a run that a seed has played to its end.
+#[derive(Clone, Debug)]
+pub struct PlayedJournal {
+    pub run: RunId,
+    pub workflow: Arc<Workflow>,
+    /// The entries of a fork up to this one are copies; 0 for other runs.
+    pub copied: u64,
+    pub entries: Vec<StoredEntry>,
+}
+
 /// The failure of a seed.
 #[derive(Clone, Debug)]
 pub struct SeedFailure {
@@ -158,9 +173,22 @@ impl fmt::Display for SeedFailure {
 
 /// Plays one seed.
 pub fn play(seed: u64, options: &Options) -> Result<SeedSummary, Box<SeedFailure>> {
+    play_and_read(seed, options, |_| Ok(())).map(|(summary, ())| summary)
+}
+
+/// Plays one seed, and returns the journals of its runs.
+pub fn play_journals(seed: u64, options: &Options) -> Result<Vec<PlayedJournal>, Box<SeedFailure>> {
+    play_and_read(seed, options, Judge::journals).map(|(_, journals)| journals)
+}
+
+fn play_and_read<T>(
+    seed: u64,
+    options: &Options,
+    read: impl FnOnce(&Judge) -> Result<T, String>,
+) -> Result<(SeedSummary, T), Box<SeedFailure>> {
     #[cfg(feature = "planted-bugs")]
     everstep_core::planted::plant(options.bug);
-    let result = game::play(seed, options);
+    let result = game::play(seed, options, read);
     #[cfg(feature = "planted-bugs")]
     everstep_core::planted::plant(None);
     result

@@ -435,3 +435,6 @@ pub(crate) enum EntryView {
     Whole(Box<super::entry::Entry>),
     Head(Box<Head>),
 }
+
+#[cfg(test)]
+mod tests;
