@@ -86,7 +86,7 @@ impl DeadLetterQuery {
 }
 
 /// What a node takes.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct DeadLetterClaim {
     /// The number of queued dead letters to take.
     pub letters_max: usize,

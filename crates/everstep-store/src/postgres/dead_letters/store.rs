@@ -95,7 +95,8 @@ impl DeadLetterStore for PostgresStore {
     }
 
     async fn letter(&self, workspace: WorkspaceId, id: DeadLetterId) -> Result<Option<DeadLetterRow>> {
-        let params = params! { "workspace": workspace.uuid(), "id": id.uuid() };
+        let (workspace, id) = (workspace.uuid(), id.uuid());
+        let params = params! { "workspace": workspace, "id": id };
         let row = self.connections.query_opt(query!("dead_letters/letter"), params).await?;
         Ok(row.as_ref().map(|row| letter_from_row(row, 0)).transpose()?.flatten())
     }
