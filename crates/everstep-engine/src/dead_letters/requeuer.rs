@@ -170,9 +170,8 @@ impl Requeuer {
         }
         let taken = self.world.dead_letters.store().take_letters(member.node, &claim).await?;
         let is_full = |taken: usize, most: usize| most > 0 && taken == most;
-        let has_more = is_full(taken.letters.len(), claim.letters_max)
-            || is_full(taken.notices.len(), claim.notices_max)
-            || !claim.crowded.is_empty();
+        let has_letters = is_full(taken.letters.len(), claim.letters_max);
+        let has_notices = is_full(taken.notices.len(), claim.notices_max);
         for row in taken.letters {
             let (id, workspace) = (row.letter.id, row.letter.workspace);
             held.add_letter(id, workspace, Box::pin(self.perform(member, row)));
@@ -181,14 +180,13 @@ impl Requeuer {
             let Some(notices) = &notices else { continue };
             held.add_notice(row.letter.id, Box::pin(send_notice(self.world.clone(), Arc::clone(notices), row.letter)));
         }
-        let has_room = held.room() > 0 && held.crowded().is_empty();
-        Ok(if !has_more {
-            Taken::All
-        } else if has_room {
-            Taken::Some
-        } else {
-            Taken::Full
-        })
+        // Notices that hang delay no requeue.
+        if has_letters && held.room() > 0 || has_notices && held.notice_room() > 0 {
+            return Ok(Taken::Some);
+        }
+        let lacks_notice_room = notices.is_some() && held.notice_room() == 0;
+        let lacks_room = held.room() == 0 || !held.crowded().is_empty() || lacks_notice_room;
+        Ok(if lacks_room { Taken::Full } else { Taken::All })
     }
 
     /// Performs a requeue to its end.
@@ -220,7 +218,7 @@ enum Taken {
     All,
     /// Some, and the node has room for them.
     Some,
-    /// Some, and the node has no room for them.
+    /// Perhaps some, for which the node has no room.
     Full,
     /// The node may not take any now.
     Later,
