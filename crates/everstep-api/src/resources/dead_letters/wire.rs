@@ -39,6 +39,7 @@ pub(crate) struct DeadLetter {
     /// The id that the receiver gets, the same for all attempts and requeues.
     delivery_id: String,
     /// The entry in the history of the run that decided the work.
+    #[schemars(with = "Option<Id>")]
     history_id: Option<Uuid>,
     #[schemars(with = "Option<Id>")]
     event: Option<EventId>,

@@ -72,7 +72,7 @@ pub async fn old_letters_are_deleted_and_queued_ones_are_kept(stores: Stores) {
     assert_eq!(swept(100, 100, 1).await, 1);
     assert_eq!(swept(100, 100, 10).await, 1);
     assert_eq!(swept(100, 100, 10).await, 0);
-    let left = listed(&stores, DeadLetterFilter::default()).await;
+    let left = listed_letters(&stores, DeadLetterFilter::default()).await;
     assert_eq!(left.iter().map(|row| row.letter.id).collect::<Vec<_>>(), [letters[0].id]);
 }
 

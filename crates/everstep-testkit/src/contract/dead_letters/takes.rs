@@ -114,7 +114,7 @@ pub async fn a_result_is_written_once(stores: Stores) {
     let row = letter_row(store, letters[1].id).await;
     assert_eq!((row.status, row.letter.attempts.len()), (DeadLetterStatus::Dead, 4));
     let by_error = DeadLetterFilter { error: Some("HTTP_ERROR".to_owned()), ..DeadLetterFilter::default() };
-    assert_eq!(listed(&stores, by_error).await.len(), 1);
+    assert_eq!(listed_letters(&stores, by_error).await.len(), 1);
     // It is queued again, and the result that is sent again does not belong to this requeue.
     queued(store, letters[1].id, 9).await;
     store.settle_letters(node, &results).await.unwrap();

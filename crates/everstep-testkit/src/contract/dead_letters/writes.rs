@@ -32,7 +32,7 @@ pub async fn a_letter_is_written_with_its_item_or_not(stores: Stores) {
     fence(store, other).await;
     assert!(matches!(store.commit(other, &[item(foreign, 2)]).await, Err(Error::Fenced(_))));
 
-    let mut rows = listed(&stores, DeadLetterFilter::default()).await;
+    let mut rows = listed_letters(&stores, DeadLetterFilter::default()).await;
     rows.reverse();
     let expected: Vec<_> = letters.iter().chain([&neighbour]).map(|letter| letter.id).collect();
     assert_eq!(rows.iter().map(|row| row.letter.id).collect::<Vec<_>>(), expected);
@@ -55,7 +55,7 @@ pub async fn a_resent_item_writes_no_second_letter(stores: Stores) {
     assert_eq!(commit(store, node, &item).await, CommitOutcome::Duplicate);
     // Another item with the same row: the row that exists does not change.
     apply(store, node, &with_letters([&letter], step(run, 4))).await;
-    let rows = listed(&stores, DeadLetterFilter::default()).await;
+    let rows = listed_letters(&stores, DeadLetterFilter::default()).await;
     assert_eq!(rows.len(), 1);
     assert_eq!(rows[0].status, DeadLetterStatus::Queued);
 }
@@ -68,6 +68,6 @@ pub async fn a_letter_with_a_nul_is_refused_with_its_item(stores: Stores) {
     letter.target = "a\0b".to_owned();
     let refused = store.commit(node, &[with_letters([&letter], step(run, 2))]).await;
     assert!(matches!(refused, Err(Error::Refused(_))), "{refused:?}");
-    assert!(listed(&stores, DeadLetterFilter::default()).await.is_empty());
+    assert!(listed_letters(&stores, DeadLetterFilter::default()).await.is_empty());
     apply(store, node, &step(run, 2)).await;
 }

@@ -214,7 +214,7 @@ pub async fn a_slice_has_its_dead_letters_or_none(stores: Stores) {
     let late = FailedStart::dead_letter(&subscription, &event, &failure, at(2));
     let stale = EventSlice { dead_letters: vec![late], ..slice(&event) };
     assert_eq!(fan_out(&*stores.topics, node, &stale).await, SliceOutcome::Stale);
-    let rows = listed(&stores, DeadLetterFilter::default()).await;
+    let rows = listed_letters(&stores, DeadLetterFilter::default()).await;
     assert_eq!(rows.len(), 1);
     assert_eq!(letter_row(&*stores.dead_letters, letter.id).await.letter, letter);
 }
