@@ -7,7 +7,7 @@ use everstep_api::auth::Permission;
 use everstep_core::dead_letter::DeadLetter;
 use everstep_core::ids::WorkspaceId;
 use everstep_core::payload::Payload;
-use everstep_testkit::contract::fixtures::{at, dead_letter, new_run, write_letter};
+use everstep_testkit::contract::fixtures::{at, dead_letter, new_run, write_letter, write_letter_with};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -290,4 +290,24 @@ async fn dead_letters_are_counted_for_the_metrics() {
     let page = server.get("/metrics").await;
     let page = page.body.as_str().unwrap().to_owned();
     assert!(page.lines().any(|line| line == "everstep_dead_letters{source=\"delivery\"} 1"), "{page}");
+}
+
+#[tokio::test]
+async fn the_steps_of_a_run_show_their_dead_letters() {
+    let server = Server::start().await;
+    let fails = json!({"id": "tell", "type": "javascript", "config": {"code": "throw new Error('no')"}});
+    let run = server.start_chain("orders", &[fails]).await;
+    server.wait_for(&run, "failed").await;
+    let tell = async || {
+        let steps = server.get(&format!("{run}/steps")).await.is(200);
+        steps["steps"].as_array().unwrap().iter().find(|step| step["key"] == "tell").cloned().unwrap()
+    };
+    assert!(tell().await.get("deadLetter").is_none());
+    let id = run.rsplit('/').next().unwrap().parse().unwrap();
+    let letter = DeadLetter { step: Some("tell".into()), run: Some(id), ..letter(json!({}), 1) };
+    write_letter_with(&*server.database, server.engine.node(), new_run(), &letter).await;
+    assert_eq!(tell().await["deadLetter"], json!({"id": letter.id.to_string(), "status": "dead"}));
+    server.post(&format!("/v1/dead-letters/{}/discard", letter.id), &Value::Null).await.is(200);
+    let shown = tell().await;
+    assert_eq!((&shown["deadLetter"]["status"], &shown["status"]), (&json!("discarded"), &json!("failed")));
 }

@@ -24,7 +24,7 @@ pub(crate) use head::{EntryView, Head, Heads, JournalView};
 pub(crate) use run::{Run, RunSummary, Runs, Started, StartedBatch, StartedOne};
 pub(crate) use start::{Batch, OfDefinition, OfWorkflow};
 pub(crate) use status::{Status, Statuses};
-pub(crate) use step::{Context, Line, Logs, Scope, Step, Steps};
+pub(crate) use step::{Context, Line, Logs, Scope, Step, StepDeadLetter, Steps};
 pub(crate) use step_detail::{StepDetail, StepPart};
 pub(crate) use test::TestRun;
 pub(crate) use trigger::Trigger;

@@ -1,6 +1,6 @@
 //! The steps of a run in the API.
 
-use everstep_core::ids::StepKey;
+use everstep_core::ids::{DeadLetterId, StepKey};
 use everstep_core::payload::Payload;
 use everstep_core::status::StepStatus;
 use everstep_core::story::{AttemptStory, StepStory};
@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::run::Error;
 use super::trigger::ResolvingEvent;
-use crate::http::schema::{Json, Object};
+use crate::http::schema::{Id, Json, Object};
 use crate::http::time::Time;
 
 /// A page of steps, in the order in which they began.
@@ -55,6 +55,19 @@ pub(crate) struct Step {
     /// The published event that has resolved a wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) event: Option<ResolvingEvent>,
+    /// The dead letter of a side effect that failed, with its present status: a requeue does not change the step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) dead_letter: Option<StepDeadLetter>,
+}
+
+/// The dead letter of a step.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct StepDeadLetter {
+    #[schemars(with = "Id")]
+    pub(crate) id: DeadLetterId,
+    #[schemars(extend("enum" = ["dead", "queued", "delivered", "discarded"]))]
+    pub(crate) status: &'static str,
 }
 
 impl Step {
@@ -76,6 +89,7 @@ impl Step {
             error: step.error.map(Error::from_failure),
             handle: step.handle,
             event: step.event.map(ResolvingEvent::from_core),
+            dead_letter: None,
         }
     }
 }
