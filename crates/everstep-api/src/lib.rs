@@ -34,6 +34,7 @@ pub use http::table::Route;
 pub use id::new_id;
 pub use metrics::{Meters, serve_metrics};
 pub use resources::documents::openapi;
+pub use resources::files::{FILE_BYTES_MAX, Uploads};
 pub use resources::keys::Quotas;
 pub use resources::workspaces::{check_workspace_name, first_key};
 pub use routes::routes;

@@ -53,8 +53,8 @@ async fn serve(State(console): State<Option<Console>>, request: Request, next: N
 
 pub(crate) fn table() -> Table {
     use resources::{
-        audit, catalog, data, dead_letters, documents, events, health, inbox, keys, links, machines, namespaces, nodes,
-        runs, schemas, secrets, sign_ins, stats, store, subscriptions, tickets, workflows, workspaces,
+        audit, catalog, data, dead_letters, documents, events, files, health, inbox, keys, links, machines, namespaces,
+        nodes, runs, schemas, secrets, sign_ins, stats, store, subscriptions, tickets, workflows, workspaces,
     };
     Table::default()
         .with(health::add)
@@ -67,6 +67,7 @@ pub(crate) fn table() -> Table {
         .with(schemas::add)
         .with(runs::add)
         .with(machines::add)
+        .with(files::add)
         .with(inbox::add)
         .with(stats::add)
         .with(workers::add)

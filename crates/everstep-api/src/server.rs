@@ -19,6 +19,7 @@ use crate::body_memory::BodyMemory;
 use crate::checks::Checks;
 use crate::http::listen;
 use crate::metrics::Meters;
+use crate::resources::files::Uploads;
 use crate::resources::keys::Quotas;
 use crate::routes;
 use crate::stream::StreamHub;
@@ -72,6 +73,8 @@ pub struct AppServices {
     pub bodies: BodyMemory,
     /// The places of checks of definitions, and of dry runs.
     pub checks: Checks,
+    /// The bounds of uploads.
+    pub uploads: Uploads,
     /// The bounds of workspaces, for their members.
     pub quotas: Quotas,
     /// Whether browsers receive the web console.

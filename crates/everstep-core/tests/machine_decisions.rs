@@ -18,6 +18,8 @@ texts! {
     a_due_timer_beats_an_approval
     a_failed_run_of_a_state_leads_to_its_error_state
     a_failed_run_without_an_error_state_fails_the_machine
+    a_file_belongs_to_one_request
+    a_file_that_has_expired_is_refused
     a_fork_has_the_state_the_votes_and_the_deadlines
     a_fork_starts_the_run_of_its_state_again
     a_key_of_a_control_and_a_key_of_a_request_are_different
@@ -60,6 +62,7 @@ texts! {
     a_voter_who_has_left_is_replaced
     all_votes_without_a_quorum_are_a_stalemate
     an_action_may_need_a_comment_data_and_what_was_shown
+    an_action_may_need_files
     an_action_without_a_branch_is_closed
     an_approval_in_time_beats_its_timer
     an_assign_event_names_the_persons_of_the_entered_state

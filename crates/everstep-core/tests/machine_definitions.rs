@@ -33,7 +33,7 @@ fn whole() -> Value {
                     "SUBMIT": {
                         "title": "Submit",
                         "require": {"assigned": true},
-                        "needs": {"data": ["amount"]},
+                        "needs": {"data": ["amount"], "files": 1},
                         "condition": amount(0),
                         "message": "an invoice has an amount",
                         "choose": [

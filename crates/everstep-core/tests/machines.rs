@@ -47,6 +47,8 @@ fn request(action: &str) -> Act {
         data: None,
         shown: None,
         withdraw: false,
+        files: Vec::new(),
+        files_until: None,
         digest: "d".into(),
     }
 }

@@ -70,6 +70,8 @@ fn request(run: RunId, action: &str, person: &str, version: Option<u32>, key: Op
         data: None,
         shown: None,
         withdraw: false,
+        files: Vec::new(),
+        files_until: None,
         digest: format!("{action} {version:?}"),
     };
     let input = Input::Transition(Box::new(act));

@@ -131,6 +131,8 @@ fn request(run: RunId, action: String) -> RunInput {
         data: None,
         shown: None,
         withdraw: false,
+        files: Vec::new(),
+        files_until: None,
         digest: String::new(),
     };
     RunInput::new(WORKSPACE, run, Input::Transition(Box::new(act)))

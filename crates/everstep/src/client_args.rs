@@ -229,6 +229,10 @@ pub(crate) struct ActArgs {
     #[arg(long, value_name = "N")]
     pub(crate) at_version: Option<u32>,
 
+    /// The id of a file that you have uploaded with POST /v1/files; repeat it for several files.
+    #[arg(long = "file", value_name = "ID")]
+    pub(crate) files: Vec<String>,
+
     /// Withdraw your vote for the action.
     #[arg(long)]
     pub(crate) withdraw: bool,

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::Context;
 use everstep_api::auth::RATE_LIMIT_DEFAULT;
 use everstep_api::auth::identity::IdentityOptions;
-use everstep_api::{BodyOptions, Streams};
+use everstep_api::{BodyOptions, FILE_BYTES_MAX, Streams};
 use everstep_core::records::RecordLimits;
 use everstep_engine::Options;
 use everstep_handlers::HttpBounds;
@@ -85,6 +85,8 @@ pub struct ServerConfig {
     pub(crate) connections_max: usize,
     /// The bounds of reading the bodies of requests.
     pub(crate) bodies: BodyOptions,
+    /// The bound of an uploaded file, if one is set.
+    pub(crate) file_bytes_max: Option<u64>,
     /// Whether browsers receive the web console.
     pub(crate) serves_console: bool,
 }
@@ -147,6 +149,7 @@ impl Config {
         };
         let streams = streams(&command.server, &file.server)?;
         let bodies = bodies(&command.server, &file.server)?;
+        let file_bytes_max = file_bytes_max(command.server.file_max_bytes.or(file.server.file_max_bytes))?;
         let connections_max = connections_max(&command.server, &file.server)?;
         let server = ServerConfig {
             listen: command.server.listen.or(file.server.listen).unwrap_or((Ipv4Addr::LOCALHOST, 7373).into()),
@@ -161,6 +164,7 @@ impl Config {
             workspace_rate_limit: command.server.workspace_rate_limit.or(file.server.workspace_rate_limit),
             connections_max,
             bodies,
+            file_bytes_max,
             serves_console: command.server.console.or(file.server.console).unwrap_or(true),
         };
         let secrets = SecretsConfig::new(&command.secrets, &file.secrets)?;
@@ -362,6 +366,15 @@ fn bodies(typed: &ServerSettings, file: &ServerSettings) -> anyhow::Result<BodyO
         }
         Some(mib) => Ok(BodyOptions { bytes_max: (mib as u64).saturating_mul(1024 * 1024), ..defaults }),
         None => Ok(defaults),
+    }
+}
+
+fn file_bytes_max(given: Option<u64>) -> anyhow::Result<Option<u64>> {
+    match given {
+        Some(bytes) if !(1..=FILE_BYTES_MAX).contains(&bytes) => {
+            Err(invalid(format!("file-max-bytes must be from 1 to {FILE_BYTES_MAX}")))
+        }
+        given => Ok(given),
     }
 }
 

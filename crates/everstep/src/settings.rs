@@ -94,6 +94,10 @@ pub struct ServerSettings {
     #[arg(long, env = "EVERSTEP_BODY_MEMORY_MIB", hide_env_values = true, value_name = "MIB")]
     pub(crate) body_memory_mib: Option<usize>,
 
+    /// The maximum size of an uploaded file in bytes; from 1 to 262144000 (250 MiB) [default: 26214400].
+    #[arg(long, env = "EVERSTEP_FILE_MAX_BYTES", hide_env_values = true, value_name = "BYTES")]
+    pub(crate) file_max_bytes: Option<u64>,
+
     /// Whether browsers receive the web console at / [default: true].
     #[arg(
         long,

@@ -34,6 +34,7 @@ export type {
   AvailableAction,
   ContextChange,
   HistoryEntry,
+  HistoryFile,
   MachineInfo,
   Transition,
   TransitionOptions,
@@ -361,7 +362,7 @@ const WAIT_MAX_S = 30;
 const PAUSED_POLL_MS = 1_000;
 const START_OPTIONS = { idempotencyKey: true, version: true, retentionDays: true, tags: true, allowUnserved: true, startAt: true, delaySeconds: true } as const;
 const SIGNAL_OPTIONS = { buffer: true, idempotencyKey: true } as const;
-const TRANSITION_OPTIONS = { version: true, comment: true, data: true, shown: true, withdraw: true, idempotencyKey: true } as const;
+const TRANSITION_OPTIONS = { version: true, comment: true, data: true, shown: true, withdraw: true, files: true, idempotencyKey: true } as const;
 const WAIT_OPTIONS = { timeout: true, whilePaused: true } as const;
 const PUBLISH_OPTIONS = { id: true, source: true, subject: true, waitSeconds: true } as const;
 const REPLAY_OPTIONS = { idempotencyKey: true, waitSeconds: true } as const;

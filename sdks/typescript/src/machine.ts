@@ -29,6 +29,8 @@ export interface TransitionOptions {
   shown?: string;
   /** Withdraws the caller's vote for the action. */
   withdraw?: boolean;
+  /** The ids of files that the caller has uploaded with `POST /v1/files`, at most 20. */
+  files?: string[];
   /** A transition with the same key of the same caller returns the first answer again, for 24 hours. */
   idempotencyKey?: string;
 }
@@ -63,7 +65,7 @@ export interface AvailableAction {
   /** Whether the caller can perform it now. */
   open: boolean;
   /** The parts that a request must have. */
-  needs: { comment: boolean; data: string[]; shown: boolean };
+  needs: { comment: boolean; data: string[]; files: number; shown: boolean };
   /** The votes, if it has a quorum. */
   quorum: Votes | null;
   /** Why it is not open. */
@@ -94,6 +96,16 @@ export interface ContextChange {
   after?: Json;
 }
 
+/** A file of an entry of the history. */
+export interface HistoryFile {
+  id: string;
+  /** Null after the file is deleted. */
+  name: string | null;
+  size: number | null;
+  mediaType: string | null;
+  isDeleted: boolean;
+}
+
 /** One entry of the history of a run. */
 export interface HistoryEntry {
   id: string;
@@ -109,7 +121,7 @@ export interface HistoryEntry {
   onBehalfOf: Actor | null;
   /** The comment of a request, or the reason of an assignment. */
   comment: string | null;
-  files: string[];
+  files: HistoryFile[];
   /** The voters that reached the quorum. */
   votes: Actor[];
   /** Whether a vote was withdrawn. */

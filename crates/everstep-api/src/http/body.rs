@@ -112,15 +112,96 @@ impl<const BYTES_MAX: usize> Body<BYTES_MAX> {
         match collect(request.into_body(), bytes_max, end, grace, Some(&mut permit)).await {
             Ok(bytes) => Ok(Self { bytes, _permit: Some(permit) }),
             Err(ReadFault::NoRoom(problem)) => Err(problem),
-            Err(ReadFault::TooSlow(message)) => {
-                let hint = format!("send at least {} KiB per second", RATE_MIN / 1024);
-                let detail = format!("the body could not be read: {message}");
-                Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "BODY_TOO_SLOW", detail).hint(hint))
-            }
+            Err(ReadFault::TooSlow(message)) => Err(too_slow(&message)),
             Err(ReadFault::Broken(error)) if error.is::<LengthLimitError>() => Err(too_large()),
             Err(ReadFault::Broken(error)) => Err(Problem::invalid(format!("the body could not be read: {error}"))),
         }
     }
+}
+
+/// A body that is read in parts, and never in memory as a whole. It must arrive at the minimum rate.
+pub(crate) struct StreamedBody {
+    body: axum::body::Body,
+    announced: Option<u64>,
+    permit: BodyPermit,
+    grace: Duration,
+    /// How long the client was waited for.
+    waited: Duration,
+    received: u64,
+    /// Received bytes that no part has yet.
+    rest: Vec<u8>,
+    has_ended: bool,
+}
+
+impl StreamedBody {
+    /// The number of bytes that the client has announced.
+    pub(crate) fn announced(&self) -> Option<u64> {
+        self.announced
+    }
+
+    /// The next part of this many bytes; the last one may have fewer. None after the last one.
+    pub(crate) async fn next_part(&mut self, size: usize) -> Result<Option<Vec<u8>>, Problem> {
+        // A part, and the bytes that have arrived with it.
+        self.permit.grow_to(2 * size).await?;
+        while self.rest.len() < size && !self.has_ended {
+            match self.next_frame().await? {
+                Some(data) => {
+                    self.received += data.len() as u64;
+                    self.rest.extend_from_slice(&data);
+                }
+                None => self.has_ended = true,
+            }
+        }
+        if self.has_ended
+            && let Some(announced) = self.announced.filter(|announced| *announced != self.received)
+        {
+            let detail = format!("the body has ended after {} of {announced} bytes", self.received);
+            return Err(Problem::invalid(detail));
+        }
+        if self.rest.is_empty() {
+            return Ok(None);
+        }
+        let after = self.rest.split_off(size.min(self.rest.len()));
+        Ok(Some(std::mem::replace(&mut self.rest, after)))
+    }
+
+    async fn next_frame(&mut self) -> Result<Option<Bytes>, Problem> {
+        loop {
+            let began = Instant::now();
+            let may_wait = self.grace + Duration::from_secs_f64(self.received as f64 / RATE_MIN as f64);
+            let deadline = began + may_wait.saturating_sub(self.waited);
+            let Ok(frame) = timeout_at(deadline, self.body.frame()).await else {
+                return Err(too_slow(&format!("{} bytes arrived in {may_wait:.0?}", self.received)));
+            };
+            self.waited += began.elapsed();
+            let Some(frame) = frame else { return Ok(None) };
+            let frame = frame.map_err(|error| Problem::invalid(format!("the body could not be read: {error}")))?;
+            if let Ok(data) = frame.into_data() {
+                return Ok(Some(data));
+            }
+        }
+    }
+}
+
+impl<S: AsRef<BodyMemory> + Sync> FromRequest<S> for StreamedBody {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let memory: &BodyMemory = state.as_ref();
+        let announced = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
+        let announced = announced.and_then(|length| length.parse().ok());
+        let permit = memory.permit(request.extensions().get::<Caller>());
+        let grace = memory.options().grace;
+        let body = request.into_body();
+        let (waited, received, rest) = (Duration::ZERO, 0, Vec::new());
+        Ok(Self { body, announced, permit, grace, waited, received, rest, has_ended: false })
+    }
+}
+
+fn too_slow(message: &str) -> Problem {
+    let hint = format!("send at least {} KiB per second", RATE_MIN / 1024);
+    let detail = format!("the body could not be read: {message}");
+    Problem::new(StatusCode::REQUEST_TIMEOUT, "BODY_TOO_SLOW", detail).hint(hint)
 }
 
 /// Reads a body of at most this many bytes, within a timeout and at the minimum rate.

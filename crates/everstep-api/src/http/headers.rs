@@ -128,7 +128,11 @@ pub(crate) struct IfNoneMatch(Vec<String>);
 impl IfNoneMatch {
     /// Whether the client has this version. A tag of another form is a version that the target never had.
     pub(crate) fn has(&self, version: u64) -> bool {
-        let tag = format!("\"{version}\"");
+        self.has_tag(&format!("\"{version}\""))
+    }
+
+    /// Whether the client has the version with this tag, which is quoted.
+    pub(crate) fn has_tag(&self, tag: &str) -> bool {
         self.0.iter().flat_map(|list| list.split(',')).map(str::trim).any(|sent| {
             let sent = sent.strip_prefix("W/").unwrap_or(sent);
             sent == "*" || sent == tag

@@ -7,6 +7,7 @@ pub(crate) mod data;
 pub(crate) mod dead_letters;
 pub(crate) mod documents;
 pub(crate) mod events;
+pub(crate) mod files;
 pub(crate) mod health;
 pub(crate) mod inbox;
 pub(crate) mod keys;

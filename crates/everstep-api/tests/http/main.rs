@@ -14,6 +14,7 @@ mod data;
 mod dead_letters;
 mod documents;
 mod events;
+mod files;
 mod forks;
 mod generators;
 mod heads;

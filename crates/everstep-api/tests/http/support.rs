@@ -9,7 +9,7 @@ use everstep_api::auth::identity::{IdentityOptions, IdentityProvider};
 use everstep_api::auth::{ApiKey, Keys, Permission, RoleMaps};
 use everstep_api::{
     AppServices, AppState, Audit, BodyMemory, BodyOptions, CheckOptions, Checks, Meters, Quotas, StreamHub, Streams,
-    serve,
+    Uploads, serve,
 };
 use everstep_core::ids::WorkspaceId;
 use everstep_engine::{
@@ -169,6 +169,7 @@ impl Server {
             connections_max,
             bodies: BodyMemory::new(bodies),
             checks: Checks::new(CheckOptions::default()),
+            uploads: Uploads::default(),
             quotas: Quotas::default(),
             serves_console: true,
         });
@@ -225,11 +226,22 @@ impl Server {
         headers: &[(&str, &str)],
         body: &str,
     ) -> Response<Body> {
+        self.send_bytes(method, path, headers, Bytes::from(body.to_owned())).await
+    }
+
+    /// Sends a request with any body.
+    pub(crate) async fn send_bytes(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Bytes,
+    ) -> Response<Body> {
         let mut request = Request::builder().method(method).uri(format!("{}{path}", self.url));
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let request = request.body(Full::from(Bytes::from(body.to_owned()))).unwrap();
+        let request = request.body(Full::from(body)).unwrap();
         self.client.request(request).await.unwrap().map(Body::new)
     }
 
@@ -340,6 +352,7 @@ async fn engine_on(stores: &Stores, ports: Ports, peers: Arc<dyn Peers>, clock: 
         workflows: Arc::clone(&stores.workflows),
         topics: Arc::clone(&stores.topics),
         dead_letters: DeadLetters::new(Arc::clone(&stores.dead_letters), None),
+        files: Arc::clone(&stores.files),
         clock,
         spawn: Arc::new(TokioSpawner::current()),
         random,

@@ -42,6 +42,8 @@ struct Ours {
     /// A subscription that was created after it.
     subscription: String,
     dead_letter: String,
+    /// A file that no run has.
+    file: String,
 }
 
 impl Ours {
@@ -83,14 +85,17 @@ impl Ours {
         let made = server.post(&format!("/v1/topics/{NAME}/subscriptions"), &subscribe).await.is(201);
         let subscription = made["id"].as_str().unwrap().to_owned();
         let dead_letter = make_dead_letter(server).await;
-        Self { run, test_run, machine_run, key, session, link, event, subscription, dead_letter }
+        let uploaded = server.post("/v1/files?name=ours.txt", &json!(HIDDEN)).await.is(201);
+        let file = uploaded["id"].as_str().unwrap().to_owned();
+        Self { run, test_run, machine_run, key, session, link, event, subscription, dead_letter, file }
     }
 
     /// Resources that do not exist.
     fn missing() -> Self {
-        let [run, test_run, machine_run, key, link, event, subscription, dead_letter] =
-            [1, 2, 4, 3, 5, 6, 7, 8].map(uuid_of);
-        Self { run, test_run, machine_run, key, session: "none".to_owned(), link, event, subscription, dead_letter }
+        let [run, test_run, machine_run, key, link, event, subscription, dead_letter, file] =
+            [1, 2, 4, 3, 5, 6, 7, 8, 9].map(uuid_of);
+        let session = "none".to_owned();
+        Self { run, test_run, machine_run, key, session, link, event, subscription, dead_letter, file }
     }
 
     /// A route's path with a resource of ours in each parameter.
@@ -117,6 +122,7 @@ impl Ours {
                 ("events", "{id}") => &self.event,
                 ("subscriptions", "{id}") => &self.subscription,
                 ("dead-letters", "{id}") => &self.dead_letter,
+                ("files", "{id}" | "{publicId}") => &self.file,
                 (_, "{id}") if route.path.starts_with("/v1/links/") => &self.link,
                 (before, word) if word.starts_with('{') => {
                     panic!("{} {}: make something for {before}/{word} in Ours", route.method, route.path)
@@ -127,6 +133,7 @@ impl Ours {
         let path = words.join("/");
         match (route.method.as_str(), route.path) {
             ("DELETE", "/v1/links/{namespace}") => format!("{path}?fromType=a&fromId=1"),
+            ("POST", "/v1/files") => format!("{path}?name=a.txt"),
             ("GET", "/v1/links/{namespace}/lookup") => format!("{path}?type=a&id=1"),
             _ => path,
         }
@@ -176,6 +183,7 @@ impl Ours {
         assert_eq!((&subscription["filter"]["note"], &subscription["pausedAt"]), (&json!(HIDDEN), &Value::Null));
         let letter = server.get(&format!("/v1/dead-letters/{}", self.dead_letter)).await.is(200);
         assert_eq!((&letter["status"], &letter["config"]["note"]), (&json!("dead"), &json!(HIDDEN)));
+        assert_eq!(server.get(&format!("/v1/files/{}", self.file)).await.is(200), HIDDEN);
         assert_eq!(*server.vault.open(WorkspaceId::DEFAULT, NAME).await.unwrap(), HIDDEN);
         let keys = server.get("/v1/keys?limit=500").await.is(200);
         let key = keys["keys"].as_array().unwrap().iter().find(|key| key["id"] == self.key.as_str());
@@ -260,6 +268,7 @@ fn written(route: &Route) -> (Value, Found) {
         ("POST", "/v1/runs/{id}/transitions" | "/workflow-engine/instances/{id}/transition") => {
             (json!({"action": "APPROVE"}), Nothing)
         }
+        ("POST", "/v1/files") => (json!("theirs"), Theirs),
         ("POST", "/v1/runs/{id}/evaluate") => (json!({"action": "APPROVE"}), Nothing),
         ("POST", "/v1/runs/{id}/assign") => (json!({"who": ["eve"]}), Nothing),
         ("POST", "/v1/workflows/evaluate" | "/workflow-engine/evaluate") => {
@@ -499,6 +508,7 @@ async fn a_caller_who_may_only_act_sees_nothing_of_other_runs() {
                 (Access::Permission(Permission::Act), "POST") if is_transition || route.path.ends_with("/assign") => {
                     403
                 }
+                (Access::Permission(Permission::Act), "POST") if route.path == "/v1/files" => 201,
                 // The inbox contains what the caller can decide, which is nothing.
                 (Access::Permission(Permission::Act), "GET") if route.path == "/v1/inbox" => 200,
                 (Access::Permission(Permission::Act), _) | (Access::OrAct(Permission::View), _) => 404,

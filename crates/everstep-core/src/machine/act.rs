@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::actor::Actor;
+use crate::ids::FileId;
 use crate::payload::Payload;
 use crate::time::Timestamp;
 
@@ -30,6 +31,12 @@ pub struct Act {
     /// Removes the caller's vote for the action.
     #[serde(default)]
     pub withdraw: bool,
+    /// The files of the request, which are reserved for the run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FileId>,
+    /// When the first of them expires. A file that has expired is not bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files_until: Option<Timestamp>,
     /// SHA-256 of the request, in hexadecimal: another request under the same idempotency key differs here.
     pub digest: String,
 }

@@ -120,6 +120,11 @@ impl Needs {
         self.shown
     }
 
+    /// The number of files that a request must have at least.
+    pub fn files_min(&self) -> u32 {
+        self.files
+    }
+
     /// Paths that the data of a request must contain.
     pub fn data_paths(&self) -> &[String] {
         &self.data

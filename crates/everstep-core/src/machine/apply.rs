@@ -119,6 +119,7 @@ fn transition(
         progress.record_participant(actor);
         progress.record_performed(&applied.action, actor);
     }
+    progress.files.extend(applied.files.iter().cloned());
     if !applied.assigned.iter().all(|name| progress.assigned_ever.contains(name)) {
         progress.assigned_ever.extend(applied.assigned.iter().cloned());
     }
@@ -204,6 +205,7 @@ fn cast(progress: &mut Progress, entry: &Entry, vote: &VoteCast) -> Result<(), &
     for actor in std::iter::once(&vote.by).chain(&vote.on_behalf_of) {
         progress.record_participant(actor);
     }
+    progress.files.extend(vote.files.iter().cloned());
     let tally = progress.tally(&vote.action);
     answer_in_place(progress, entry, tally);
     Ok(())

@@ -303,6 +303,12 @@ fn needs() -> Value {
         "properties": {
             "comment": {"type": "boolean", "default": false, "description": "A comment."},
             "data": named("paths", "Paths that the data of the request must contain. Not with a quorum: a vote has no data."),
+            "files": {
+                "type": "integer",
+                "minimum": 1,
+                "maximum": limits::ACT_FILES,
+                "description": "The number of files that the request must have at least.",
+            },
             "shown": {"type": "boolean", "default": false, "description": "The digest of the values that were shown to the person."},
         },
         "additionalProperties": false,

@@ -6,11 +6,12 @@
 //! 3. The action: known to the machine, and open in this state.
 //! 4. Authorization.
 //! 5. The caller's vote: not twice for the same action, and withdrawn only if it exists.
-//! 6. The parts that the action needs, the comment, the data, and the context schema with the data merged.
+//! 6. The parts that the action needs, the comment, the data, the files, and the context schema with the data merged.
 //! 7. The digest of the values that the caller was shown.
 //! 8. The condition, and the values of the transition ([`carry_out`]).
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use serde_json::Value;
 
@@ -224,6 +225,7 @@ impl<'a> Request<'a> {
         if let Some(data) = &act.data {
             self.check_data(data)?;
         }
+        self.check_files()?;
         if act.withdraw {
             return Ok(());
         }
@@ -234,6 +236,11 @@ impl<'a> Request<'a> {
         }
         if action.needs.shown && act.shown.is_none() {
             need("shown".to_owned(), "this action needs the digest of the values that were shown");
+        }
+        match action.needs.files {
+            least if act.files.len() >= least as usize => {}
+            1 => need("files".to_owned(), "this action needs a file"),
+            least => need("files".to_owned(), &format!("this action needs {least} files or more")),
         }
         let data = act.data.as_ref().map_or(&Value::Null, Payload::value);
         for path in &action.needs.data {
@@ -262,6 +269,36 @@ impl<'a> Request<'a> {
             Some(_) => Ok(()),
             None => Err(Refusal::fault("data", "expected an object, which is merged into the context")),
         }
+    }
+
+    /// The files must not belong to an earlier request of the run, and must not have expired: the store has deleted a
+    /// file that has, or is about to.
+    fn check_files(self) -> Result<(), Refusal> {
+        let Self { run, act, cx, .. } = self;
+        if act.files.is_empty() {
+            return Ok(());
+        }
+        if act.withdraw {
+            return Err(Refusal::fault("files", "a withdrawn vote has no files; remove `files`"));
+        }
+        if act.files.len() > limits::ACT_FILES {
+            return Err(Refusal::fault("files", format!("a request has at most {} files", limits::ACT_FILES)));
+        }
+        let mut seen = BTreeSet::new();
+        for file in &act.files {
+            if !seen.insert(file) {
+                return Err(Refusal::fault("files", format!("the file {file} is named twice")));
+            }
+            if run.progress.files.contains(&file.to_string()) {
+                let message = format!("the file {file} belongs to an earlier request of this run");
+                return Err(Refusal::new(code::FILE_TAKEN, message));
+            }
+        }
+        if act.files_until.is_some_and(|until| until <= cx.now) {
+            let message = format!("a file can be used for {} hours after its upload", limits::UNBOUND_FILE_HOURS);
+            return Err(Refusal::new(code::FILE_EXPIRED, message));
+        }
+        Ok(())
     }
 
     /// The faults of the context after the data is merged.
@@ -318,12 +355,16 @@ impl<'a> Request<'a> {
             return self.vote(request);
         }
         let (comment, data, shown) = (self.comment(), act.data.clone(), act.shown.clone());
-        let record = Record { comment, data, votes: Vec::new(), shown, request };
+        let record = Record { comment, data, files: self.files(), votes: Vec::new(), shown, request };
         Ok(perform(run, action, self.performance(), act.by.clone(), &[], record, cx)?)
     }
 
     fn comment(self) -> Option<String> {
         self.act.comment.clone().filter(|comment| !comment.trim().is_empty())
+    }
+
+    fn files(self) -> Vec<String> {
+        self.act.files.iter().map(ToString::to_string).collect()
     }
 
     fn vote(self, request: Option<String>) -> Result<Vec<Event>, Refusal> {
@@ -334,7 +375,7 @@ impl<'a> Request<'a> {
             by: act.by.clone(),
             on_behalf_of: None,
             comment: self.comment(),
-            files: Vec::new(),
+            files: self.files(),
             shown: act.shown.clone(),
             is_withdrawn: act.withdraw,
             request,

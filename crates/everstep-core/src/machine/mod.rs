@@ -65,6 +65,8 @@ pub mod code {
     pub const ALREADY_VOTED: &str = "ALREADY_VOTED";
     pub const AUTO_LOOP: &str = "AUTO_LOOP";
     pub const CONCURRENCY_ERROR: &str = "CONCURRENCY_ERROR";
+    pub const FILE_EXPIRED: &str = "FILE_EXPIRED";
+    pub const FILE_TAKEN: &str = "FILE_TAKEN";
     pub const NOT_VOTED: &str = "NOT_VOTED";
     pub const PERMISSION_DENIED: &str = "PERMISSION_DENIED";
     pub const QUORUM_IMPOSSIBLE: &str = "QUORUM_IMPOSSIBLE";

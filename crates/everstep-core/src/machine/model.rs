@@ -132,6 +132,8 @@ pub struct Needs {
     pub(crate) comment: bool,
     /// Paths that the request's data must contain.
     pub(crate) data: Vec<String>,
+    /// The number of files that the request must have at least.
+    pub(crate) files: u32,
     /// Whether the request must carry the digest of the values that were shown to the person.
     pub(crate) shown: bool,
 }

@@ -27,6 +27,9 @@ pub struct Progress {
     pub(crate) assigned_ever: BTreeSet<String>,
     /// The actors that performed each action, on their own behalf or for another person.
     pub(crate) performed: BTreeMap<String, BTreeSet<Actor>>,
+    /// The files of all requests so far. A file belongs to one of them.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(crate) files: BTreeSet<String>,
     /// Transitions in a row that the server performed at once.
     pub(crate) autos: u32,
     /// The answer to the last request, with the transitions that followed in its item.
@@ -137,7 +140,7 @@ impl Progress {
             let voters = place.ballots.values().map(|ballot| ballot.of.as_ref().map_or(1, Vec::len)).sum::<usize>();
             512 + 64 * (place.assigned.len() + place.votes.len() + place.changed.len() + voters)
         });
-        96 * persons + place
+        96 * persons + 64 * self.files.len() + place
     }
 
     /// Records that an actor took part, unless it is a part of the server.

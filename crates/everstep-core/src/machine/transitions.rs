@@ -63,6 +63,7 @@ impl Hindrance {
 pub(super) struct Record {
     pub(super) comment: Option<String>,
     pub(super) data: Option<Payload>,
+    pub(super) files: Vec<String>,
     pub(super) votes: Vec<Actor>,
     pub(super) shown: Option<String>,
     pub(super) request: Option<String>,
@@ -150,7 +151,7 @@ pub(super) fn enter(run: MachineRun<'_>, to_state: Move<'_>, cx: Cx<'_>) -> Resu
         }
     }
     events.extend(end_of_run(to, version_no, &lookup, cx)?);
-    let Record { comment, data, votes, shown, request } = record;
+    let Record { comment, data, files, votes, shown, request } = record;
     let applied = TransitionApplied {
         action: action.to_owned(),
         from: run.progress.state_name().map(str::to_owned),
@@ -161,7 +162,7 @@ pub(super) fn enter(run: MachineRun<'_>, to_state: Move<'_>, cx: Cx<'_>) -> Resu
         comment,
         data,
         set,
-        files: Vec::new(),
+        files,
         assigned,
         voters,
         votes,

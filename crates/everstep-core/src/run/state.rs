@@ -19,7 +19,7 @@ use crate::topics::Trigger;
 use crate::workflow::Workflow;
 
 /// The format number of a [`State`] that is stored as a snapshot. A snapshot with another number is ignored.
-pub const SNAPSHOT_FORMAT: u32 = 4;
+pub const SNAPSHOT_FORMAT: u32 = 5;
 
 /// **Invariant**: `State` is a function of the journal alone. Only [`State::apply`] changes it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use everstep_core::actor::{Actor, ActorKind};
 use everstep_core::failure::Failure;
-use everstep_core::ids::StepKey;
+use everstep_core::ids::{FileId, StepKey};
 use everstep_core::journal::{Entry, Event};
 use everstep_core::machine::{
     Act, Applied, Assignment, AssignmentChange, Rights, actions, evaluate, may_read, shown, situation,
@@ -117,9 +117,13 @@ impl Player {
         let by = person(&mut self.random);
         let comment = self.random.chance(50).then(|| "why not".to_owned());
         let withdraw = self.random.chance(8);
-        let digest = format!("{action} {version:?} {data:?} {comment:?} {withdraw}");
+        // Few ids, so that a file is offered again.
+        let count = if self.random.chance(15) && !withdraw { 1 + self.random.below(2) } else { 0 };
+        let first = self.random.below(6);
+        let files: Vec<_> = (first..first + count).map(|n| FileId::new(Game::BEGIN, n as u128)).collect();
+        let digest = format!("{action} {version:?} {data:?} {comment:?} {withdraw} {files:?}");
         let (data, rights) = (data.map(Payload::from), self.rights());
-        Act { action, version, by, rights, comment, data, shown, withdraw, digest }
+        Act { action, version, by, rights, comment, data, shown, withdraw, files, files_until: None, digest }
     }
 
     /// The actions of the present state.

@@ -104,7 +104,7 @@ fn structure() -> Vec<Value> {
         with_action(&json!({"choose": []})),
         with_action(&json!({"choose": [{"to": "closed"}, {"to": "closed", "when": true}, {}]})),
         with_action(&json!({"to": "closed", "message": "too much"})),
-        with_action(&json!({"to": "closed", "needs": {"comment": 1, "files": 1, "data": ["a..b", 5]}})),
+        with_action(&json!({"to": "closed", "needs": {"comment": 1, "files": 0, "folder": 1, "data": ["a..b", 5]}})),
         with_action(&json!({"to": "closed", "set": {"a b": 1, "total": "{{ctx.total +}}", "x": {"$secret": "key"}}})),
         with_action(&json!({"to": "closed", "set": {"a": "{{user.id}}", "b": "{{meta.by}}"}})),
         with_action(&json!({"to": "closed", "set": {"input": 1}, "needs": {"data": ["input.a", "input", "inputs"]}})),

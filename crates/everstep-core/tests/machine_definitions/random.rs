@@ -180,7 +180,12 @@ impl Maker<'_> {
     }
 
     fn needs(&mut self) -> Value {
-        let fields = vec![("comment", json!(true), 50), ("data", json!(["x.y"]), 50), ("shown", json!(true), 30)];
+        let fields = vec![
+            ("comment", json!(true), 50),
+            ("data", json!(["x.y"]), 50),
+            ("shown", json!(true), 30),
+            ("files", json!(2), 30),
+        ];
         self.object(fields)
     }
 

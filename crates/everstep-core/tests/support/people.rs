@@ -1,13 +1,15 @@
 //! State machines in decision texts: what persons request, and what the machine answers.
 //!
-//! `act ann APPROVE {"version":2,"comment":"ok","data":{},"shown":"…","withdraw":true,"roles":["Manager"],"manage":true}`,
+//! `act ann APPROVE {"version":2,"comment":"ok","data":{},"shown":"…","withdraw":true,"files":[1],"filesUntil":5000,"roles":["Manager"],"manage":true}`,
 //! `assign ann {"who":["bob"],"reason":"holiday"}`, `assign ann {"voter":{"from":"bob","to":"cid"}}`.
 //! A name is a person, `key:7` is a key, `person=key:7` a person with that id. The role map knows the roles Manager, Clerk and Director.
 //! `shown` as the digest means the digest of the present values.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use everstep_core::actor::Actor;
+use everstep_core::ids::FileId;
 use everstep_core::journal::{Assigned, TransitionApplied, VoteCast};
 use everstep_core::machine::{
     Act, ActionView, Applied, Assignment, AssignmentChange, Evaluation, History, Reason, Rights, Situation, actions,
@@ -18,6 +20,7 @@ use everstep_core::payload::Payload;
 use everstep_core::run::{Cx, Reply};
 use everstep_core::time::Timestamp;
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::Game;
 
@@ -58,8 +61,21 @@ pub(crate) fn act(game: &Game, who: &str, rest: &str) -> Act {
         data: options.get("data").map(|data| Payload::from(data.clone())),
         shown,
         withdraw: options["withdraw"] == true,
+        files: options["files"].as_array().into_iter().flatten().map(|n| file(n.as_u64().unwrap())).collect(),
+        files_until: options["filesUntil"].as_u64().map(|ms| Game::BEGIN.plus(Duration::from_millis(ms))),
         digest: rest.to_owned(),
     }
+}
+
+/// The file with a number.
+fn file(number: u64) -> FileId {
+    FileId::from_uuid(Uuid::from_u128(number.into()))
+}
+
+/// The files of an entry by their numbers.
+fn show_files(files: &[String]) -> String {
+    let numbers: Vec<_> = files.iter().map(|id| id.parse::<FileId>().unwrap().uuid().as_u128().to_string()).collect();
+    if numbers.is_empty() { String::new() } else { format!(", files {}", numbers.join(" ")) }
 }
 
 pub(crate) fn assignment(who: &str, rest: &str) -> Assignment {
@@ -85,6 +101,7 @@ pub(crate) fn show_transition(applied: &TransitionApplied) -> String {
     if let Some(comment) = &applied.comment {
         text += &format!(", comment {comment:?}");
     }
+    text += &show_files(&applied.files);
     if !applied.assigned.is_empty() {
         text += &format!(", assigned {}", applied.assigned.join(" "));
     }
@@ -105,7 +122,8 @@ pub(crate) fn show_transition(applied: &TransitionApplied) -> String {
 pub(crate) fn show_vote(vote: &VoteCast) -> String {
     let verb = if vote.is_withdrawn { "withdrew" } else { "voted" };
     let comment = vote.comment.as_ref().map(|comment| format!(", comment {comment:?}")).unwrap_or_default();
-    format!("{verb} {} v{} by {}{comment}", vote.action, vote.version_no, vote.by)
+    let files = show_files(&vote.files);
+    format!("{verb} {} v{} by {}{comment}{files}", vote.action, vote.version_no, vote.by)
 }
 
 pub(crate) fn show_assigned(assigned: &Assigned) -> String {

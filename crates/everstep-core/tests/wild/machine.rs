@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use everstep_core::actor::{Actor, ActorKind};
 use everstep_core::failure::Failure;
+use everstep_core::ids::FileId;
 use everstep_core::journal::{
     Assigned, AutoAction, Ballot, Dispatch, Entry, Event, Outcome, TransitionApplied, VoteCast,
 };
@@ -84,6 +85,8 @@ fn wild_request(random: &mut Random) -> Input {
         data: random.chance(50).then(|| payload(random)),
         shown: random.chance(20).then(|| "zz".into()),
         withdraw: random.chance(20),
+        files: (0..*random.pick(&[0, 0, 1, 21])).map(|n| FileId::new(Game::BEGIN, n)).collect(),
+        files_until: random.chance(20).then_some(Game::BEGIN),
         digest,
     }))
 }
@@ -173,6 +176,8 @@ fn sound(workflow: &Workflow) -> Vec<Event> {
             data,
             shown,
             withdraw: false,
+            files: Vec::new(),
+            files_until: None,
             digest,
         }))
     };

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use everstep_core::files::{self, FileBinding};
 use everstep_core::ids::{CommitId, NodeId, RunId, StepKey};
 use everstep_core::journal::{Dispatch, Entry, Event, codec};
 use everstep_core::run::{Input, Reply, State, inbox};
@@ -74,7 +75,7 @@ pub(crate) fn propose(
     bytes += inbox_inputs.iter().map(|input| ROW_OVERHEAD_BYTES + input.input.len()).sum::<usize>();
     let published: Vec<_> =
         topics::published_after(run.state(), run.workspace(), &entries).into_iter().map(Arc::new).collect();
-    let side = side_writes(&answered, &published);
+    let side = side_writes(&answered, &published, files::bound_by(&entries));
     bytes += side.as_ref().map_or(0, |side| side.size());
     let in_flight = InFlight {
         dispatched,
@@ -107,8 +108,13 @@ pub(crate) fn propose(
     (item, bytes, in_flight)
 }
 
-/// The audit rows of the requests that an item carries out, and the events that it publishes. Most items have none.
-fn side_writes(answered: &[(Envelope, Reply)], published: &[Arc<TopicEvent>]) -> Option<Box<SideWrites>> {
+/// The audit rows of the requests that an item carries out, the events that it publishes, and the files that it binds.
+/// Most items have none.
+fn side_writes(
+    answered: &[(Envelope, Reply)],
+    published: &[Arc<TopicEvent>],
+    files: Vec<FileBinding>,
+) -> Option<Box<SideWrites>> {
     let mut side: Option<Box<SideWrites>> = None;
     for (envelope, reply) in answered {
         if let Some(row) = &envelope.audit
@@ -119,6 +125,9 @@ fn side_writes(answered: &[(Envelope, Reply)], published: &[Arc<TopicEvent>]) ->
     }
     if !published.is_empty() {
         side.get_or_insert_default().published = published.to_vec();
+    }
+    if !files.is_empty() {
+        side.get_or_insert_default().files = files;
     }
     side
 }

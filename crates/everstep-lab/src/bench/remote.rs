@@ -6,6 +6,7 @@ use anyhow::Context;
 use everstep_api::auth::{ApiKey, Keys, Permission, RoleMaps};
 use everstep_api::{
     AppServices, AppState, Audit, BodyMemory, BodyOptions, CheckOptions, Checks, Meters, Quotas, StreamHub, Streams,
+    Uploads,
 };
 use everstep_core::ids::WorkspaceId;
 use everstep_engine::Engine;
@@ -47,6 +48,7 @@ impl Remote {
             connections_max: 10_000,
             bodies: BodyMemory::new(BodyOptions::default()),
             checks: Checks::new(CheckOptions::default()),
+            uploads: Uploads::default(),
             quotas: Quotas::default(),
             serves_console: true,
             store: "bench",

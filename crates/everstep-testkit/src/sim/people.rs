@@ -158,6 +158,8 @@ impl People {
             data: has_data.then(|| Payload::from(json!({"ok": true}))),
             shown: None,
             withdraw: false,
+            files: Vec::new(),
+            files_until: None,
             digest: String::new(),
         }
     }

@@ -9,7 +9,9 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use everstep_api::auth::identity::IdentityProvider;
 use everstep_api::auth::{ApiKey, Keys, RoleMaps};
-use everstep_api::{AppServices, AppState, Audit, BodyMemory, CheckOptions, Checks, Meters, Quotas, StreamHub};
+use everstep_api::{
+    AppServices, AppState, Audit, BodyMemory, CheckOptions, Checks, Meters, Quotas, StreamHub, Uploads,
+};
 use everstep_engine::NodeClock;
 use everstep_net::Client;
 use tokio::net::TcpListener;
@@ -94,6 +96,7 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
         connections_max: server.connections_max,
         bodies: BodyMemory::new(server.bodies),
         checks: Checks::new(CheckOptions::default()),
+        uploads: server.file_bytes_max.map_or_else(Uploads::default, Uploads::new),
         quotas: Quotas::default(),
         serves_console: server.serves_console,
     });

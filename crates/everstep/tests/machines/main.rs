@@ -4,6 +4,7 @@
 
 mod contests;
 mod deadlines;
+mod files;
 mod keys;
 mod killed;
 mod office;

@@ -100,6 +100,11 @@ impl Person {
         Self { name: name.to_owned(), token, address, stream: None }
     }
 
+    /// The header with which the person authenticates.
+    pub(crate) fn credential(&self) -> String {
+        format!("authorization: Bearer {}", self.token)
+    }
+
     /// Uses another server from now on.
     pub(crate) fn turn_to(&mut self, server: &Server) {
         (self.address, self.stream) = (server.address().to_owned(), None);

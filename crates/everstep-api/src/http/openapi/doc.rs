@@ -43,10 +43,12 @@ pub(crate) enum KeyPolicy {
 /// The body of a request.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestBody {
+    /// Its content type.
+    pub(crate) kind: &'static str,
     pub(crate) describe: SchemaFn,
     pub(crate) is_required: bool,
     pub(crate) example: Option<Value>,
-    /// The same content in other content types than `application/json`.
+    /// The same content in other content types.
     pub(crate) others: Vec<OtherBody>,
 }
 
@@ -157,16 +159,21 @@ impl Doc {
 
     /// Accepts a body.
     pub(crate) fn takes<T: JsonSchema>(self) -> Self {
-        self.with_body(SchemaGenerator::subschema_for::<T>, true)
+        self.with_body("application/json", SchemaGenerator::subschema_for::<T>, true)
+    }
+
+    /// Accepts a body of another content type than JSON.
+    pub(crate) fn takes_bytes<T: JsonSchema>(self, kind: &'static str) -> Self {
+        self.with_body(kind, SchemaGenerator::subschema_for::<T>, true)
     }
 
     /// Accepts a body, or none.
     pub(crate) fn may_take<T: JsonSchema>(self) -> Self {
-        self.with_body(SchemaGenerator::subschema_for::<T>, false)
+        self.with_body("application/json", SchemaGenerator::subschema_for::<T>, false)
     }
 
-    fn with_body(mut self, describe: SchemaFn, is_required: bool) -> Self {
-        self.body = Some(RequestBody { describe, is_required, example: None, others: Vec::new() });
+    fn with_body(mut self, kind: &'static str, describe: SchemaFn, is_required: bool) -> Self {
+        self.body = Some(RequestBody { kind, describe, is_required, example: None, others: Vec::new() });
         self
     }
 

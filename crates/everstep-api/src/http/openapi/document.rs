@@ -120,7 +120,7 @@ impl<'a> Schemas<'a> {
             if let Some(example) = &body.example {
                 content["examples"] = json!({"usual": {"value": example}});
             }
-            let mut contents = json!({"application/json": content});
+            let mut contents = json!({body.kind: content});
             for other in &body.others {
                 let schema = normalize::received(&name, (other.describe)(&mut self.received).to_value());
                 contents[other.kind] = json!({"schema": schema, "examples": {"usual": {"value": other.example}}});

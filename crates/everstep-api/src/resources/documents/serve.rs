@@ -17,6 +17,7 @@ const TAGS: &[(&str, &str)] = &[
     ("catalogue", "The kinds of nodes of graphs."),
     ("runs", "Executions of workflows: start, follow and control them."),
     ("machines", "State machines: the actions of people in their runs."),
+    ("files", "Files that people upload and name in transitions."),
     ("workers", "Workers: user processes that execute workflows written as code."),
     ("records", "Records and links: data of a workspace that outlives its runs."),
     ("events", "Events, the subscriptions that start runs for them, and their results."),

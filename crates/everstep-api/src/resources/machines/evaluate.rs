@@ -16,11 +16,11 @@ use everstep_engine::{MachineSnapshot, Version};
 use serde_json::json;
 
 use super::reader::{self, Reader};
-use super::transition;
 use super::wire::{
     AvailableAction, DefinitionDryRun, DryRun, EvaluateDefinitionRequest, EvaluateRunRequest, ImaginedPerson,
     ShownFields, Votes,
 };
+use super::{offer, transition};
 use crate::auth::{Caller, Permission, lacks_permission};
 use crate::http::body::Body;
 use crate::http::problem::Problem;
@@ -38,11 +38,13 @@ pub(crate) async fn of_run(
     Path(id): Path<String>,
     body: Body<{ transition::BODY_BYTES_MAX }>,
 ) -> Result<Json<DryRun>, Problem> {
-    let EvaluateRunRequest { action, version, comment, data, shown, withdraw, other } = body.json()?;
+    let EvaluateRunRequest { action, version, comment, data, shown, withdraw, files, other } = body.json()?;
+    let (files, files_until) = (offer::read_ids(&files)?, None);
     let reader = Reader::from_caller(&app, &caller).await?;
     let (by, rights) = imagine(&app, &caller, &reader, other).await?;
     let run = reader::load(&app, &caller, &reader, &id).await?;
-    let act = Act { action, version, by, rights, comment, data, shown, withdraw, digest: String::new() };
+    let digest = String::new();
+    let act = Act { action, version, by, rights, comment, data, shown, withdraw, files, files_until, digest };
     let evaluated = workflows::check(&app, &caller, move |app, _| {
         Ok(DryRun::from_core(machine::evaluate(&run.workflow, &run.state, &act, reader::cx(app, &Meter::new()))))
     });
@@ -85,10 +87,11 @@ fn evaluate(
     let state =
         state.map_err(|failure| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, failure.code, failure.message))?;
     let mut answer = show(app, workflow, &state, &by, &rights)?;
+    let files = offer::read_ids(&request.files)?;
     answer.result = request.action.map(|action| {
         let (comment, data) = (request.comment, request.data);
-        let digest = String::new();
-        let act = Act { action, version: None, by, rights, comment, data, shown: None, withdraw: false, digest };
+        let (version, shown, withdraw, files_until, digest) = (None, None, false, None, String::new());
+        let act = Act { action, version, by, rights, comment, data, shown, withdraw, files, files_until, digest };
         DryRun::from_core(machine::evaluate(workflow, &state, &act, reader::cx(app, &Meter::new())))
     });
     Ok(answer)

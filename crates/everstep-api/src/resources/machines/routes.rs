@@ -23,7 +23,9 @@ pub(super) const REFUSALS_409: &str = "`CONCURRENCY_ERROR`: the run has another 
      not have the action. `ALREADY_VOTED`, `NOT_VOTED`, `RUN_ENDED`, `RUN_PAUSED`, `SHOWN_CHANGED`, \
      `IDEMPOTENCY_KEY_REUSED`. The problem contains `state`, `versionNo`, `lastBy` and `lastAt`.";
 pub(super) const REFUSALS_422: &str = "`UNKNOWN_ACTION`: the state machine has no such action. `CONDITION_FAILED`: the \
-     condition does not hold; `explanation` contains its parts. `VALIDATION_ERROR`: `errors` has one entry per field.";
+     condition does not hold; `explanation` contains its parts. `VALIDATION_ERROR`: `errors` has one entry per field. \
+     `FILE_NOT_FOUND`: the caller has not uploaded such a file. `FILE_TAKEN`: the file belongs to another run or to an \
+     earlier request. `FILE_EXPIRED`: the file was uploaded more than 24 hours ago.";
 
 /// Why a dry run of a saved definition is refused.
 pub(super) const WORKFLOW_NOT_FOUND: &str = "`NOT_FOUND`: no such workflow, or no such version of it, exists.";

@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 
 use super::attempt::AttemptFacts;
 use super::digest::digest;
+use super::offer;
 use super::reader::Reader;
 use super::refusal;
 use super::wire::{Transition, TransitionRequest};
@@ -59,17 +60,21 @@ pub(super) async fn perform(
     attempt.set_action(&request.action);
     let run = read_id(id)?;
     let digest = digest(&describe(&request));
-    let TransitionRequest { action, version, comment, data, shown, withdraw } = request;
+    let TransitionRequest { action, version, comment, data, shown, withdraw, files } = request;
+    let files = offer::read_ids(&files)?;
     if let Some(size) = data.as_ref().map(Payload::size).filter(|size| *size > DATA_BYTES_MAX) {
         return Err(Problem::too_large(format!("data has {size} bytes; at most {DATA_BYTES_MAX} are allowed")));
     }
     let caller = audit.caller();
     let reader = Reader::from_caller(app, caller).await?;
     let (by, rights) = (reader.actor.clone(), reader.rights.clone());
-    let act = Act { action: action.clone(), version, by, rights, comment, data, shown, withdraw, digest };
+    let workspace = caller.workspace;
+    // A withdrawal with files is refused by the run.
+    let files_until = if withdraw { None } else { offer::reserve(app, workspace, &by, run, &files).await? };
+    let name = action.clone();
+    let act = Act { action: name, version, by, rights, comment, data, shown, withdraw, files, files_until, digest };
     let input = Input::Transition(Box::new(act));
     let row = Some(audit.row(StatusCode::OK));
-    let workspace = caller.workspace;
     let addressed = RunInput { key, audit: row, ..RunInput::new(workspace, run, input) };
     let mut workflow = None;
     let sent = send(app, audit, attempt, &reader, addressed, &mut workflow).await;
@@ -199,13 +204,18 @@ async fn refuse_to_actor(
 
 /// The request as a value, for its digest.
 fn describe(request: &TransitionRequest) -> Value {
-    let TransitionRequest { action, version, comment, data, shown, withdraw } = request;
-    json!({
+    let TransitionRequest { action, version, comment, data, shown, withdraw, files } = request;
+    let mut described = json!({
         "action": action,
         "version": version,
         "comment": comment,
         "data": data.as_ref().map(Payload::value),
         "shown": shown,
         "withdraw": withdraw,
-    })
+    });
+    // A request without files has the digest that it has in earlier releases.
+    if !files.is_empty() {
+        described["files"] = json!(files);
+    }
+    described
 }

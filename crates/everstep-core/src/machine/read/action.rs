@@ -209,10 +209,12 @@ impl Reader<'_> {
         let mut fields = Fields::from_value(value, path, None, self.problems)?;
         let comment = fields.flag(&["comment"]).unwrap_or_default();
         let data = fields.list(&["data"]);
+        let files = fields.number(&["files"], 1, limits::ACT_FILES as u64);
         let shown = fields.flag(&["shown"]).unwrap_or_default();
         fields.finish();
+        let files = files.and_then(|files| u32::try_from(files).ok()).unwrap_or_default();
         let data = data.map(|data| self.data_paths(data, &format!("{path}/data"))).unwrap_or_default();
-        Some(Needs { comment, data, shown })
+        Some(Needs { comment, data, files, shown })
     }
 }
 
@@ -220,6 +222,7 @@ fn normal_needs(needs: &Needs) -> Option<Value> {
     let mut normal = Map::new();
     insert(&mut normal, "comment", needs.comment.then_some(true.into()));
     insert(&mut normal, "data", (!needs.data.is_empty()).then(|| json!(needs.data)));
+    insert(&mut normal, "files", (needs.files > 0).then(|| needs.files.into()));
     insert(&mut normal, "shown", needs.shown.then_some(true.into()));
     (!normal.is_empty()).then(|| normal.into())
 }

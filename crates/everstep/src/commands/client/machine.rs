@@ -24,6 +24,9 @@ pub(crate) async fn act(args: &ActArgs) -> anyhow::Result<ExitCode> {
     if let Some(version) = args.at_version {
         body["version"] = json!(version);
     }
+    if !args.files.is_empty() {
+        body["files"] = json!(args.files);
+    }
     if args.withdraw {
         body["withdraw"] = json!(true);
     }
@@ -109,6 +112,11 @@ fn describe_action(action: &Value) -> String {
     if needs["comment"] == true {
         words.push("a comment".to_owned());
     }
+    match needs["files"].as_u64() {
+        None | Some(0) => {}
+        Some(1) => words.push("a file".to_owned()),
+        Some(least) => words.push(format!("{least} files")),
+    }
     if needs["shown"] == true {
         words.push("the digest of the shown values".to_owned());
     }
@@ -155,7 +163,18 @@ fn describe_entry(entry: &Value) -> String {
         Some(_) | None => format!("timer {}", said(entry, "action")),
     };
     let comment = entry["comment"].as_str().map(|comment| format!("  {:?}", text::safe(comment))).unwrap_or_default();
-    format!("{:>5}  {time}  v{}  {by}  {what}{comment}", entry["seq"].to_string(), entry["versionNo"])
+    let files = describe_files(&entry["files"]);
+    format!("{:>5}  {time}  v{}  {by}  {what}{comment}{files}", entry["seq"].to_string(), entry["versionNo"])
+}
+
+/// The names of files; a deleted one has none.
+fn describe_files(files: &Value) -> String {
+    let name = |file: &Value| match file["name"].as_str() {
+        Some(name) => text::safe(name),
+        None => format!("{} (deleted)", said(file, "id")),
+    };
+    let names: Vec<_> = files.as_array().into_iter().flatten().map(name).collect();
+    if names.is_empty() { String::new() } else { format!("  files {}", names.join(", ")) }
 }
 
 #[cfg(test)]
@@ -173,14 +192,14 @@ mod tests {
     #[test]
     fn actions_are_shown_with_the_reasons_against_them() {
         let needs = json!({"comment": true, "data": ["account"], "shown": false});
-        let none = json!({"comment": false, "data": [], "shown": false});
+        let files = json!({"comment": false, "data": [], "files": 2, "shown": false});
         let reasons = json!([{"code": "PERMISSION_DENIED", "message": "not you\u{1b}"}]);
         let shown = json!({
             "state": "review", "versionNo": 1, "since": "2026-11-17T06:26:48Z", "due": null, "assigned": ["mia"],
             "shown": {"fields": {"amount": 5}},
             "actions": [
                 {"action": "APPROVE", "to": ["done"], "open": false, "needs": needs, "quorum": null, "reasons": reasons},
-                {"action": "VOTE", "to": ["a", "b"], "open": true, "needs": none, "quorum": {"count": 0, "need": 2}, "reasons": []},
+                {"action": "VOTE", "to": ["a", "b"], "open": true, "needs": files, "quorum": {"count": 0, "need": 2}, "reasons": []},
             ],
         });
         let lines = [
@@ -189,7 +208,7 @@ mod tests {
             "shown     {\"amount\":5}",
             "APPROVE  to done, needs a comment and data account, closed",
             "           PERMISSION_DENIED: not you\\u{1b}",
-            "VOTE     to a, b, 0 of 2 votes",
+            "VOTE     to a, b, 0 of 2 votes, needs 2 files",
         ];
         assert_eq!(describe_actions(&shown).lines().collect::<Vec<_>>(), lines);
     }
@@ -210,6 +229,9 @@ mod tests {
             entry(json!({"kind": "vote", "action": "NO", "isWithdrawn": true})),
             format!("{head}withdraws the vote for NO")
         );
+        let files = json!([{"id": "1", "name": "offer.pdf"}, {"id": "2", "name": null}]);
+        let vote = json!({"kind": "vote", "action": "NO", "files": files});
+        assert_eq!(entry(vote), format!("{head}votes for NO  files offer.pdf, 2 (deleted)"));
         let voter = json!({"kind": "assignment", "assignment": {"voter": {"from": "a", "to": "b"}}});
         assert_eq!(entry(voter), format!("{head}replaces the voter a by b"));
         let who = json!({"kind": "assignment", "assignment": {"who": ["a", "b"]}});

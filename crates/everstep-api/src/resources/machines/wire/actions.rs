@@ -65,6 +65,8 @@ pub(crate) struct ActionNeeds {
     comment: bool,
     /// Paths that `data` must contain.
     data: Vec<String>,
+    /// The number of files that the request must have at least.
+    files: u32,
     /// Whether the request must carry the digest of the shown values.
     shown: bool,
 }
@@ -105,6 +107,11 @@ impl AvailableAction {
 
 impl ActionNeeds {
     fn from_core(needs: &Needs) -> Self {
-        Self { comment: needs.needs_comment(), data: needs.data_paths().to_vec(), shown: needs.needs_shown() }
+        Self {
+            comment: needs.needs_comment(),
+            data: needs.data_paths().to_vec(),
+            files: needs.files_min(),
+            shown: needs.needs_shown(),
+        }
     }
 }

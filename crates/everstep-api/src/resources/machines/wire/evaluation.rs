@@ -34,6 +34,10 @@ pub(crate) struct EvaluateRunRequest {
     pub(crate) shown: Option<String>,
     #[serde(default)]
     pub(crate) withdraw: bool,
+    /// The ids of files. They are counted, and compared with those of the run; whether they exist is not checked.
+    #[serde(default, alias = "attachments", alias = "attachment_ids")]
+    #[schemars(length(max = 20))]
+    pub(crate) files: Vec<String>,
     /// Another person, for admins; the caller by default.
     #[serde(rename = "as")]
     pub(crate) other: Option<ImaginedPerson>,
@@ -68,6 +72,10 @@ pub(crate) struct EvaluateDefinitionRequest {
     /// Values that would be merged into the context.
     #[schemars(with = "Option<Object>")]
     pub(crate) data: Option<Payload>,
+    /// The ids of files. They are counted; whether they exist is not checked.
+    #[serde(default, alias = "attachments", alias = "attachment_ids")]
+    #[schemars(length(max = 20))]
+    pub(crate) files: Vec<String>,
     /// Another person, for admins; the caller by default.
     #[serde(rename = "as")]
     pub(crate) other: Option<ImaginedPerson>,

@@ -1,6 +1,10 @@
 //! The history of a run.
 
+use std::collections::BTreeMap;
+
+use everstep_core::ids::FileId;
 use everstep_core::machine::{AssignmentChange, FieldChange, HistoryKind, HistoryRow};
+use everstep_store::FileRow;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -38,7 +42,8 @@ pub(crate) struct HistoryEntry {
     on_behalf_of: Option<Actor>,
     /// The comment of a request, or the reason of an assignment.
     comment: Option<String>,
-    files: Vec<String>,
+    /// The files that were decided on.
+    files: Vec<HistoryFile>,
     /// The voters that reached the quorum.
     votes: Vec<Actor>,
     /// Whether a vote was withdrawn.
@@ -50,6 +55,21 @@ pub(crate) struct HistoryEntry {
     assignment: Option<Value>,
     /// The values of the context that changed.
     changes: Vec<ContextChange>,
+}
+
+/// A file of an entry. `GET /v1/files/{id}` returns its bytes.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct HistoryFile {
+    id: String,
+    /// The name; null after the file is deleted.
+    name: Option<String>,
+    /// The number of bytes; null after the file is deleted.
+    size: Option<u64>,
+    /// The media type; null after the file is deleted.
+    media_type: Option<String>,
+    /// Whether the file is deleted. The files of a fork are deleted with the run that the fork was made from.
+    is_deleted: bool,
 }
 
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
@@ -78,7 +98,8 @@ struct ContextChange {
 }
 
 impl HistoryEntry {
-    pub(crate) fn from_row(row: HistoryRow) -> Self {
+    /// `files` are those that exist.
+    pub(crate) fn from_row(row: HistoryRow, files: &BTreeMap<FileId, FileRow>) -> Self {
         let kind = match row.kind {
             HistoryKind::Transition => EntryKind::Transition,
             HistoryKind::Vote => EntryKind::Vote,
@@ -101,12 +122,25 @@ impl HistoryEntry {
             by: Actor::from_core(row.by),
             on_behalf_of: row.on_behalf_of.map(Actor::from_core),
             comment: row.comment,
-            files: row.files,
+            files: row.files.into_iter().map(|id| HistoryFile::from_id(id, files)).collect(),
             votes: row.votes.into_iter().map(Actor::from_core).collect(),
             is_withdrawn: row.is_withdrawn,
             shown: row.shown,
             assignment,
             changes: row.changes.into_iter().map(ContextChange::from_core).collect(),
+        }
+    }
+}
+
+impl HistoryFile {
+    fn from_id(id: String, files: &BTreeMap<FileId, FileRow>) -> Self {
+        let file = id.parse().ok().and_then(|id: FileId| files.get(&id));
+        Self {
+            name: file.map(|file| file.name.clone()),
+            size: file.map(|file| file.size),
+            media_type: file.map(|file| file.media_type.clone()),
+            is_deleted: file.is_none(),
+            id,
         }
     }
 }

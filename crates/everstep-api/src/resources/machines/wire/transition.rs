@@ -33,6 +33,11 @@ pub(crate) struct TransitionRequest {
     /// Withdraws the caller's vote for the action.
     #[serde(default)]
     pub(crate) withdraw: bool,
+    /// The ids of files that the caller has uploaded within 24 hours, from `POST /v1/files`; also accepted as
+    /// `attachments` and `attachment_ids`.
+    #[serde(default, alias = "attachments", alias = "attachment_ids")]
+    #[schemars(length(max = 20))]
+    pub(crate) files: Vec<String>,
 }
 
 /// An accepted transition or vote.
