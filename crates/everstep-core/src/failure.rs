@@ -28,6 +28,7 @@ pub mod code {
     pub const PAYLOAD_TOO_LARGE: &str = "PAYLOAD_TOO_LARGE";
     pub const PAYLOAD_UNREADABLE: &str = "PAYLOAD_UNREADABLE";
     pub const PERMISSION_DENIED: &str = "PERMISSION_DENIED";
+    pub const RUN_CANCELLED: &str = "RUN_CANCELLED";
     pub const STEP_TIMEOUT: &str = "STEP_TIMEOUT";
     pub const STORE_REFUSED: &str = "STORE_REFUSED";
     pub const TOO_DEEP: &str = "TOO_DEEP";

@@ -74,6 +74,10 @@ uuid_id! {
     SubscriptionId
 }
 uuid_id! {
+    /// A side effect of a state machine. The same for all its attempts and requeues.
+    DeliveryId
+}
+uuid_id! {
     /// A dead letter.
     DeadLetterId
 }

@@ -34,5 +34,6 @@ pub mod strict;
 pub mod style;
 pub mod time;
 pub mod topics;
+pub mod webhook;
 pub mod whole;
 pub mod workflow;

@@ -84,6 +84,10 @@ pub const STATE_ACTIONS: usize = 50;
 pub const STATE_TIMERS: usize = 10;
 /// Branches of one action of a machine. Each has a condition, which a decision evaluates.
 pub const ACTION_BRANCHES: usize = 50;
+/// Bytes of the config of a side effect that is performed after its transition.
+pub const DELIVERY_BYTES: usize = 256 * 1024;
+/// How often a timer with `every` is due.
+pub const TIMER_REPEATS: u32 = 100;
 /// Side effects in one list of a machine's definition.
 pub const SIDE_EFFECTS: usize = 20;
 /// Persons, roles or paths in one list of a machine's definition.

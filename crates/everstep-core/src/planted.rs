@@ -99,6 +99,14 @@ bugs! {
     ClaimByTimeAlone = "claim-by-time-alone",
     /// A workspace that waits for its first place is taken for an idle one, and forgotten with its requests.
     ShareForgetsAWorkspace = "share-forgets-a-workspace",
+    /// The open deliveries of a run that ends are forgotten, instead of written as dead letters.
+    DeliveryDiesWithCancel = "delivery-dies-with-cancel",
+    /// A fork performs the deliveries that its original has decided.
+    ForkDeliversAgain = "fork-delivers-again",
+    /// The config of a delivery is evaluated when the delivery is performed, not when it is decided.
+    ConfigResolvedLate = "config-resolved-late",
+    /// A machine in a terminal state notifies its parent after its last delivery.
+    ParentWaitsForWebhooks = "parent-waits-for-webhooks",
 }
 
 #[cfg(feature = "planted-bugs")]

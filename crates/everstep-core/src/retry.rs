@@ -51,6 +51,17 @@ impl RetryPolicy {
         Self { max_ms: 60_000, jitter: 0.2, ..Self::graph() }
     }
 
+    /// The default of side effects of state machines: three attempts, with delays of 0.5 s and 1 s.
+    pub fn delivery() -> Self {
+        Self { base_ms: 500, ..Self::graph() }
+    }
+
+    /// Whether another attempt of a delivery follows after this many failed ones. Any failure may pass: a target that
+    /// refuses a request today may be repaired before the next attempt.
+    pub fn delivers_again(&self, failures: u32, failure: &Failure) -> bool {
+        failures < self.max_attempts && !self.non_retryable.contains(&failure.code)
+    }
+
     /// Whether another attempt follows after this many failed ones.
     pub fn retries(&self, failures: u32, failure: &Failure) -> bool {
         failure.retryable && failures < self.max_attempts && !self.non_retryable.contains(&failure.code)

@@ -7,6 +7,7 @@
 //! **Invariant**: a state is used only together with the workflow that it was folded with, so that both have one
 //! style. [`fold`] and [`State::from_snapshot`] reject any other pair.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ use crate::failure::Failure;
 use crate::graph;
 use crate::graph::{Graph, NamedSecret};
 use crate::ids::StepKey;
-use crate::journal::{Entry, Event, Outcome};
+use crate::journal::{DELIVERIES_FORMAT, Entry, Event, Outcome};
 use crate::kinds::Kinds;
 use crate::machine;
 use crate::machine::{Act, Assignment, Machine, MachineRun};
@@ -142,6 +143,7 @@ impl Style {
     pub fn format(&self) -> u32 {
         match self {
             Self::Graph(_) | Self::Code => 1,
+            Self::Machine(machine) if machine.has_deliveries() => DELIVERIES_FORMAT,
             Self::Machine(_) => 2,
         }
     }
@@ -176,7 +178,8 @@ impl Style {
     pub fn named_secrets(&self) -> Vec<NamedSecret> {
         match self {
             Self::Graph(graph) => graph.named_secrets(),
-            Self::Code | Self::Machine(_) => Vec::new(),
+            Self::Machine(machine) => machine.named_secrets(),
+            Self::Code => Vec::new(),
         }
     }
 
@@ -198,11 +201,13 @@ impl Style {
         }
     }
 
-    /// The name of the part of the workflow that a step runs: a graph's node, without the iterations around it.
-    pub fn name_of<'a>(&self, step: &'a StepKey) -> &'a str {
+    /// The name of the part of the workflow that a step runs: a graph's node, without the iterations around it, or a
+    /// part of a machine's definition, without the number of the transition.
+    pub fn name_of<'a>(&self, step: &'a StepKey) -> Cow<'a, str> {
         match self {
-            Self::Graph(_) => step.node_name(),
-            Self::Code | Self::Machine(_) => step.as_str(),
+            Self::Graph(_) => step.node_name().into(),
+            Self::Code => step.as_str().into(),
+            Self::Machine(_) => machine::name_of(step),
         }
     }
 
@@ -353,7 +358,10 @@ impl StepFacts {
         match workflow.map(|workflow| &workflow.style) {
             Some(Style::Graph(_)) | None => Self::Graph(graph::StepFacts::new(workflow)),
             Some(Style::Code) => Self::Code(code::StepFacts::default()),
-            Some(Style::Machine(_)) => Self::Machine(machine::StepFacts),
+            Some(Style::Machine(_)) => workflow.map_or_else(
+                || Self::Graph(graph::StepFacts::new(None)),
+                |workflow| Self::Machine(machine::StepFacts::new(workflow)),
+            ),
         }
     }
 
@@ -382,10 +390,19 @@ impl StepFacts {
     }
 
     /// The name of a step without the iterations around it, as [`Style::name_of`].
-    pub(crate) fn name_of<'a>(&self, step: &'a StepKey) -> &'a str {
+    pub(crate) fn name_of<'a>(&self, step: &'a StepKey) -> Cow<'a, str> {
         match self {
-            Self::Graph(_) => step.node_name(),
-            Self::Code(_) | Self::Machine(_) => step.as_str(),
+            Self::Graph(_) => step.node_name().into(),
+            Self::Code(_) => step.as_str().into(),
+            Self::Machine(_) => machine::name_of(step),
+        }
+    }
+
+    /// Whether a step is closed when a machine leaves its state.
+    pub(crate) fn is_of_state(&self, step: &StepKey) -> bool {
+        match self {
+            Self::Graph(_) | Self::Code(_) => false,
+            Self::Machine(_) => machine::is_of_state(step),
         }
     }
 
@@ -421,6 +438,14 @@ impl StepFacts {
             // Users choose the names: brackets in them have no meaning.
             Self::Code(_) => false,
             // The brackets contain a version.
+            Self::Machine(_) => false,
+        }
+    }
+
+    /// Whether a step that is skipped has not begun. A machine skips deliveries that its original has begun.
+    pub(crate) fn skips_unbegun_steps(&self) -> bool {
+        match self {
+            Self::Graph(_) | Self::Code(_) => true,
             Self::Machine(_) => false,
         }
     }
@@ -565,7 +590,7 @@ pub(crate) fn step_kind<'a>(workflow: &'a Workflow, state: &State, step: &StepKe
     match &workflow.style {
         Style::Graph(graph) => graph::step_kind(graph, step),
         Style::Code => code::step_kind(state, step),
-        Style::Machine(_) => machine::step_kind(step),
+        Style::Machine(machine) => machine::step_kind(machine, step),
     }
 }
 
@@ -606,7 +631,8 @@ pub(crate) fn describe_task(
         Style::Graph(graph) => {
             graph::describe_task(graph::GraphRun::from_state(workflow, graph, state), step, evaluate, meter)
         }
-        Style::Code | Style::Machine(_) => Err(TaskSpec::unknown(step)),
+        Style::Machine(machine) => machine::describe_task(MachineRun::from_state(workflow, machine, state), step),
+        Style::Code => Err(TaskSpec::unknown(step)),
     }
 }
 

@@ -8,15 +8,16 @@ use std::sync::Arc;
 use everstep_core::actor::{Actor, ActorKind};
 use everstep_core::code::End;
 use everstep_core::failure::Failure;
-use everstep_core::ids::{EventId, RunId, SubscriptionId};
+use everstep_core::ids::{DeliveryId, EventId, RunId, SubscriptionId};
 use everstep_core::journal::codec::{self, DecodeError, Row};
 use everstep_core::journal::law;
 use everstep_core::journal::{
-    Assigned, AutoAction, Ballot, Cause, Dispatch, Entry, Event, Kind, Outcome, Resolution, TimerPurpose,
-    TransitionApplied, VoteCast,
+    Assigned, AutoAction, Ballot, Cause, DecidedEnd, Delivery, Dispatch, Entry, Event, Kind, Outcome, Resolution,
+    TimerPurpose, TransitionApplied, VoteCast,
 };
 use everstep_core::machine::AssignmentChange;
 use everstep_core::payload::Payload;
+use everstep_core::retry::RetryPolicy;
 use everstep_core::run::keys;
 use everstep_core::run::{Child, Input, OpenActivity, OpenStep, Parent, Reply, State};
 use everstep_core::status::Status;
@@ -55,6 +56,7 @@ fn transition() -> TransitionApplied {
         votes: vec![],
         shown: None,
         auto: None,
+        end: None,
         request: None,
     }
 }
@@ -78,8 +80,22 @@ fn full_transition() -> TransitionApplied {
         votes: vec![Actor::person("ann"), Actor::key("7"), Actor::new(ActorKind::Worker, "w")],
         shown: Some("0a".into()),
         auto: Some(AutoAction { action: "ROUTE".into(), data: Some(Payload::from(json!({"x": [1]}))) }),
+        end: None,
         request: Some("ff".into()),
     }
+}
+
+/// A delivery with every field, or with those that it must have.
+fn delivery(is_full: bool) -> Arc<Delivery> {
+    let config = json!({"target": "https://a.example/ü", "delivery": {"id": "x", "data": {"payload": [1.5]}}});
+    let retry = RetryPolicy { max_attempts: 5, non_retryable: vec!["HTTP_STATUS".into()], ..RetryPolicy::delivery() };
+    Arc::new(Delivery {
+        id: DeliveryId::new(Timestamp::EPOCH, 9),
+        kind: if is_full { Delivery::WEBHOOK } else { Delivery::WORKFLOW }.into(),
+        config: Payload::from(if is_full { config } else { json!({"workflow": "other", "input": {}}) }),
+        secrets: if is_full { vec!["/secret".into()] } else { vec![] },
+        retry: is_full.then_some(retry),
+    })
 }
 
 fn vote() -> VoteCast {
@@ -134,6 +150,8 @@ fn events() -> Vec<Event> {
         Dispatch::Child(child(Some(7), Some(due))),
         Dispatch::Body { items: vec![] },
         Dispatch::Body { items: vec![Payload::null(), Payload::from(json!([1, {"a": "b"}]))] },
+        Dispatch::Delivery(delivery(true)),
+        Dispatch::Delivery(delivery(false)),
     ];
     let outcomes = [
         Outcome::default(),
@@ -209,6 +227,14 @@ fn events() -> Vec<Event> {
         Event::TurnLost { turn: 7 },
         Event::TransitionApplied(Box::new(transition())),
         Event::TransitionApplied(Box::new(full_transition())),
+        Event::TransitionApplied(Box::new(TransitionApplied {
+            end: Some(DecidedEnd::Completed { output: Payload::from(json!({"state": "done"})) }),
+            ..transition()
+        })),
+        Event::TransitionApplied(Box::new(TransitionApplied {
+            end: Some(DecidedEnd::Failed { failure: Failure::fatal("END_ERROR", "no") }),
+            ..transition()
+        })),
         Event::VoteCast(Box::new(vote())),
         Event::VoteCast(Box::new(VoteCast {
             on_behalf_of: Some(Actor::person("cid")),

@@ -9,18 +9,25 @@ texts! {
     "machine_decisions":
     a_cancelled_machine_cancels_the_run_of_its_state
     a_cancelled_machine_refuses_requests
+    a_cancelled_run_leaves_dead_letters
     a_child_names_its_parent_as_actor
     a_condition_reads_the_data_of_the_request
     a_condition_that_does_not_hold_is_explained
     a_decision_on_values_that_have_changed_is_refused
+    a_delivery_is_decided_with_its_transition
+    a_delivery_starts_a_run_and_does_not_wait
+    a_delivery_that_cannot_be_evaluated_refuses_the_transition
     a_dry_run_shows_the_side_effects_of_its_branch
     a_dry_run_shows_what_would_follow
     a_due_timer_beats_an_approval
+    a_failed_delivery_is_tried_three_times
+    a_failed_run_leaves_dead_letters
     a_failed_run_of_a_state_leads_to_its_error_state
     a_failed_run_without_an_error_state_fails_the_machine
     a_file_belongs_to_one_request
     a_file_that_has_expired_is_refused
     a_fork_has_the_state_the_votes_and_the_deadlines
+    a_fork_skips_the_deliveries_of_its_original
     a_fork_starts_the_run_of_its_state_again
     a_key_of_a_control_and_a_key_of_a_request_are_different
     a_key_that_started_does_not_approve
@@ -33,10 +40,12 @@ texts! {
     a_name_that_cannot_be_evaluated_admits_no_one
     a_paused_machine_records_the_end_of_its_run
     a_paused_machine_refuses_requests
+    a_paused_run_begins_no_delivery
     a_person_who_performed_a_named_action_does_not_approve
     a_person_with_the_name_of_a_timer_is_a_person
     a_quorum_that_cannot_be_reached_is_refused
     a_refused_request_leaves_no_key
+    a_reminder_repeats_at_most_its_times
     a_repeated_key_is_answered_as_before
     a_requirement_applies_to_votes_too
     a_role_of_the_role_map_needs_its_permission
@@ -47,6 +56,8 @@ texts! {
     a_state_is_left_when_its_time_is_over
     a_state_that_leads_to_itself_is_entered_again
     a_state_waits_for_the_run_that_it_started
+    a_terminal_state_ends_the_run_after_its_last_delivery
+    a_terminal_state_fails_the_run_after_its_last_delivery
     a_terminal_state_gives_the_output_of_the_run
     a_timer_may_be_due_at_a_time_of_the_context
     a_timer_performs_an_action_if_its_condition_holds
@@ -73,6 +84,7 @@ texts! {
     an_input_that_is_not_an_object_fails_the_run
     checks_come_in_their_order
     data_and_set_values_replace_names_of_the_context
+    deliveries_delay_no_request
     leaving_a_state_cancels_its_run
     leaving_a_state_closes_its_timers
     needs_of_a_quorum_are_counted_of_its_voters

@@ -394,11 +394,12 @@ fn a_person_who_forks_a_run_is_a_starter_of_the_fork() {
 }
 
 #[test]
-fn only_entries_of_machines_and_topics_have_their_formats() {
+fn only_entries_of_machines_topics_and_deliveries_have_their_formats() {
     let of_machines = [Kind::TransitionApplied, Kind::VoteCast, Kind::Assigned];
     for entry in entries() {
         let is_after = matches!(entry.event, Event::TimerSet { why: TimerPurpose::After, .. });
         let expected = match &entry.event {
+            event if uses_deliveries(event) => 4,
             event if uses_topics(event) => 3,
             event if is_after || of_machines.contains(&event.kind()) => 2,
             _ => 1,
@@ -407,7 +408,20 @@ fn only_entries_of_machines_and_topics_have_their_formats() {
         assert!(entry.event.format() <= FORMAT);
     }
     assert_eq!(workflow(&review()).style.format(), 2);
+    let mut delivers = review();
+    delivers["states"][0]["entry"] = json!([{"type": "webhook", "target": "https://erp.example.com/"}]);
+    assert_eq!(workflow(&delivers).style.format(), 4);
     assert_eq!((code().style.format(), compile(&definition("start -> end")).unwrap().style.format()), (1, 1));
+}
+
+/// Whether an entry decides a delivery, the end of a run that delivers, or repeats a timer.
+fn uses_deliveries(event: &Event) -> bool {
+    match event {
+        Event::StepDispatched { dispatch, .. } => matches!(dispatch, Dispatch::Delivery(_)),
+        Event::TimerSet { attempt, why, .. } => *attempt > 1 && *why == TimerPurpose::After,
+        Event::TransitionApplied(applied) => applied.end.is_some(),
+        _ => false,
+    }
 }
 
 /// Whether an entry has a trigger or a look-back, is of a published event, or publishes one.

@@ -9,6 +9,7 @@ mod clock;
 mod code;
 mod code_topics;
 mod dead_letters;
+mod deliveries;
 mod engine;
 mod forks;
 mod formats;

@@ -20,6 +20,7 @@ mod registry;
 mod secrets;
 pub mod sources;
 mod store;
+mod webhook;
 
 pub use catalogue::{CatalogueEntry, Handle, Timeout, catalogue, graph_schema, page};
 pub use data_query::DataQueryHandler;
@@ -31,3 +32,4 @@ pub use places::{Place, Places};
 pub use ports::{FetchPolicy, Ports, Records, Secrets, Sources};
 pub use registry::Registry;
 pub use store::RecordHandler;
+pub use webhook::{WebhookBounds, WebhookHandler};

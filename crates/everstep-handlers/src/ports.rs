@@ -15,6 +15,7 @@ use zeroize::Zeroizing;
 
 use crate::http::HttpBounds;
 use crate::sources::{Drivers, Query, SOURCE_NOT_FOUND, Source};
+use crate::webhook::WebhookBounds;
 
 /// Reveals the secrets of a workspace.
 #[async_trait]
@@ -67,6 +68,7 @@ pub struct Ports {
     pub sandbox: Sandbox,
     pub client: Client,
     pub http: HttpBounds,
+    pub webhooks: WebhookBounds,
     pub secrets: Arc<dyn Secrets>,
     pub sources: Arc<dyn Sources>,
     pub drivers: Drivers,
@@ -85,6 +87,7 @@ impl Ports {
             drivers: Drivers::new(client.clone(), Arc::clone(&secrets), None),
             client,
             http: HttpBounds::default(),
+            webhooks: WebhookBounds::default(),
             secrets,
             sources: Arc::new(Nothing),
             fetch_policy: Arc::new(Nothing),

@@ -14,6 +14,7 @@ use crate::javascript::JavaScriptHandler;
 use crate::noop::NoopHandler;
 use crate::ports::Ports;
 use crate::store::RecordHandler;
+use crate::webhook::WebhookHandler;
 
 /// All handlers of a server. Cheap to clone.
 #[derive(Clone, Default)]
@@ -27,6 +28,7 @@ impl Registry {
         let others = [
             Arc::new(JavaScriptHandler::new(ports.sandbox, ports.client.clone(), ports.fetch_policy))
                 as Arc<dyn Handler>,
+            Arc::new(WebhookHandler::new(ports.client.clone(), Arc::clone(&ports.secrets), ports.webhooks)),
             Arc::new(HttpHandler::new(ports.client, ports.secrets, ports.http)),
             Arc::new(DataQueryHandler::new(ports.sources, ports.drivers)),
             Arc::new(NoopHandler::new()),

@@ -9,4 +9,5 @@ pub mod postgres;
 pub mod sim;
 pub mod snapshot;
 pub mod tidy;
+pub mod webhook_target;
 pub mod words;

@@ -379,4 +379,24 @@ mod planted {
     fn a_claim_by_time_alone_is_caught_on_several_nodes() {
         caught(Bug::ClaimByTimeAlone, neighbours_of_several);
     }
+
+    #[test]
+    fn delivery_dies_with_cancel_is_caught() {
+        caught(Bug::DeliveryDiesWithCancel, machines_alone);
+    }
+
+    #[test]
+    fn fork_delivers_again_is_caught() {
+        caught(Bug::ForkDeliversAgain, machines_alone);
+    }
+
+    #[test]
+    fn config_resolved_late_is_caught() {
+        caught(Bug::ConfigResolvedLate, machines_alone);
+    }
+
+    #[test]
+    fn parent_waits_for_webhooks_is_caught() {
+        caught(Bug::ParentWaitsForWebhooks, machines_alone);
+    }
 }

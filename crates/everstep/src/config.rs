@@ -13,7 +13,7 @@ use everstep_api::auth::identity::IdentityOptions;
 use everstep_api::{BodyOptions, FILE_BYTES_MAX, Streams};
 use everstep_core::records::RecordLimits;
 use everstep_engine::Options;
-use everstep_handlers::HttpBounds;
+use everstep_handlers::{HttpBounds, WebhookBounds};
 use everstep_net::Guard;
 use everstep_vault::SealKey;
 use rustix::process::{Resource, getrlimit};
@@ -96,6 +96,7 @@ pub(crate) struct EngineConfig {
     pub(crate) options: Options,
     pub(crate) javascript_threads: Option<usize>,
     pub(crate) http: HttpBounds,
+    pub(crate) webhooks: WebhookBounds,
     /// The longest timeout of a script.
     pub(crate) js_timeout_max: Duration,
     /// The addresses that workflows may reach.
@@ -263,6 +264,7 @@ impl EngineConfig {
         };
         let javascript_threads = typed.javascript_threads.or(file.javascript_threads);
         let http = http_bounds(typed, file)?;
+        let webhooks = webhook_bounds(typed, file)?;
         let js_timeout_max = match typed.js_timeout_max.or(file.js_timeout_max) {
             Some(HumanDuration(longest)) if !JS_TIMEOUT_MAX.contains(&longest) => {
                 return Err(invalid("js-timeout-max must be from 1s to 1h"));
@@ -278,7 +280,17 @@ impl EngineConfig {
         let sqlite_sources = typed.sqlite_sources_dir.clone().or_else(|| file.sqlite_sources_dir.clone());
         let allows_fetch = runs_own_file;
         let ops_url = ops_url(typed, file)?;
-        Ok(Self { options, javascript_threads, http, js_timeout_max, guard, sqlite_sources, allows_fetch, ops_url })
+        Ok(Self {
+            options,
+            javascript_threads,
+            http,
+            webhooks,
+            js_timeout_max,
+            guard,
+            sqlite_sources,
+            allows_fetch,
+            ops_url,
+        })
     }
 }
 
@@ -303,6 +315,16 @@ fn http_bounds(typed: &EngineSettings, file: &EngineSettings) -> anyhow::Result<
         workspace_max: at_least_one("max-http-per-workspace", per_workspace, defaults.workspace_max)?,
         host_max: at_least_one("max-http-per-host", per_host, defaults.host_max)?,
         memory_bytes: mib.saturating_mul(MIB),
+    })
+}
+
+fn webhook_bounds(typed: &EngineSettings, file: &EngineSettings) -> anyhow::Result<WebhookBounds> {
+    let defaults = WebhookBounds::default();
+    let per_target = typed.delivery_per_target.or(file.delivery_per_target);
+    let places = typed.delivery_concurrency.or(file.delivery_concurrency);
+    Ok(WebhookBounds {
+        target_max: at_least_one("delivery-per-target", per_target, defaults.target_max)?,
+        places: at_least_one("delivery-concurrency", places, defaults.places)?,
     })
 }
 

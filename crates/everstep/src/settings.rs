@@ -509,6 +509,26 @@ pub struct EngineSettings {
     )]
     pub(crate) max_http_mib: Option<usize>,
 
+    /// The maximum number of webhooks that a node sends at the same time to one host, for one workspace [default: 5].
+    #[arg(
+        long,
+        env = "EVERSTEP_DELIVERY_PER_TARGET",
+        hide_env_values = true,
+        value_name = "N",
+        help_heading = "Engine options"
+    )]
+    pub(crate) delivery_per_target: Option<usize>,
+
+    /// The maximum number of webhooks that a node sends at the same time [default: 256].
+    #[arg(
+        long,
+        env = "EVERSTEP_DELIVERY_CONCURRENCY",
+        hide_env_values = true,
+        value_name = "N",
+        help_heading = "Engine options"
+    )]
+    pub(crate) delivery_concurrency: Option<usize>,
+
     /// The longest timeout of a javascript node, at most an hour [default: 60s].
     #[arg(
         long,

@@ -165,6 +165,7 @@ impl NodePorts {
                 .with_timeout_max(config.js_timeout_max),
             client,
             http: config.http,
+            webhooks: config.webhooks,
             secrets: Arc::<Vault>::clone(vault),
             sources: Arc::<DataSources>::clone(&data.sources),
             drivers: data.drivers.clone(),

@@ -63,7 +63,11 @@ fn fold_step(progress: &mut Progress, fold: Fold<'_>) -> Option<Option<Timestamp
                 // A rejected call ends at once.
                 Dispatch::Child(_) | Dispatch::Instant => StepKind::Call,
                 Dispatch::Publish => StepKind::Publish,
-                Dispatch::Task | Dispatch::Delay { .. } | Dispatch::Wait { .. } | Dispatch::Body { .. } => return None,
+                Dispatch::Task
+                | Dispatch::Delay { .. }
+                | Dispatch::Wait { .. }
+                | Dispatch::Body { .. }
+                | Dispatch::Delivery(_) => return None,
             };
             if open.contains(step) && !open.has_foreign_child(run, step) {
                 return None;

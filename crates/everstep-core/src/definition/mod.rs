@@ -4,12 +4,14 @@ mod compile;
 mod fields;
 mod options;
 mod problem;
+mod retry;
 pub(crate) mod secrets;
 
 pub use compile::{compile, load};
 pub(crate) use fields::{Fields, escape, name_of};
 pub(crate) use options::{DESCRIPTION_CHARS, NAME_CHARS, check_length, insert, read_options};
 pub use problem::{Problem, nearest};
+pub(crate) use retry::read_retry;
 
 /// Number of problems up to which the nearest names are searched: a definition may be large and wrong everywhere.
 pub(crate) const HINTED_PROBLEMS_MAX: usize = 20;

@@ -96,7 +96,7 @@ fn dispatched(
     fold.open.dispatch(fold.run, (step, attempt), dispatch, by_topic, fold.entry.at);
     let items = match dispatch {
         Dispatch::Body { items } => Some(items.as_slice()),
-        Dispatch::Publish => return None,
+        Dispatch::Publish | Dispatch::Delivery(_) => return None,
         Dispatch::Task | Dispatch::Instant | Dispatch::Delay { .. } | Dispatch::Wait { .. } | Dispatch::Child(_) => {
             None
         }

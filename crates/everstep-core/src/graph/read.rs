@@ -8,13 +8,14 @@ use super::control;
 use super::model::{Join, NodeKind, OnError};
 use super::variables::{Name, Unread};
 use crate::definition::{
-    Care, DESCRIPTION_CHARS, Fields, NAME_CHARS, Problem, check_length, insert, nearest, read_options, secrets,
+    Care, DESCRIPTION_CHARS, Fields, NAME_CHARS, Problem, check_length, insert, nearest, read_options, read_retry,
+    secrets,
 };
 use crate::evaluate::Evaluate;
 use crate::kinds::Kinds;
 use crate::limits;
 use crate::payload::json_depth;
-use crate::retry::{Backoff, RetryPolicy};
+use crate::retry::RetryPolicy;
 use crate::schema::Schema;
 use crate::topics::read_triggers;
 
@@ -233,7 +234,11 @@ fn read_node(value: &Value, index: usize, ports: Ports<'_>, problems: &mut Vec<P
         let problem = Problem::at(format!("{path}/position{}", named.pointer), "a secret is not accepted here");
         problems.push(problem.of_node(id).hint("name secrets in the config of a node"));
     }
-    let policy = retry.map_or_else(RetryPolicy::graph, |retry| read_retry(retry, &path, id, problems));
+    let policy = RetryPolicy::graph();
+    let policy = match retry {
+        Some(retry) => read_retry(retry, &format!("{path}/retry"), Some(id), policy, problems),
+        None => policy,
+    };
     let read = kind_name.and_then(|name| control::read(name, &config, timeout, &config_path, id, ports, problems));
     let type_name = kind_name.filter(|_| read.is_some());
     if let (Some(name), None) = (kind_name, &read) {
@@ -338,44 +343,6 @@ fn read_edge(value: &Value, index: usize, problems: &mut Vec<Problem>) -> Option
     let text =
         EdgeText { path, source: source.to_owned(), target: target.to_owned(), handle: handle.map(str::to_owned) };
     Some((text, normal.into()))
-}
-
-fn read_retry(value: &Value, path: &str, node: &str, problems: &mut Vec<Problem>) -> RetryPolicy {
-    let mut policy = RetryPolicy::graph();
-    let Some(mut fields) = Fields::from_value(value, format!("{path}/retry"), Some(node), problems) else {
-        return policy;
-    };
-    if let Some(attempts) = fields.number(&["maxAttempts"], 1, 20) {
-        policy.max_attempts = attempts as u32;
-    }
-    let backoffs = [("fixed", Backoff::Fixed), ("linear", Backoff::Linear), ("exp", Backoff::Exp)];
-    if let Some(backoff) = fields.choice(&["backoff"], &backoffs) {
-        policy.backoff = backoff;
-    }
-    if let Some(base) = fields.number(&["baseMs", "backoffMs"], 100, 86_400_000) {
-        policy.base_ms = base;
-    }
-    if let Some(max) = fields.number(&["maxMs", "maxBackoffMs"], 100, 86_400_000) {
-        policy.max_ms = max;
-    }
-    if let Some(multiplier) = fields.fraction(&["multiplier", "backoffMultiplier"], 1.0, 10.0) {
-        policy.multiplier = multiplier;
-    }
-    if let Some(jitter) = fields.fraction(&["jitter"], 0.0, 1.0) {
-        policy.jitter = jitter;
-    }
-    for code in fields.list(&["nonRetryable"]).unwrap_or_default() {
-        match code.as_str() {
-            Some(code) => policy.non_retryable.push(code.to_owned()),
-            None => fields.problem("nonRetryable", "expected a list of error codes", "such as [\"CARD_DECLINED\"]"),
-        }
-    }
-    if policy.base_ms > policy.max_ms {
-        let message = format!("baseMs ({}) is greater than maxMs ({})", policy.base_ms, policy.max_ms);
-        fields.problem("baseMs", message, "increase maxMs; its default is 300000");
-    }
-    fields.finish();
-    policy
 }
 
 /// The known types, or the one that was probably meant.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::delivery::Delivery;
 use super::transition::{Assigned, TransitionApplied, VoteCast};
 use crate::actor::Actor;
 use crate::failure::Failure;
@@ -15,11 +16,14 @@ use crate::time::Timestamp;
 use crate::topics::{EventRef, Publication, Trigger};
 
 /// The highest event format that this build writes and reads: 1 is that of graphs and functions, 2 adds state machines,
-/// 3 adds events of topics and pending starts.
-pub const FORMAT: u32 = 3;
+/// 3 adds events of topics and pending starts, 4 adds deliveries and timers that repeat.
+pub const FORMAT: u32 = 4;
 
 /// The format that introduced events of topics.
 const TOPICS_FORMAT: u32 = 3;
+
+/// The format that introduced deliveries of machines.
+pub(crate) const DELIVERIES_FORMAT: u32 = 4;
 
 /// The format of an event that uses topics, or does not.
 fn topics_format(uses_topics: bool) -> u32 {
@@ -234,6 +238,8 @@ pub enum Dispatch {
     Child(Arc<Child>),
     /// Its body runs once per item.
     Body { items: Vec<Payload> },
+    /// A side effect of a machine's transition. A later attempt is dispatched as a task or a child.
+    Delivery(Arc<Delivery>),
 }
 
 /// How a wait ended.
@@ -281,6 +287,7 @@ impl Dispatch {
     fn format(&self) -> u32 {
         match self {
             Self::Publish => TOPICS_FORMAT,
+            Self::Delivery(_) => DELIVERIES_FORMAT,
             Self::Wait { since, .. } => topics_format(since.is_some()),
             Self::Task | Self::Instant | Self::Delay { .. } | Self::Child(_) | Self::Body { .. } => 1,
         }
@@ -358,8 +365,10 @@ impl Event {
     /// knows, so that an item carries the highest format of its entries.
     pub fn format(&self) -> u32 {
         match self {
+            Self::TransitionApplied(applied) if applied.end.is_some() => DELIVERIES_FORMAT,
             Self::TransitionApplied(_) | Self::VoteCast(_) | Self::Assigned(_) => 2,
-            Self::TimerSet { why, .. } => match why {
+            Self::TimerSet { attempt, why, .. } => match why {
+                TimerPurpose::After if *attempt > 1 => DELIVERIES_FORMAT,
                 TimerPurpose::After => 2,
                 TimerPurpose::Sleep | TimerPurpose::Retry | TimerPurpose::Pace => 1,
             },

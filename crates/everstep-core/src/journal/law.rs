@@ -3,7 +3,7 @@
 //! **Invariant**: settling a committed journal again adds nothing, unless the run is paused, or its last item was full or
 //! ended because its decision had used its fuel.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,7 +27,8 @@ use crate::workflow::Workflow;
 /// 3. No entry follows the end of a run, except the retry of a failed one.
 /// 4. The journal fits its workflow, and the counts of the fold equal the counts found by visiting everything.
 /// 5. Settling it again adds nothing, unless it is paused, or its last item was full or had used its fuel (`has_more`).
-/// 6. No two dispatches start the same child.
+/// 6. No two dispatches start the same child, or are the same delivery; only the attempts of one delivery start the same
+///    child.
 /// 7. No idempotency key is recorded twice within the keys that a run remembers: of a signal or control for the run, of a
 ///    request to a machine for its caller.
 /// 8. Turns are numbered from 1 without a gap, and only the last one can be lost.
@@ -42,6 +43,7 @@ pub fn check(
     let mut seen = BTreeSet::new();
     let mut completed = BTreeSet::new();
     let mut children = BTreeSet::new();
+    let mut deliveries = BTreeMap::new();
     let mut keys = KeyLaw::default();
     let mut machine = MachineLaws::default();
     let mut end = None;
@@ -53,10 +55,17 @@ pub fn check(
         if index > 0 && entry.at < journal[index - 1].at {
             return Err(format!("entry {} is earlier than the one before it", entry.seq));
         }
-        if let Event::StepDispatched { dispatch: Dispatch::Child(child), .. } = &entry.event
-            && !children.insert(child.run)
+        if let Event::StepDispatched { step, dispatch: Dispatch::Child(child), .. } = &entry.event
+            && deliveries.get(&child.run.uuid()) != Some(step)
+            && !children.insert(child.run.uuid())
         {
             return Err(format!("entry {}: the child {} is started twice", entry.seq, child.run));
+        }
+        if let Event::StepDispatched { step, dispatch: Dispatch::Delivery(delivery), .. } = &entry.event {
+            if !children.insert(delivery.id.uuid()) {
+                return Err(format!("entry {}: the delivery {} is decided twice", entry.seq, delivery.id));
+            }
+            deliveries.insert(delivery.id.uuid(), step.clone());
         }
         keys.check(entry)?;
         machine.check(entry)?;

@@ -1,8 +1,8 @@
 //! The laws of the entries of a machine. They are found again from the entries alone, beside the fold.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Ballot, Entry, Event, TimerPurpose, TransitionApplied, VoteCast};
+use super::{Ballot, Dispatch, Entry, Event, TimerPurpose, TransitionApplied, VoteCast};
 use crate::actor::Actor;
 use crate::ids::StepKey;
 use crate::machine::AssignmentChange;
@@ -13,14 +13,20 @@ use crate::time::Timestamp;
 /// 2. A person has at most one vote per version; a vote is not repeated, and only an existing one is withdrawn.
 /// 3. A transition by `@quorum` has the votes that were cast for its action, and as many as the action needs. Every
 ///    voter is among the voters of the action, if it has any.
-/// 4. A timer belongs to the present version, is set once, and fires at most once and not early.
+/// 4. A timer belongs to the present version, is set once per attempt, and fires at most once per attempt and not early.
+///    An attempt follows the one before it, after it has fired.
+/// 5. A delivery is decided once. A machine whose end was decided enters no other state.
 #[derive(Default)]
 pub(super) struct MachineLaws {
     state: Option<String>,
     version_no: u32,
     ballots: BTreeMap<String, Ballot>,
     votes: BTreeMap<Actor, String>,
-    timers: BTreeMap<StepKey, Option<Timestamp>>,
+    /// The attempt of each timer, and when it is due unless it has fired.
+    timers: BTreeMap<StepKey, (u32, Option<Timestamp>)>,
+    /// Whether the end of the run was decided.
+    is_over: bool,
+    deliveries: BTreeSet<StepKey>,
 }
 
 impl MachineLaws {
@@ -35,20 +41,29 @@ impl MachineLaws {
                 }
                 Ok(())
             }
-            Event::TimerSet { step, due, why: TimerPurpose::After, .. } => {
+            Event::TimerSet { step, attempt, due, why: TimerPurpose::After } => {
                 let is_of_version = step.as_str().starts_with(&format!("@after[{}].", self.version_no));
-                match self.timers.insert(step.clone(), Some(*due)) {
-                    None if is_of_version => Ok(()),
+                match self.timers.insert(step.clone(), (*attempt, Some(*due))) {
+                    None if is_of_version && *attempt == 1 => Ok(()),
+                    Some((before, None)) if *attempt == before + 1 => Ok(()),
                     None => Err(format!("the timer {step} is set at version {}", self.version_no)),
                     Some(_) => Err(format!("the timer {step} is set twice")),
                 }
             }
+            Event::StepDispatched { step, dispatch: Dispatch::Delivery(_), .. } => {
+                match self.deliveries.insert(step.clone()) {
+                    true => Ok(()),
+                    false => Err(format!("the delivery {step} is decided twice")),
+                }
+            }
             Event::TimerFired { step, .. } => match self.timers.get_mut(step) {
-                Some(due) => match due.take() {
+                Some((_, due)) => match due.take() {
                     Some(due) if due <= entry.at => Ok(()),
                     Some(due) => Err(format!("the timer {step} fires at {} and is due at {due}", entry.at)),
                     None => Err(format!("the timer {step} fires twice")),
                 },
+                // The delay before another attempt of a delivery.
+                None if self.deliveries.contains(step) => Ok(()),
                 // A timer of another purpose, or of a state that was left.
                 None if step.as_str().starts_with("@after[") => Err(format!("the timer {step} is not set")),
                 None => Ok(()),
@@ -81,6 +96,9 @@ impl MachineLaws {
         }
         if applied.version_no != self.version_no + 1 {
             return Err(format!("version {} after version {}", applied.version_no, self.version_no));
+        }
+        if std::mem::replace(&mut self.is_over, applied.end.is_some()) {
+            return Err("a transition after the end of the run was decided".to_owned());
         }
         if applied.by.is_system(Actor::QUORUM) {
             let cast = self.votes.iter().filter(|(_, action)| **action == applied.action).map(|(actor, _)| actor);

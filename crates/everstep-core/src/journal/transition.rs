@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::Event;
 use crate::actor::Actor;
+use crate::failure::Failure;
 use crate::machine::AssignmentChange;
 use crate::payload::Payload;
 
@@ -50,9 +52,38 @@ pub struct TransitionApplied {
     /// The action that follows in the entered state, in the same item.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auto: Option<AutoAction>,
+    /// How the run ends in the entered state, if side effects are still to be performed: the run ends after the last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<DecidedEnd>,
     /// The digest of a request with an idempotency key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
+}
+
+/// The end of a run that was decided before the run has ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum DecidedEnd {
+    Completed { output: Payload },
+    Failed { failure: Failure },
+}
+
+impl DecidedEnd {
+    /// The output of a run that completes.
+    pub(crate) fn output(&self) -> Option<&Payload> {
+        match self {
+            Self::Completed { output } => Some(output),
+            Self::Failed { .. } => None,
+        }
+    }
+
+    /// The event that ends the run.
+    pub(crate) fn into_event(self) -> Event {
+        match self {
+            Self::Completed { output } => Event::run_completed(output),
+            Self::Failed { failure } => Event::run_failed(failure, None),
+        }
+    }
 }
 
 /// The votes that an action needs.

@@ -1,5 +1,7 @@
 //! The fold of a machine's run: how each entry changes its progress. It evaluates nothing.
 
+use std::sync::Arc;
+
 use super::model::Machine;
 use super::progress::{LastTransition, Place, Progress};
 use super::run::step_of_run;
@@ -7,11 +9,13 @@ use super::shown::ShownDigest;
 use super::timers::{is_hasty, step_of_timer};
 use super::{Applied, AssignmentChange};
 use crate::actor::Actor;
+use crate::ids::StepKey;
 use crate::journal::{Assigned, Dispatch, Entry, Event, TimerPurpose, TransitionApplied, VoteCast};
 use crate::payload::Payload;
 use crate::planted::{self, Bug};
 use crate::run::apply::{Fold, Folded};
-use crate::run::{Activity, Open};
+use crate::run::delivery::OpenDelivery;
+use crate::run::{Activity, Open, OpenSteps};
 
 const NOT_OPEN: &str = "the step is not open";
 const NO_STATE: &str = "the machine has no state yet";
@@ -27,7 +31,7 @@ pub(crate) fn fold(machine: &Machine, progress: &mut Progress, fold: Fold<'_>) -
         }
         Event::TransitionApplied(applied) => {
             transition(machine, progress, entry, applied)?;
-            // Steps of the state that was left: its timers, and the run that it waits for.
+            // Steps of the state that was left: its timers, and the run that it waits for. Deliveries stay open.
             let left = if planted::is_planted(Bug::TimerOutlivesItsState) { "@run" } else { "@" };
             open.drop_within(run, left, entry.seq);
         }
@@ -41,6 +45,7 @@ pub(crate) fn fold(machine: &Machine, progress: &mut Progress, fold: Fold<'_>) -
             progress.merge(values);
             progress.is_answer_open = false;
         }
+        Event::TimerSet { step, due, why: TimerPurpose::Retry, .. } => open.back_off(step, *due).ok_or(NOT_OPEN)?,
         Event::TimerSet { step, attempt, due, why } => {
             if *why != TimerPurpose::After {
                 return Err("a state machine sets no timer with this purpose");
@@ -53,6 +58,7 @@ pub(crate) fn fold(machine: &Machine, progress: &mut Progress, fold: Fold<'_>) -
             }
             open.insert(step.clone(), Open::new(*attempt, Activity::Delay, Some(*due), entry.at));
         }
+        Event::TimerFired { step, .. } if is_delivery(open, step) => _ = open.fire(step).ok_or(NOT_OPEN)?,
         Event::TimerFired { step, .. } => {
             let closed = open.close(step).ok_or(NOT_OPEN)?;
             if closed.activity != Activity::Delay {
@@ -65,6 +71,29 @@ pub(crate) fn fold(machine: &Machine, progress: &mut Progress, fold: Fold<'_>) -
                 progress.autos = 0;
             }
         }
+        Event::StepDispatched { step, attempt, dispatch: Dispatch::Delivery(delivery) } => {
+            let last = &progress.place.as_ref().ok_or(NO_STATE)?.last;
+            let delivery = OpenDelivery::new(Arc::clone(delivery), last.seq, last.at);
+            open.deliver(run, (step, *attempt), delivery, entry.at).ok_or("the delivery is open")?;
+        }
+        Event::StepDispatched { step, attempt, dispatch } if is_delivery(open, step) => {
+            // A delivery is dispatched again only if its task was lost or it is retried.
+            let is_again = |open: &Open| matches!(open.activity, Activity::Task | Activity::Again);
+            let is_same = match dispatch {
+                Dispatch::Task => true,
+                Dispatch::Child(child) => !child.waits,
+                Dispatch::Instant
+                | Dispatch::Publish
+                | Dispatch::Delay { .. }
+                | Dispatch::Wait { .. }
+                | Dispatch::Body { .. }
+                | Dispatch::Delivery(_) => false,
+            };
+            if !is_same || !open.get(step).is_some_and(is_again) {
+                return Err("the delivery is not dispatched again");
+            }
+            open.dispatch(run, (step, *attempt), dispatch, false, entry.at);
+        }
         Event::StepDispatched { step, attempt, dispatch } => {
             let has_run = progress.place.as_ref().and_then(|place| machine.find_state(&place.state));
             let is_expected = has_run.is_some_and(|state| state.run.is_some())
@@ -75,6 +104,13 @@ pub(crate) fn fold(machine: &Machine, progress: &mut Progress, fold: Fold<'_>) -
                 return Err("the state starts no such run");
             }
             open.dispatch(run, (step, *attempt), dispatch, false, entry.at);
+        }
+        Event::StepCompleted { step, .. } if is_delivery(open, step) => {
+            since = Some(open.close(step).ok_or(NOT_OPEN)?.since);
+        }
+        Event::StepFailed { step, failure, .. } if is_delivery(open, step) => {
+            since = Some(open.get(step).ok_or(NOT_OPEN)?.since);
+            open.fail_delivery(run, step, failure, entry).ok_or(NOT_OPEN)?;
         }
         Event::StepCompleted { step, outcome, .. } => {
             since = Some(open.close(step).ok_or(NOT_OPEN)?.since);
@@ -90,7 +126,8 @@ pub(crate) fn fold(machine: &Machine, progress: &mut Progress, fold: Fold<'_>) -
         Event::RunResumed => (progress.autos, progress.is_answer_open) = (0, false),
         Event::RunCompleted { .. } | Event::RunFailed { .. } | Event::RunCancelled { .. } => {}
         Event::RunRetried => return Err("a run of a state machine is not retried"),
-        Event::StepSkipped { .. } => return Err("a state machine skips no step"),
+        Event::StepSkipped { step } if is_delivery(open, step) => drop(open.close(step)),
+        Event::StepSkipped { .. } => return Err("a state machine skips only deliveries"),
         Event::WaitOpened { .. }
         | Event::WaitResolved { .. }
         | Event::SignalBuffered { .. }
@@ -98,6 +135,10 @@ pub(crate) fn fold(machine: &Machine, progress: &mut Progress, fold: Fold<'_>) -
         | Event::TurnLost { .. } => return Err("it belongs to a code workflow"),
     }
     Ok(since)
+}
+
+fn is_delivery(open: &OpenSteps, step: &StepKey) -> bool {
+    open.get(step).is_some_and(|open| open.delivery.is_some())
 }
 
 fn transition(
@@ -144,6 +185,7 @@ fn transition(
         auto: applied.auto.clone(),
         run_end: None,
         shown: ShownDigest::default(),
+        end: applied.end.clone(),
     });
     Ok(())
 }

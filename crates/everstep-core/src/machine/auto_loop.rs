@@ -67,7 +67,7 @@ fn successor(states: &[MachineState], state: usize, action: &Action) -> Option<P
 fn auto_action(effect: &SideEffect) -> Option<&str> {
     match &effect.kind {
         SideEffectKind::AutoAction { action, .. } => Some(action),
-        SideEffectKind::Assign { .. } => None,
+        SideEffectKind::Assign { .. } | SideEffectKind::Deliver(_) => None,
     }
 }
 

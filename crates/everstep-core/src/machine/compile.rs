@@ -7,8 +7,9 @@ use serde_json::Value;
 use super::model::{AfterEffect, Machine, MachineState};
 use super::read::{self, Definition};
 use super::{auto_loop, problem_code as code, stalemate};
-use crate::definition::{Care, Problem};
+use crate::definition::{Care, Problem, secrets};
 use crate::evaluate::Evaluate;
+use crate::graph::NamedSecret;
 
 /// Reads, checks and compiles a definition that is to be saved.
 pub fn compile(definition: &Value, evaluate: &dyn Evaluate) -> Result<Machine, Vec<Problem>> {
@@ -43,6 +44,7 @@ fn assemble(definition: Definition, care: Care, problems: &mut Vec<Problem>) -> 
             auto_loop::check(&definition.states, problems);
         }
     }
+    let secrets = named_secrets(&definition);
     let Definition { states, index, actions, initial, context_schema, start, retention_days, normal, .. } = definition;
     Some(Machine {
         states,
@@ -52,8 +54,23 @@ fn assemble(definition: Definition, care: Care, problems: &mut Vec<Problem>) -> 
         context_schema: context_schema.map(Arc::new),
         start,
         retention_days,
+        secrets,
         definition: normal,
     })
+}
+
+/// The secrets that the side effects of a definition name, each with its state.
+fn named_secrets(definition: &Definition) -> Vec<NamedSecret> {
+    let find = |(number, state): (usize, &Value)| {
+        let name = definition.states.get(number).map(|state| state.name.clone()).unwrap_or_default();
+        let named = secrets::find(state).into_iter().filter_map(move |named| {
+            let secret = state.pointer(&named.pointer)?.get(secrets::MARK)?.as_str()?.to_owned();
+            Some(NamedSecret { name: secret, node: name.clone(), path: format!("/states/{number}{}", named.pointer) })
+        });
+        named.collect::<Vec<_>>()
+    };
+    let states = definition.normal.get("states").and_then(Value::as_array);
+    states.into_iter().flatten().enumerate().flat_map(find).collect()
 }
 
 fn check_initial(definition: &Definition, problems: &mut Vec<Problem>) {

@@ -64,6 +64,14 @@ pub fn definition_schema() -> Value {
             "start": start(),
             "trigger": trigger_schema(),
             "options": options(),
+            "retry": retry(),
+            "secret": {
+                "type": "object",
+                "properties": {"$secret": {"type": "string", "pattern": "^[A-Za-z0-9_.-]{1,128}$"}},
+                "required": ["$secret"],
+                "additionalProperties": false,
+                "description": "The name of a secret of the workspace.",
+            },
             "events": {
                 "type": "array", "maxItems": limits::SIDE_EFFECTS, "items": {"$ref": "#/$defs/event"},
                 "description": "Side effects, in their order.",
@@ -355,10 +363,30 @@ fn timer() -> Value {
                  does: if it does not hold, nothing happens.",
             ),
             "events": named("events", "Side effects of the timer. A timer with neither `to` nor `do` has only these."),
+            "every": {
+                "type": "string", "pattern": "^[0-9]+(ms|s|m|h|d)$",
+                "description": "The time after which a timer with only `events` is due again, such as `1d`. Without `in` and \
+                                `at` it is also the time until the timer is due first.",
+            },
+            "times": {
+                "type": "integer", "minimum": 1, "maximum": limits::TIMER_REPEATS,
+                "description": "How often a timer with `every` is due, the first time included. Default: 100.",
+            },
         },
         "additionalProperties": false,
-        "oneOf": [{"required": ["in"]}, {"required": ["at"]}],
-        "not": {"required": ["to", "do"]},
+        "oneOf": [
+            {"required": ["in"]},
+            {"required": ["at"]},
+            {"required": ["every"], "not": {"anyOf": [{"required": ["in"]}, {"required": ["at"]}]}},
+        ],
+        "not": {
+            "anyOf": [
+                {"required": ["to", "do"]},
+                {"required": ["every", "to"]},
+                {"required": ["every", "do"]},
+            ],
+        },
+        "dependentRequired": {"times": ["every"]},
         "anyOf": [
             {"required": ["to"]},
             {"required": ["do"]},
@@ -393,14 +421,42 @@ fn event() -> Value {
     json!({
         "type": "object",
         "properties": {
-            "id": named("eventId", "The id of the side effect, used once in its list. Default: its position."),
+            "id": named("eventId", "The id of the side effect, used once in its list. Default: its type and position, such as `webhook-0`."),
             "type": {
-                "enum": ["assign", "auto_action"],
+                "enum": ["assign", "auto_action", "webhook", "workflow"],
                 "description": "`assign` replaces the persons to whom the entered state is assigned; `auto_action` performs \
-                                an action in the entered state, as `@auto`, in the same commit.",
+                                an action in the entered state, as `@auto`, in the same commit; `webhook` sends a signed \
+                                request and `workflow` starts a run, after the commit.",
             },
-            "target": {"description": "Of `assign`: a person or a list of persons. Of `auto_action`: the name of the action."},
-            "payload": {"description": "Of `auto_action`: the data of the action, as a template."},
+            "target": {
+                "description": "Of `assign`: a person or a list of persons. Of `auto_action`: the name of the action. Of \
+                                `webhook`: an address. Of `workflow`: the name of a workflow.",
+            },
+            "payload": {
+                "description": "Of `auto_action`: the data of the action. Of `webhook`: a part of the message. Of `workflow`: \
+                                the input of the run; default: the context. A template.",
+            },
+            "headers": {
+                "type": "object", "maxProperties": limits::LISTED_NAMES,
+                "propertyNames": {"pattern": "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$"},
+                "additionalProperties": {
+                    "anyOf": [
+                        {"type": ["string", "number", "boolean"]},
+                        {"$ref": "#/$defs/expression"},
+                        {"$ref": "#/$defs/secret"},
+                    ],
+                },
+                "description": "Of `webhook`: headers of the request.",
+            },
+            "secret": {"$ref": "#/$defs/secret", "description": "Of `webhook`: the secret that signs the message."},
+            "retry": {
+                "$ref": "#/$defs/retry",
+                "description": "Of `webhook` and `workflow`: the attempts. Default: three, 500 ms and 1 s apart.",
+            },
+            "timeoutSeconds": {
+                "type": "integer", "minimum": 1, "maximum": 60,
+                "description": "Of `webhook`: the time limit of an attempt. Default: 10.",
+            },
         },
         "required": ["type", "target"],
         "additionalProperties": false,
@@ -416,17 +472,72 @@ fn event() -> Value {
                             },
                         ],
                     },
-                    "payload": false,
+                    "payload": false, "headers": false, "secret": false, "retry": false, "timeoutSeconds": false,
                 },
             })),
             of_type("auto_action", json!({
                 "properties": {
                     "target": {"$ref": "#/$defs/actionName"},
                     "payload": {"anyOf": [{"type": "object"}, {"$ref": "#/$defs/expression"}]},
+                    "headers": false, "secret": false, "retry": false, "timeoutSeconds": false,
+                },
+            })),
+            of_type("webhook", json!({
+                "properties": {
+                    "target": {
+                        "anyOf": [
+                            {"type": "string", "pattern": "^https?://[^/?#@\\s]+([/?#]\\S*)?$"},
+                            {"$ref": "#/$defs/expression"},
+                        ],
+                    },
+                },
+            })),
+            of_type("workflow", json!({
+                "properties": {
+                    "target": {
+                        "anyOf": [
+                            {"type": "string", "pattern": "^[a-z0-9][a-z0-9_-]{0,127}$"},
+                            {"$ref": "#/$defs/expression"},
+                        ],
+                    },
+                    "headers": false, "secret": false, "timeoutSeconds": false,
                 },
             })),
         ],
         "description": "A side effect.",
+    })
+}
+
+fn retry() -> Value {
+    let millis = |description: &str| json!({"type": "integer", "minimum": 100, "maximum": 86_400_000, "description": description});
+    json!({
+        "type": "object",
+        "properties": {
+            "maxAttempts": {
+                "type": "integer", "minimum": 1, "maximum": 20, "default": 3,
+                "description": "All attempts, the first included.",
+            },
+            "backoff": {
+                "type": "string", "enum": ["fixed", "linear", "exp"], "default": "exp",
+                "description": "How the delay grows from attempt to attempt.",
+            },
+            "baseMs": millis("The first delay, in milliseconds. Default: 500."),
+            "maxMs": millis("The longest delay, in milliseconds. Default: 300000."),
+            "multiplier": {
+                "type": "number", "minimum": 1, "maximum": 10, "default": 2,
+                "description": "The factor of an exponential backoff.",
+            },
+            "jitter": {
+                "type": "number", "minimum": 0, "maximum": 1, "default": 0,
+                "description": "The fraction of a delay by which it varies at random.",
+            },
+            "nonRetryable": {
+                "type": "array", "items": {"type": "string"},
+                "description": "Codes of failures after which no other attempt follows.",
+            },
+        },
+        "additionalProperties": false,
+        "description": "When a failed attempt is tried again. Any failure is.",
     })
 }
 

@@ -140,6 +140,9 @@ fn describe(run: MachineRun<'_>, events: &[Event], act: &Act, cx: Cx<'_>) -> Eva
                 let voters = applied.voters.iter();
                 evaluation.voters = voters.map(|(action, ballot)| (action.clone(), ballot.clone())).collect();
                 evaluation.events = side_effects(run, applied, act, cx);
+                if let Some(end) = &applied.end {
+                    (evaluation.is_completed, evaluation.output) = (true, end.output().cloned());
+                }
             }
             Event::TimerSet { step, due, .. } => timers.push((step.clone(), *due)),
             Event::StepDispatched { dispatch: crate::journal::Dispatch::Child(child), .. } => {
@@ -221,6 +224,10 @@ fn resolve(effect: &SideEffect, lookup: &MachineContext<'_>, cx: Cx<'_>) -> Valu
         SideEffectKind::AutoAction { action, payload } => {
             json!({"id": effect.id, "type": "auto_action", "target": action, "payload": payload.as_ref().map(value)})
         }
+        SideEffectKind::Deliver(template) => {
+            let (target, payload) = (value(&template.target), template.payload.as_ref().map(value));
+            json!({"id": effect.id, "type": template.kind.as_str(), "target": target, "payload": payload})
+        }
     }
 }
 
@@ -237,8 +244,8 @@ fn follow(workflow: &Workflow, state: &State, events: Vec<Event>, cx: Cx<'_>, ev
     crate::run::decide::settle(workflow, &mut state, cx);
     let Some((name, version_no)) = state.place_of_machine() else { return };
     (evaluation.next_state, evaluation.version_no) = (Some(name.to_owned()), version_no);
-    evaluation.is_completed = state.has_ended();
-    evaluation.output = state.output().cloned();
+    evaluation.is_completed = state.has_ended() || state.decided_end().is_some();
+    evaluation.output = state.output().or_else(|| state.decided_end()?.output()).cloned();
     let failure = state.failure().filter(|_| state.is_paused());
     evaluation.pause = failure.map(|failure| Reason::from(Refusal::from(failure.clone())));
 }

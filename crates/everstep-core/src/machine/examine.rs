@@ -114,12 +114,12 @@ pub(super) struct Request<'a> {
 /// Whether a run takes requests at all.
 pub(super) fn check_phase(run: MachineRun<'_>) -> Result<(), Refusal> {
     let state = run.state;
-    if state.has_ended() {
+    let is_terminal = run.place().is_some_and(|(_, definition)| definition.is_terminal());
+    if state.has_ended() || is_terminal {
         let last = describe_last(run);
-        return Err(Refusal::new(
-            code::RUN_ENDED,
-            format!("the run is {} and no longer changes{last}", state.status()),
-        ));
+        // A machine in a terminal state does not move, although its side effects are still to be performed.
+        let place = if state.has_ended() { state.status().to_string() } else { "in a terminal state".to_owned() };
+        return Err(Refusal::new(code::RUN_ENDED, format!("the run is {place} and no longer changes{last}")));
     }
     if state.is_paused() {
         let reason = state.failure().map(|failure| format!(": {}", failure.message)).unwrap_or_default();
@@ -356,7 +356,7 @@ impl<'a> Request<'a> {
         }
         let (comment, data, shown) = (self.comment(), act.data.clone(), act.shown.clone());
         let record = Record { comment, data, files: self.files(), votes: Vec::new(), shown, request };
-        Ok(perform(run, action, self.performance(), act.by.clone(), &[], record, cx)?)
+        Ok(perform(run, action, self.performance(), act.by.clone(), None, record, cx)?)
     }
 
     fn comment(self) -> Option<String> {
@@ -388,14 +388,14 @@ impl<'a> Request<'a> {
         if votes.reach_quorum() {
             let record = Record { votes: votes.supporters(), ..Record::default() };
             let by = Actor::system(Actor::QUORUM);
-            events.extend(perform(run, action, self.performance(), by, &[], record, cx)?);
+            events.extend(perform(run, action, self.performance(), by, None, record, cx)?);
         } else if votes.are_stalemate()
             && let Some(name) = &state.on_stalemate
             && let Some(stalemate) = state.action(name)
         {
             let by = Actor::system(Actor::STALEMATE);
             let performance = Performance::of_server(name, &by, None);
-            match perform(run, stalemate, performance, by.clone(), &[], Record::default(), cx) {
+            match perform(run, stalemate, performance, by.clone(), None, Record::default(), cx) {
                 Ok(more) => events.extend(more),
                 Err(Hindrance::Unmet(_)) => {}
                 Err(failure @ Hindrance::Failure(_)) => return Err(failure.into()),

@@ -5,7 +5,8 @@
 //! evaluates nothing.
 //!
 //! * [`examine`] has the rules for a request, in their order; [`authorize`] is the only place that decides who may act.
-//! * [`transitions`] has the rules for entering a state; [`quorum`] those for votes; [`timers`] those for time limits.
+//! * [`transitions`] has the rules for entering a state; [`quorum`] those for votes; [`timers`] those for time limits;
+//!   [`deliveries`] those for side effects that are performed after the commit.
 //! * [`actions`], [`evaluate`], [`history`] and [`situation`] answer readers and change nothing.
 
 mod act;
@@ -18,6 +19,7 @@ mod conditions;
 mod context;
 mod context_fields;
 mod definition_schema;
+mod deliveries;
 mod evaluate;
 mod examine;
 mod history;
@@ -43,20 +45,21 @@ pub(crate) use apply::fold;
 pub use authorize::{may_read, may_start, required_to_start};
 pub use compile::{compile, load};
 pub use definition_schema::definition_schema;
+pub(crate) use deliveries::describe_task;
 pub use evaluate::{Evaluation, TimerView, evaluate, imagine};
 pub use history::{FieldChange, History, HistoryKind, HistoryRow, history_id};
 pub(crate) use input::check_input;
 pub(crate) use inputs::{on_act, on_assignment};
 pub use model::{
-    Action, ActionBranch, After, AfterDue, AfterEffect, Machine, MachineEnd, MachineState, Need, Needs, Quorum,
-    Requirement, SideEffect, SideEffectKind, StateRun,
+    Action, ActionBranch, After, AfterDue, AfterEffect, DeliveryKind, DeliveryTemplate, Machine, MachineEnd,
+    MachineState, Need, Needs, Quorum, Requirement, SideEffect, SideEffectKind, StateRun, TimerRepeat,
 };
 pub(crate) use next::next;
 pub use progress::{LastTransition, Progress};
 pub(crate) use run::{MachineRun, check_counts, context};
 pub use shown::{Shown, shown};
 pub use situation::{Choice, Exit, Situation, situation};
-pub(crate) use story::{StepFacts, step_kind};
+pub(crate) use story::{StepFacts, is_of_state, name_of, step_kind};
 pub(crate) use timers::on_timer;
 
 /// Codes of rejected requests, and of failures of a machine.

@@ -6,7 +6,11 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use crate::graph::NamedSecret;
+use crate::ids::StepKey;
+use crate::journal::Delivery;
 use crate::logic::Rule;
+use crate::retry::RetryPolicy;
 use crate::schema::Schema;
 
 /// A valid machine. States are identified by their index.
@@ -21,6 +25,8 @@ pub struct Machine {
     /// The callers that may start a run, if not every caller with the permission to manage runs.
     pub(crate) start: Option<Requirement>,
     pub(crate) retention_days: Option<u32>,
+    /// The secrets that its side effects name.
+    pub(crate) secrets: Vec<NamedSecret>,
     pub(crate) definition: Value,
 }
 
@@ -144,6 +150,15 @@ pub struct After {
     pub(crate) due: AfterDue,
     pub(crate) effect: AfterEffect,
     pub(crate) events: Vec<SideEffect>,
+    pub(crate) repeat: Option<TimerRepeat>,
+}
+
+/// How a timer that only has side effects repeats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimerRepeat {
+    pub(crate) every: Duration,
+    /// How often the timer is due, the first time included.
+    pub(crate) times: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -189,6 +204,37 @@ pub enum SideEffectKind {
     Assign { who: Vec<Value> },
     /// Performs an action in the state that is entered, in the same item.
     AutoAction { action: String, payload: Option<Value> },
+    /// Sends a request or starts a run, after the commit of the item.
+    Deliver(Box<DeliveryTemplate>),
+}
+
+/// A delivery as the definition has it. Its values are templates.
+#[derive(Clone, Debug)]
+pub struct DeliveryTemplate {
+    pub(crate) kind: DeliveryKind,
+    /// The address of a webhook, or the name of a workflow.
+    pub(crate) target: Value,
+    pub(crate) payload: Option<Value>,
+    pub(crate) headers: Map<String, Value>,
+    /// The secret with which a webhook is signed: `{"$secret": name}`.
+    pub(crate) secret: Option<Value>,
+    pub(crate) retry: Option<RetryPolicy>,
+    pub(crate) timeout_seconds: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeliveryKind {
+    Webhook,
+    Workflow,
+}
+
+impl DeliveryKind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Webhook => Delivery::WEBHOOK,
+            Self::Workflow => Delivery::WORKFLOW,
+        }
+    }
 }
 
 impl Machine {
@@ -220,6 +266,35 @@ impl Machine {
     pub fn has_action(&self, action: &str) -> bool {
         self.actions.contains(action)
     }
+
+    /// The secrets that its side effects name.
+    pub fn named_secrets(&self) -> Vec<NamedSecret> {
+        self.secrets.clone()
+    }
+
+    /// Whether its runs have deliveries, or timers that repeat.
+    pub(crate) fn has_deliveries(&self) -> bool {
+        let repeats = |state: &MachineState| state.after.iter().any(|after| after.repeat.is_some());
+        self.states.iter().any(|state| repeats(state) || state.effects().any(|(_, effect)| effect.is_delivery()))
+    }
+
+    /// The kind of a delivery, by the key of its step; none if the definition has no such side effect.
+    pub(crate) fn delivery_kind(&self, step: &StepKey) -> Option<&'static str> {
+        let (list, rest) = step.as_str().split_once('[')?;
+        let (_, id) = rest.rsplit_once('.')?;
+        let effects = self.states.iter().flat_map(MachineState::effects);
+        let mut kinds = effects.filter(|(name, effect)| *name == list && effect.id == id);
+        kinds.find_map(|(_, effect)| match &effect.kind {
+            SideEffectKind::Deliver(template) => Some(template.kind.as_str()),
+            SideEffectKind::Assign { .. } | SideEffectKind::AutoAction { .. } => None,
+        })
+    }
+}
+
+impl SideEffect {
+    fn is_delivery(&self) -> bool {
+        matches!(self.kind, SideEffectKind::Deliver(_))
+    }
 }
 
 impl MachineState {
@@ -233,5 +308,17 @@ impl MachineState {
 
     pub fn action(&self, name: &str) -> Option<&Action> {
         self.on.iter().find(|action| action.name == name)
+    }
+
+    /// All side effects of the state, each with the first part of the keys of its list.
+    fn effects(&self) -> impl Iterator<Item = (&str, &SideEffect)> {
+        let of_actions = self.on.iter().flat_map(|action| {
+            let branches = action.branches.iter().flat_map(|branch| &branch.events);
+            action.events.iter().chain(branches).map(|effect| (action.name.as_str(), effect))
+        });
+        let timers = self.after.iter().flat_map(|after| &after.events).map(|effect| ("@after", effect));
+        let entry = self.entry.iter().map(|effect| ("@entry", effect));
+        let exit = self.exit.iter().map(|effect| ("@exit", effect));
+        of_actions.chain(timers).chain(entry).chain(exit)
     }
 }

@@ -6,13 +6,15 @@
 //!    the run fails with it. Runs that fail again and again at once are a loop, which pauses the machine.
 //! 4. If a transition of rule 2 or 3 cannot be evaluated, the run is paused; the resume tries again.
 //! 5. A fork starts the run again that its original waits for.
-//! 6. A run in a terminal state has ended with the transition to it; if it has not, it ends.
+//! 6. A run in a terminal state ends with the transition to it, or after its last delivery.
+//! 7. Deliveries that have failed, or that belong to the original of a fork, are continued first ([`deliveries`]).
 
 use serde_json::{Map, Value, json};
 
 use super::check_input;
 use super::conditions::Performance;
 use super::context::MachineContext;
+use super::deliveries::{self, EffectList};
 use super::model::MachineState;
 use super::run::{MachineRun, step_of_run};
 use super::timers::{auto_loop, is_hasty};
@@ -31,8 +33,12 @@ pub(crate) fn next(run: MachineRun<'_>, cx: Cx<'_>) -> Vec<Event> {
     let Some((place, definition)) = run.place() else {
         return start(run, cx).unwrap_or_else(|failure| vec![Event::run_failed(failure, None)]);
     };
+    if let Some(event) = deliveries::again(run, cx) {
+        return vec![event];
+    }
     if definition.is_terminal() {
-        return vec![end(run, definition, run.progress.version_no, cx)];
+        let is_over = !run.state.open.has_deliveries();
+        return is_over.then(|| end(run, definition, run.progress.version_no, cx)).into_iter().collect();
     }
     if let Some(auto) = &place.auto {
         return follow_auto(run, auto, cx).unwrap_or_else(pause);
@@ -49,11 +55,14 @@ fn pause(reason: Failure) -> Vec<Event> {
 
 /// Rule 6.
 fn end(run: MachineRun<'_>, definition: &MachineState, version_no: u32, cx: Cx<'_>) -> Event {
+    if let Some(end) = run.progress.decided_end() {
+        return end.clone().into_event();
+    }
     let by = Actor::system(Actor::START);
     let user = Performance::of_server(START, &by, None).user();
     let lookup = MachineContext::new(run, run.progress.context.value(), None, &user, cx);
     match end_of_run(definition, version_no, &lookup, cx) {
-        Ok(Some(event)) => event,
+        Ok(Some(end)) => end.into_event(),
         Ok(None) => Event::run_completed(Payload::null()),
         Err(failure) => Event::run_failed(failure, None),
     }
@@ -93,7 +102,7 @@ fn follow_auto(run: MachineRun<'_>, auto: &AutoAction, cx: Cx<'_>) -> Result<Vec
     let by = Actor::system(Actor::AUTO);
     let performance = Performance::of_server(&auto.action, &by, auto.data.as_ref().map(Payload::value));
     let record = Record { data: auto.data.clone(), ..Record::default() };
-    perform(run, action, performance, by.clone(), &[], record, cx).map_err(Hindrance::into_failure)
+    perform(run, action, performance, by.clone(), None, record, cx).map_err(Hindrance::into_failure)
 }
 
 /// Rule 3.
@@ -118,7 +127,8 @@ fn follow_run(run: MachineRun<'_>, end: &Result<Payload, Failure>, cx: Cx<'_>) -
     let set: Map<String, Value> = state_run.save_as.iter().map(|name| (name.clone(), saved.clone())).collect();
     let by = Actor::system(Actor::RUN);
     let user = Performance::of_server(RUN, &by, None).user();
-    let (to, effects) = (run.machine.state(to), definition.exit.iter().collect());
+    let exit = EffectList::exit(run.progress.version_no + 1, &definition.exit);
+    let (to, effects) = (run.machine.state(to), vec![exit]);
     enter(run, Move { action: RUN, to, by, set, effects, user, record: Record::default() }, cx)
 }
 

@@ -8,7 +8,7 @@ use super::shown::ShownDigest;
 use super::{Applied, Tally};
 use crate::actor::{Actor, ActorKind};
 use crate::failure::Failure;
-use crate::journal::{AutoAction, Ballot};
+use crate::journal::{AutoAction, Ballot, DecidedEnd};
 use crate::payload::Payload;
 use crate::time::Timestamp;
 
@@ -59,6 +59,9 @@ pub(crate) struct Place {
     /// The digest of the values that the state shows, once it was computed.
     #[serde(skip)]
     pub(crate) shown: ShownDigest,
+    /// How the machine's run ends after its last delivery.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) end: Option<DecidedEnd>,
 }
 
 /// The transition that entered the present state.
@@ -110,6 +113,11 @@ impl Progress {
     /// The input, the merged data of requests and the values that were set, as an object.
     pub fn context(&self) -> &Payload {
         &self.context
+    }
+
+    /// How the run ends after its last delivery, if the machine is in a terminal state.
+    pub(crate) fn decided_end(&self) -> Option<&DecidedEnd> {
+        self.place.as_ref()?.end.as_ref()
     }
 
     /// The answer to the last request.

@@ -86,12 +86,13 @@ pub(crate) fn context(state: &State) -> Payload {
     }
 }
 
-/// Checks that only the present state has open steps, and that every vote is for an action of it that needs votes.
+/// Checks that only the present state has open steps, except deliveries, and that every vote is for an action of it that needs votes.
 pub(crate) fn check_counts(run: MachineRun<'_>) -> Result<(), String> {
     let version_no = run.progress.version_no;
     let prefixes = [format!("@after[{version_no}]."), format!("@run[{version_no}]")];
     let is_of_this_state = |step: &str| prefixes.iter().any(|prefix| step.starts_with(prefix));
-    if let Some((step, _)) = run.state.open.iter().find(|(step, _)| !is_of_this_state(step.as_str())) {
+    let mut steps = run.state.open.iter().filter(|(_, open)| open.delivery.is_none());
+    if let Some((step, _)) = steps.find(|(step, _)| !is_of_this_state(step.as_str())) {
         return Err(format!("{step} is open at version {version_no}"));
     }
     let Some(place) = &run.progress.place else { return Ok(()) };

@@ -23,6 +23,8 @@ pub struct Situation {
     pub exit: Option<Exit>,
     /// The run that the state waits for.
     pub child: Option<RunId>,
+    /// The number of side effects that are still to be performed.
+    pub deliveries: usize,
 }
 
 /// An action that a person may perform.
@@ -64,5 +66,6 @@ pub fn situation(workflow: &Workflow, state: &State) -> Option<Situation> {
         choices: choices.collect(),
         exit: next_exit(run).map(|(at, to)| Exit { at, to: to.map(str::to_owned) }),
         child,
+        deliveries: state.open_deliveries(),
     })
 }

@@ -1,21 +1,79 @@
-//! The story's questions about the steps of a machine: the timers of its states, and the runs that they start.
+//! The story's questions about the steps of a machine: the timers of its states, the runs that they start, and the
+//! deliveries of its transitions.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use super::model::Machine;
 use crate::ids::StepKey;
+use crate::workflow::Workflow;
 
-/// A step's key shows its kind, so that no other fact is needed.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct StepFacts;
+/// A step's key and the definition show its kind.
+#[derive(Clone, Debug)]
+pub(crate) struct StepFacts {
+    workflow: Arc<Workflow>,
+}
 
 impl StepFacts {
+    pub(crate) fn new(workflow: &Arc<Workflow>) -> Self {
+        Self { workflow: Arc::clone(workflow) }
+    }
+
     pub(crate) fn kind(&self, key: &StepKey) -> Option<&'static str> {
-        step_kind(key)
+        step_kind(self.workflow.style.machine()?, key)
     }
 }
 
-pub(crate) fn step_kind(key: &StepKey) -> Option<&'static str> {
+pub(crate) fn step_kind(machine: &Machine, key: &StepKey) -> Option<&'static str> {
     match key.as_str() {
-        key if key.starts_with("@after[") => Some("after"),
-        key if key.starts_with("@run[") => Some("workflow"),
-        _ => None,
+        text if text.starts_with("@run[") => Some("workflow"),
+        _ if is_of_state(key) => Some("after"),
+        _ => machine.delivery_kind(key),
+    }
+}
+
+/// Whether a step is closed when its state is left: a timer, or the run that the state waits for.
+pub(crate) fn is_of_state(key: &StepKey) -> bool {
+    let key = key.as_str();
+    let is_timer = key.starts_with("@after[") && key.matches('.').count() == 1;
+    is_timer || key.starts_with("@run[")
+}
+
+/// The key of a step without its numbers: `APPROVE.tell-erp` of `APPROVE[7].tell-erp`. A definition has few of them.
+pub(crate) fn name_of(key: &StepKey) -> Cow<'_, str> {
+    let key = key.as_str();
+    if !key.contains('[') {
+        return Cow::Borrowed(key);
+    }
+    let mut name = String::with_capacity(key.len());
+    let mut is_inside = false;
+    for letter in key.chars() {
+        match letter {
+            '[' => is_inside = true,
+            ']' => is_inside = false,
+            letter if !is_inside => name.push(letter),
+            _ => {}
+        }
+    }
+    Cow::Owned(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_has_a_name_without_numbers_of_versions() {
+        for (key, name, is_timer_or_run) in [
+            ("@after[7].2", "@after.2", true),
+            ("@run[12]", "@run", true),
+            ("APPROVE[7].tell-erp", "APPROVE.tell-erp", false),
+            ("APPROVE[7].1.webhook-0", "APPROVE.1.webhook-0", false),
+            ("@after[7].2.remind", "@after.2.remind", false),
+            ("@after[7].2[3].remind", "@after.2.remind", false),
+            ("@entry[7].a", "@entry.a", false),
+        ] {
+            assert_eq!((&*name_of(&key.into()), is_of_state(&key.into())), (name, is_timer_or_run), "{key}");
+        }
     }
 }

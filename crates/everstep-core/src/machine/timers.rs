@@ -3,7 +3,8 @@
 //! 1. Entering a state sets its timers; leaving it closes them.
 //! 2. A timer that is due moves the machine to a state or performs an action, as `@timer`. Requirements and quorums do
 //!    not apply to it; the condition of the action does. If it does not hold, the timer has fired and nothing moves.
-//! 3. A timer without either only has side effects: it assigns the state, or performs an action as `@auto`.
+//! 3. A timer without either only has side effects: it assigns the state, performs an action as `@auto`, or delivers.
+//!    With `every` it is set again, under its next attempt, until it was due `times` times or the state is left.
 //! 4. If a value cannot be evaluated, the run is paused and the timer stays due: it fires again at the resume.
 //! 5. Timers that are due again and again at once are a loop, which pauses the run.
 
@@ -13,6 +14,7 @@ use serde_json::Map;
 
 use super::conditions::Performance;
 use super::context::{MachineContext, persons};
+use super::deliveries::{DeliveryFacts, EffectList, deliver};
 use super::model::{After, AfterDue, AfterEffect, MachineState, SideEffect, SideEffectKind};
 use super::run::MachineRun;
 use super::transitions::{Hindrance, Move, Record, auto_data, enter, perform};
@@ -20,7 +22,7 @@ use super::{AssignmentChange, code as machine_code};
 use crate::actor::Actor;
 use crate::failure::{Failure, code};
 use crate::ids::StepKey;
-use crate::journal::{Assigned, Event};
+use crate::journal::{Assigned, Event, TimerPurpose};
 use crate::limits;
 use crate::payload::Payload;
 use crate::planted::{self, Bug};
@@ -93,6 +95,9 @@ pub(super) fn find(run: MachineRun<'_>, step: &StepKey) -> Option<usize> {
 
 /// The events that follow when a timer is due; none for a step without a timer.
 pub(crate) fn on_timer(run: MachineRun<'_>, step: &StepKey, open: &Open, cx: Cx<'_>) -> Vec<Event> {
+    if open.delivery.is_some() {
+        return vec![Event::TimerFired { step: step.clone(), attempt: open.attempt }];
+    }
     let Some((n, (_, definition))) = find(run, step).zip(run.place()) else { return Vec::new() };
     let fired = Event::TimerFired { step: step.clone(), attempt: open.attempt };
     let is_loop = run.progress.autos >= limits::AUTO_TRANSITIONS
@@ -101,7 +106,7 @@ pub(crate) fn on_timer(run: MachineRun<'_>, step: &StepKey, open: &Open, cx: Cx<
     if is_loop {
         return vec![Event::RunPaused { reason: Some(auto_loop()) }];
     }
-    match follow(run, definition, &definition.after[n], cx) {
+    match follow(run, definition, (step, open), &definition.after[n], cx) {
         Ok(events) => std::iter::once(fired).chain(events).collect(),
         Err(Hindrance::Unmet(_)) => vec![fired],
         Err(Hindrance::Failure(failure)) => vec![Event::RunPaused { reason: Some(failure) }],
@@ -124,14 +129,16 @@ pub(super) fn auto_loop() -> Failure {
 fn follow<'a>(
     run: MachineRun<'a>,
     definition: &'a MachineState,
+    (step, open): (&StepKey, &Open),
     after: &'a After,
     cx: Cx<'_>,
 ) -> Result<Vec<Event>, Hindrance> {
     let by = Actor::system(Actor::TIMER);
+    let of_timer = EffectList::timer(step, after.repeat.map(|_| open.attempt), &after.events);
     match &after.effect {
         AfterEffect::To(to) => {
             let performance = Performance::of_server(ACTION, &by, None);
-            let effects = definition.exit.iter().chain(&after.events).collect();
+            let effects = vec![EffectList::exit(run.progress.version_no + 1, &definition.exit), of_timer];
             let (to, user) = (run.machine.state(*to), performance.user());
             let by = by.clone();
             let to_state = Move { action: ACTION, to, by, set: Map::new(), effects, user, record: Record::default() };
@@ -140,9 +147,9 @@ fn follow<'a>(
         AfterEffect::Do(name) => {
             let Some(action) = definition.action(name) else { return Ok(Vec::new()) };
             let performance = Performance::of_server(name, &by, None);
-            perform(run, action, performance, by.clone(), &after.events, Record::default(), cx)
+            perform(run, action, performance, by.clone(), Some(of_timer), Record::default(), cx)
         }
-        AfterEffect::None => side_effects(run, definition, after, cx),
+        AfterEffect::None => side_effects(run, definition, (step, open), after, of_timer, cx),
     }
 }
 
@@ -150,7 +157,9 @@ fn follow<'a>(
 fn side_effects(
     run: MachineRun<'_>,
     definition: &MachineState,
+    (step, open): (&StepKey, &Open),
     after: &After,
+    of_timer: EffectList<'_>,
     cx: Cx<'_>,
 ) -> Result<Vec<Event>, Hindrance> {
     let timer = Actor::system(Actor::TIMER);
@@ -172,17 +181,33 @@ fn side_effects(
                 let data: Option<Payload> = auto_data(name, payload.as_ref(), &lookup, cx)?;
                 let performance = Performance::of_server(name, &by, data.as_ref().map(Payload::value));
                 let record = Record { data: data.clone(), ..Record::default() };
-                match perform(run, action, performance, by.clone(), &[], record, cx) {
+                match perform(run, action, performance, by.clone(), None, record, cx) {
                     Ok(events) => moves = Some(events),
                     Err(Hindrance::Unmet(_)) => {}
                     Err(failure @ Hindrance::Failure(_)) => return Err(failure),
                 }
             }
-            SideEffectKind::AutoAction { .. } => {}
+            SideEffectKind::AutoAction { .. } | SideEffectKind::Deliver(_) => {}
         }
     }
-    events.extend(moves.into_iter().flatten());
+    let state = definition.name.as_str();
+    let version_no = run.progress.version_no;
+    let facts = DeliveryFacts { action: ACTION, from: Some(state), to: state, version_no, by: &timer, comment: None };
+    events.extend(deliver(run, &[of_timer], &facts, &lookup, cx)?);
+    match moves {
+        Some(moves) => events.extend(moves),
+        None => events.extend(set_again(step, open, after, cx)),
+    }
     Ok(events)
+}
+
+/// The next time of a timer that repeats.
+fn set_again(step: &StepKey, open: &Open, after: &After, cx: Cx<'_>) -> Option<Event> {
+    let repeat = after.repeat.filter(|repeat| open.attempt < repeat.times)?;
+    let next = open.timer.unwrap_or(cx.now).plus(repeat.every);
+    // After a pause the times that have passed are left out.
+    let due = if next > cx.now { next } else { cx.now.plus(repeat.every) };
+    Some(Event::TimerSet { step: step.clone(), attempt: open.attempt + 1, due, why: TimerPurpose::After })
 }
 
 /// The next time at which a timer moves the machine, and where it leads.

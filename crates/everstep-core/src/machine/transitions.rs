@@ -9,7 +9,9 @@
 //! 4. Side effects are taken in this order: exit of the left state, timer, action, branch, entry of the entered state.
 //!    The last `assign` among them determines the assigned persons; the first `auto_action` whose conditions hold in
 //!    the entered state follows in the same item.
-//! 5. A terminal state ends the run in the same item.
+//!    Deliveries are decided in that order too; `deliveries.rs` has their rules.
+//! 5. A terminal state ends the run in the same item, or after its last delivery if one is open. The end is evaluated
+//!    with the transition in either case.
 
 use std::collections::BTreeMap;
 
@@ -17,12 +19,13 @@ use serde_json::{Map, Value, json};
 
 use super::conditions::{ConditionFuel, Performance, Standing, Unmet, Variables};
 use super::context::{INPUT, MachineContext, check_size, merge, persons};
+use super::deliveries::{DeliveryFacts, EffectList, deliver};
 use super::model::{Action, MachineEnd, MachineState, SideEffect, SideEffectKind};
 use super::run::{MachineRun, start_child, step_of_run};
 use super::{quorum, timers};
 use crate::actor::Actor;
 use crate::failure::{Failure, code};
-use crate::journal::{AutoAction, Ballot, Dispatch, Event, TimerPurpose, TransitionApplied};
+use crate::journal::{AutoAction, Ballot, DecidedEnd, Dispatch, Event, TimerPurpose, TransitionApplied};
 use crate::limits;
 use crate::payload::{self, Payload};
 use crate::run::Cx;
@@ -77,20 +80,20 @@ pub(super) struct Move<'a> {
     /// Values that are set, evaluated.
     pub(super) set: Map<String, Value>,
     /// Side effects before those of the entered state.
-    pub(super) effects: Vec<&'a SideEffect>,
+    pub(super) effects: Vec<EffectList<'a>>,
     /// The actor as templates read it.
     pub(super) user: Value,
     pub(super) record: Record,
 }
 
 /// The events of performing an action of the present state: rules 1 and 2, then those of [`enter`]. `by` is the actor
-/// that the entry records; `timer` are the side effects of the timer that performs the action.
+/// that the entry records; `timer` are the side effects of the timer that performs the action, if one does.
 pub(super) fn perform<'a>(
     run: MachineRun<'a>,
     action: &'a Action,
     performance: Performance<'_>,
     by: Actor,
-    timer: &'a [SideEffect],
+    timer: Option<EffectList<'a>>,
     record: Record,
     cx: Cx<'_>,
 ) -> Result<Vec<Event>, Hindrance> {
@@ -107,8 +110,12 @@ pub(super) fn perform<'a>(
         set.extend(values.clone());
         current = merge(&current, [&Payload::from(Value::Object(values))]);
     }
-    let exit = run.place().map_or(&[][..], |(_, left)| &left.exit);
-    let effects = exit.iter().chain(timer).chain(&action.events).chain(&branch.events).collect();
+    let version_no = run.progress.version_no + 1;
+    let exit = run.place().map(|(_, left)| EffectList::exit(version_no, &left.exit));
+    let number = action.branches.iter().position(|other| std::ptr::eq(other, branch)).unwrap_or_default();
+    let of_action = EffectList::action(&action.name, version_no, &action.events);
+    let of_branch = EffectList::branch(&action.name, version_no, number, &branch.events);
+    let effects = exit.into_iter().chain(timer).chain([of_action, of_branch]).collect();
     let to = run.machine.state(branch.to);
     Ok(enter(run, Move { action: &action.name, to, by, set, effects, user, record }, cx)?)
 }
@@ -132,7 +139,8 @@ pub(super) fn enter(run: MachineRun<'_>, to_state: Move<'_>, cx: Cx<'_>) -> Resu
         check_size(&context)?;
     }
     let lookup = MachineContext::new(run, context.value(), Some(action), &user, cx);
-    let effects: Vec<_> = effects.into_iter().chain(&to.entry).collect();
+    let lists: Vec<_> = effects.into_iter().chain([EffectList::entry(version_no, &to.entry)]).collect();
+    let effects: Vec<_> = lists.iter().flat_map(|list| list.effects).collect();
     let assigned = assigned(to, &effects, &lookup, cx)?;
     let voters = voters(to, &lookup, cx)?;
     let auto = auto_action(run, to, version_no, &effects, &voters, &lookup, cx)?;
@@ -150,11 +158,19 @@ pub(super) fn enter(run: MachineRun<'_>, to_state: Move<'_>, cx: Cx<'_>) -> Resu
             events.push(Event::StepDispatched { step: step_of_run(version_no), attempt: 1, dispatch });
         }
     }
-    events.extend(end_of_run(to, version_no, &lookup, cx)?);
+    let from = run.progress.state_name();
+    let comment = record.comment.as_deref();
+    let facts = DeliveryFacts { action, from, to: &to.name, version_no, by: &by, comment };
+    events.extend(deliver(run, &lists, &facts, &lookup, cx)?);
+    let is_delivering = run.state.open.has_deliveries() || events.iter().any(is_delivery);
+    let mut end = end_of_run(to, version_no, &lookup, cx)?;
+    if !is_delivering {
+        events.extend(end.take().map(DecidedEnd::into_event));
+    }
     let Record { comment, data, files, votes, shown, request } = record;
     let applied = TransitionApplied {
         action: action.to_owned(),
-        from: run.progress.state_name().map(str::to_owned),
+        from: from.map(str::to_owned),
         to: to.name.clone(),
         version_no,
         by,
@@ -168,10 +184,15 @@ pub(super) fn enter(run: MachineRun<'_>, to_state: Move<'_>, cx: Cx<'_>) -> Resu
         votes,
         shown,
         auto,
+        end,
         request,
     };
     events.insert(0, Event::TransitionApplied(Box::new(applied)));
     Ok(events)
+}
+
+fn is_delivery(event: &Event) -> bool {
+    matches!(event, Event::StepDispatched { dispatch: Dispatch::Delivery(_), .. })
 }
 
 /// The persons to whom an entered state is assigned.
@@ -183,7 +204,7 @@ fn assigned(
 ) -> Result<Vec<String>, Failure> {
     let by_effect = effects.iter().rev().find_map(|effect| match &effect.kind {
         SideEffectKind::Assign { who } => Some(who),
-        SideEffectKind::AutoAction { .. } => None,
+        SideEffectKind::AutoAction { .. } | SideEffectKind::Deliver(_) => None,
     });
     persons(by_effect.unwrap_or(&to.assign), lookup, cx, &format!("the persons of the state {:?}", to.name))
 }
@@ -243,19 +264,19 @@ pub(super) fn auto_data(
     Err(Failure::fatal(code::EXPRESSION_ERROR, message))
 }
 
-/// The event that ends the run in a terminal state.
+/// How the run ends in a terminal state.
 pub(super) fn end_of_run(
     to: &MachineState,
     version_no: u32,
     lookup: &MachineContext<'_>,
     cx: Cx<'_>,
-) -> Result<Option<Event>, Failure> {
+) -> Result<Option<DecidedEnd>, Failure> {
     Ok(match to.end {
         None => None,
-        Some(MachineEnd::Completed) => Some(Event::run_completed(output(to, version_no, lookup, cx)?)),
+        Some(MachineEnd::Completed) => Some(DecidedEnd::Completed { output: output(to, version_no, lookup, cx)? }),
         Some(MachineEnd::Failed) => {
             let message = format!("the run ended in the state {:?}", to.name);
-            Some(Event::run_failed(Failure::fatal(code::END_ERROR, message), None))
+            Some(DecidedEnd::Failed { failure: Failure::fatal(code::END_ERROR, message) })
         }
     })
 }

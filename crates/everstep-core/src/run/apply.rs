@@ -7,6 +7,7 @@ use super::{FoldError, Phase, State};
 use crate::ids::RunId;
 use crate::journal::{Entry, Event};
 use crate::machine;
+use crate::planted::{self, Bug};
 use crate::style;
 use crate::time::Timestamp;
 use crate::workflow::Workflow;
@@ -95,6 +96,10 @@ impl State {
     fn enter(&mut self, next: Phase) {
         if next.has_ended() {
             self.open.leave_children(self.run, self.seq);
+            if !planted::is_planted(Bug::DeliveryDiesWithCancel) {
+                let reason = format!("the run was {} before the delivery was performed", next.status());
+                self.open.abandon_deliveries(self.run, self.seq, self.updated_at, &reason);
+            }
         }
         self.phase = next;
     }

@@ -64,7 +64,7 @@ impl Child {
     }
 
     /// Whether an id is a result of [`Child::id`] for some time.
-    fn is_id(child: RunId, parent: RunId, step: &StepKey, attempt: u32) -> bool {
+    pub(crate) fn is_id(child: RunId, parent: RunId, step: &StepKey, attempt: u32) -> bool {
         let millis = i64::try_from(child.uuid().as_u128() >> 80).expect("a time has 48 bits");
         Self::id(parent, step, attempt, Timestamp::from_millis(millis)) == child
     }

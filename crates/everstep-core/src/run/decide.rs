@@ -281,7 +281,7 @@ impl Draft<'_> {
     }
 
     fn set_context(&mut self, values: Payload) -> Reply {
-        if self.state.has_ended() {
+        if self.state.has_ended() || self.state.decided_end().is_some() {
             return self.refuse("RUN_ENDED", "no longer changes");
         }
         if self.state.phase == Phase::Pending {

@@ -3,13 +3,15 @@
 use super::{Input, State};
 use crate::failure::{Failure, code};
 use crate::ids::RunId;
-use crate::journal::{Entry, Event};
+use crate::journal::{DecidedEnd, Entry, Event};
 use crate::payload::Payload;
+use crate::planted::{self, Bug};
 use crate::status::Status;
 
 /// The inputs for other runs that follow from the entries of one item. `state` is the state after the item.
 ///
-/// 1. A run that ends sends its result to the step that waits for it.
+/// 1. A run that ends sends its result to the step that waits for it. A machine sends it with its transition to a
+///    terminal state, although side effects are still to be performed; then its end sends nothing.
 /// 2. A run that stops waiting for a child cancels it; the child may not exist yet.
 ///
 /// **Invariant**: the entries of one item were decided at one time.
@@ -57,13 +59,31 @@ fn why(event: &Event) -> &'static str {
 }
 
 fn to_parent(state: &State, entries: &[Entry]) -> Option<(RunId, Input)> {
-    let parent = state.awaited_by().filter(|_| state.has_ended())?;
-    // No entry follows the end of a run, so the end is the last entry of its item.
-    let end = entries.last().filter(|last| last.seq == state.seq)?;
-    let reason = if let Event::RunCancelled { reason } = &end.event { reason.as_deref() } else { None };
-    let result = child_result(state.run, state.status(), state.output(), state.failure(), reason)?;
+    let parent = state.awaited_by()?;
+    let decided = state.decided_end().filter(|_| !planted::is_planted(Bug::ParentWaitsForWebhooks));
+    let result = match decided {
+        Some(end) => {
+            let (first, moved) = (entries.first()?.seq, state.machine()?.last_transition()?.seq);
+            decided_result(state.run, end).filter(|_| moved >= first)?
+        }
+        None => result_of_end(state, entries)?,
+    };
     let step = parent.step.clone();
     Some((parent.run, Input::ChildEnded { step, attempt: parent.attempt, child: state.run, result }))
+}
+
+fn result_of_end(state: &State, entries: &[Entry]) -> Option<Result<Payload, Failure>> {
+    // No entry follows the end of a run, so the end is the last entry of its item.
+    let end = entries.last().filter(|last| last.seq == state.seq && state.has_ended())?;
+    let reason = if let Event::RunCancelled { reason } = &end.event { reason.as_deref() } else { None };
+    child_result(state.run, state.status(), state.output(), state.failure(), reason)
+}
+
+fn decided_result(child: RunId, end: &DecidedEnd) -> Option<Result<Payload, Failure>> {
+    match end {
+        DecidedEnd::Completed { output } => child_result(child, Status::Completed, Some(output), None, None),
+        DecidedEnd::Failed { failure } => child_result(child, Status::Failed, None, Some(failure), None),
+    }
 }
 
 /// The end of a child as the result of the step that waits for it; `None` for a run that has not ended.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::child::{Child, Children};
+use super::delivery::{DeadDelivery, Deliveries, OpenDelivery};
 use super::input::Reply;
 use crate::contains;
 use crate::failure::{Failure, code};
@@ -32,6 +33,8 @@ pub(crate) struct OpenSteps {
     tasks: usize,
     #[serde(default, skip_serializing_if = "Children::are_none")]
     children: Children,
+    #[serde(default, skip_serializing_if = "Deliveries::are_none")]
+    deliveries: Deliveries,
 }
 
 /// A step in progress.
@@ -49,6 +52,9 @@ pub(crate) struct Open {
     pub(crate) retry_after_ms: Option<u32>,
     /// When the current activity began.
     pub(crate) since: Timestamp,
+    /// The side effect that the step performs, whatever its activity is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) delivery: Option<Box<OpenDelivery>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -166,7 +172,7 @@ pub(crate) enum Fired {
 
 impl Open {
     pub(crate) fn new(attempt: u32, activity: Activity, timer: Option<Timestamp>, since: Timestamp) -> Self {
-        Self { attempt, failures: 0, crashes: 0, activity, timer, retry_after_ms: None, since }
+        Self { attempt, failures: 0, crashes: 0, activity, timer, retry_after_ms: None, since, delivery: None }
     }
 
     fn show<'a>(&'a self, step: &'a StepKey) -> OpenStep<'a> {
@@ -188,6 +194,8 @@ impl Open {
     /// The child that this attempt of a run's own step started. A fork does not own the children of its original.
     pub(crate) fn own_child(&self, run: RunId, step: &StepKey) -> Option<&Arc<Child>> {
         match &self.activity {
+            // A delivery has the same id for all its attempts.
+            Activity::Child(child) if self.delivery.is_some() => Some(child),
             Activity::Child(child) if child.is_of(run, step, self.attempt) => Some(child),
             Activity::Child(_)
             | Activity::Task
@@ -231,6 +239,27 @@ impl OpenSteps {
         !self.todo.is_empty()
     }
 
+    pub(crate) fn has_deliveries(&self) -> bool {
+        self.deliveries.has_open()
+    }
+
+    /// The open deliveries, with their steps.
+    pub(crate) fn deliveries(&self) -> impl Iterator<Item = (&StepKey, &Open, &OpenDelivery)> {
+        let has_open = self.deliveries.has_open();
+        let steps = self.steps.iter().filter(move |_| has_open);
+        steps.filter_map(|(step, open)| Some((step, open, open.delivery.as_deref()?)))
+    }
+
+    /// The deliveries that entries from `seq` on have made dead.
+    pub(crate) fn dead_since(&self, seq: u64) -> &[DeadDelivery] {
+        self.deliveries.dead_since(seq)
+    }
+
+    /// The steps that must be retried or dispatched again.
+    pub(crate) fn todo(&self) -> impl Iterator<Item = &StepKey> {
+        self.todo.iter()
+    }
+
     /// The first step that must be retried or dispatched again.
     pub(crate) fn first_todo(&self) -> Option<&StepKey> {
         self.todo.first()
@@ -238,6 +267,12 @@ impl OpenSteps {
 
     pub(crate) fn first_timer(&self) -> Option<&(Timestamp, StepKey)> {
         self.timers.first()
+    }
+
+    /// The first timer that is not the delay before another attempt of a delivery.
+    pub(crate) fn first_timer_of_state(&self) -> Option<&(Timestamp, StepKey)> {
+        let is_of_state = |step: &StepKey| self.steps.get(step).is_some_and(|open| open.delivery.is_none());
+        self.timers.iter().find(|(_, step)| is_of_state(step))
     }
 
     /// The timers that are due, as `(step, attempt)`.
@@ -255,9 +290,11 @@ impl OpenSteps {
         self.children.left_since(seq)
     }
 
-    /// Removes the children that entries of an earlier time stopped waiting for: those entries cancelled them.
+    /// Removes the children that entries of an earlier time stopped waiting for, and the deliveries that they made dead:
+    /// the items with those entries cancelled the children, and wrote the dead letters.
     pub(crate) fn forget_left(&mut self) {
         self.children.forget_left();
+        self.deliveries.forget_dead();
     }
 
     /// The reply to a signal that no open wait accepts. It names the match that the waits for this signal expect, or
@@ -286,7 +323,7 @@ impl OpenSteps {
 
     /// The approximate memory of the steps, in bytes.
     pub(crate) fn weight(&self) -> usize {
-        160 * self.steps.len() + self.children.weight()
+        160 * self.steps.len() + self.children.weight() + self.deliveries.weight()
     }
 
     /// Opens a step that is not open.
@@ -294,6 +331,9 @@ impl OpenSteps {
         self.tasks += usize::from(open.activity == Activity::Task);
         if let Activity::Child(child) = &open.activity {
             self.children.open(child);
+        }
+        if let Some(delivery) = &open.delivery {
+            self.deliveries.open(delivery);
         }
         if let Some(due) = open.timer {
             self.timers.insert((due, step.clone()));
@@ -310,6 +350,9 @@ impl OpenSteps {
         self.tasks -= usize::from(open.activity == Activity::Task);
         if let Activity::Child(child) = &open.activity {
             self.children.close(child);
+        }
+        if let Some(delivery) = &open.delivery {
+            self.deliveries.close(delivery);
         }
         if let Some(due) = open.timer {
             self.timers.remove(&(due, step.clone()));
@@ -330,7 +373,7 @@ impl OpenSteps {
         at: Timestamp,
     ) {
         let (activity, timer) = match dispatch {
-            Dispatch::Task => (Activity::Task, None),
+            Dispatch::Task | Dispatch::Delivery(_) => (Activity::Task, None),
             Dispatch::Instant | Dispatch::Publish => (Activity::Instant, None),
             Dispatch::Delay { due } => (Activity::Delay, Some(*due)),
             Dispatch::Wait { event, pattern, due, since } => {
@@ -340,13 +383,68 @@ impl OpenSteps {
             Dispatch::Child(child) => (Activity::Child(Arc::clone(child)), child.due),
             Dispatch::Body { .. } => (Activity::Body, None),
         };
-        let before = self.close(step);
+        let mut before = self.close(step);
         let failures = before.as_ref().map_or(0, |open| open.failures);
+        let delivery = before.as_mut().and_then(|open| open.delivery.take());
         // A dispatch that replaces an open task followed a crash.
         let crashes = before.filter(|open| open.activity == Activity::Task).map_or(0, |open| open.crashes + 1);
-        self.insert(step.clone(), Open { failures, crashes, ..Open::new(attempt, activity, timer, at) });
+        // A fork performs no delivery of its original.
+        let is_foreign = delivery.as_ref().is_some_and(|delivery| !delivery.is_of(run, step));
+        let activity = if is_foreign { Activity::Again } else { activity };
+        self.insert(step.clone(), Open { failures, crashes, delivery, ..Open::new(attempt, activity, timer, at) });
         if self.has_foreign_child(run, step) {
             self.todo.insert(step.clone());
+        }
+    }
+
+    /// Opens the step of a delivery that was decided. `None` if the step is open.
+    pub(crate) fn deliver(
+        &mut self,
+        run: RunId,
+        (step, attempt): (&StepKey, u32),
+        delivery: OpenDelivery,
+        at: Timestamp,
+    ) -> Option<()> {
+        if self.contains(step) {
+            return None;
+        }
+        let activity = match delivery.delivery.child() {
+            _ if !delivery.is_of(run, step) => Activity::Again,
+            Some(child) => Activity::Child(child.into()),
+            None => Activity::Task,
+        };
+        self.insert(step.clone(), Open { delivery: Some(delivery.into()), ..Open::new(attempt, activity, None, at) });
+        Some(())
+    }
+
+    /// An attempt of a delivery has failed: another one follows, or the delivery is dead. `None` if the step is not a
+    /// delivery.
+    pub(crate) fn fail_delivery(&mut self, run: RunId, step: &StepKey, failure: &Failure, entry: &Entry) -> Option<()> {
+        self.get(step)?.delivery.as_ref()?;
+        let mut open = self.close(step)?;
+        open.failures += 1;
+        open.crashes = 0;
+        let delivery = open.delivery.as_mut()?;
+        delivery.record_failure(open.since, entry.at, failure);
+        if delivery.delivery.retry().delivers_again(open.failures, failure) {
+            (open.activity, open.timer, open.since) = (Activity::Failed, None, entry.at);
+            self.insert(step.clone(), open);
+        } else if delivery.is_of(run, step) {
+            self.deliveries.bury(entry.seq, step, open.attempt, open.delivery.take()?);
+        }
+        Some(())
+    }
+
+    /// The run ended: its own deliveries that are open are dead. Their steps stay open.
+    pub(crate) fn abandon_deliveries(&mut self, run: RunId, seq: u64, at: Timestamp, reason: &str) {
+        if !self.deliveries.has_open() {
+            return;
+        }
+        for (step, open) in &self.steps {
+            let Some(delivery) = open.delivery.as_ref().filter(|delivery| delivery.is_of(run, step)) else { continue };
+            let mut delivery = delivery.clone();
+            delivery.record_failure(at, at, &Failure::fatal(code::RUN_CANCELLED, reason));
+            self.deliveries.bury(seq, step, open.attempt, delivery);
         }
     }
 
@@ -441,9 +539,11 @@ impl OpenSteps {
     }
 
     /// Closes the steps whose keys begin with a prefix, and stops waiting for their children. The keys are one range.
+    /// Deliveries stay open: they do not depend on the place of the run.
     pub(crate) fn drop_within(&mut self, run: RunId, prefix: &str, seq: u64) {
-        let range = self.steps.range(StepKey::from(prefix)..).map(|(step, _)| step);
-        let steps: Vec<_> = range.take_while(|step| step.as_str().starts_with(prefix)).cloned().collect();
+        let range = self.steps.range(StepKey::from(prefix)..);
+        let range = range.take_while(|(step, _)| step.as_str().starts_with(prefix));
+        let steps: Vec<_> = range.filter(|(_, open)| open.delivery.is_none()).map(|(step, _)| step.clone()).collect();
         for step in steps {
             let Some(open) = self.close(&step) else { continue };
             if let Some(child) = open.own_child(run, &step) {

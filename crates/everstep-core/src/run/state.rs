@@ -9,7 +9,7 @@ use crate::actor::Actor;
 use crate::code;
 use crate::failure::Failure;
 use crate::ids::{RunId, StepKey};
-use crate::journal::{Cause, Entry};
+use crate::journal::{Cause, DecidedEnd, Entry};
 use crate::machine;
 use crate::payload::Payload;
 use crate::status::{Status, StepStatus};
@@ -98,12 +98,11 @@ impl State {
         }
     }
 
-    /// Whether a step is being performed or is about to be.
+    /// Whether a step is being performed or is about to be. Deliveries do not count: a machine whose side effects are
+    /// performed waits for an action.
     fn is_busy(&self) -> bool {
-        self.open.has_tasks()
-            || self.open.has_todo()
-            || self.open.is_empty() && !self.progress.waits_without_steps()
-            || self.progress.has_ready_steps()
+        let has_work = self.open.has_tasks() || self.open.has_todo() || self.open.is_empty();
+        has_work && !self.progress.waits_without_steps() || self.progress.has_ready_steps()
     }
 
     pub fn has_ended(&self) -> bool {
@@ -174,6 +173,27 @@ impl State {
     /// The next timer that may fire; none while the run is paused or over.
     pub fn next_due(&self) -> Option<Timestamp> {
         self.open.first_timer().filter(|_| self.phase.is_live()).map(|(due, _)| *due)
+    }
+
+    /// The next timer that may fire, except those before another attempt of a delivery: the time until which the run
+    /// itself waits.
+    pub fn next_due_of_state(&self) -> Option<Timestamp> {
+        self.open.first_timer_of_state().filter(|_| self.phase.is_live()).map(|(due, _)| *due)
+    }
+
+    /// Whether an open step is a delivery. None is begun while the run is paused.
+    pub fn is_delivery(&self, step: &StepKey) -> bool {
+        self.open.get(step).is_some_and(|open| open.delivery.is_some())
+    }
+
+    /// The number of open deliveries.
+    pub fn open_deliveries(&self) -> usize {
+        self.open.deliveries().count()
+    }
+
+    /// The end of a machine's run that was decided with its last transition, and follows after its last delivery.
+    pub(crate) fn decided_end(&self) -> Option<&DecidedEnd> {
+        self.progress.machine()?.decided_end()
     }
 
     /// The first timer that is due, as its step and attempt; none while the run is paused or over.

@@ -2,7 +2,7 @@
 //!
 //! 1. The end of a loop or scope cancels its open steps.
 //! 2. The end of a run cancels all open steps.
-//! 3. A machine that leaves a state cancels the open steps of that state.
+//! 3. A machine that leaves a state cancels the open steps of that state, but no deliveries.
 //! 4. The retry of a run reopens the steps that rule 2 cancelled, and those that caused its failure.
 
 use std::borrow::Cow;
@@ -59,7 +59,8 @@ impl Story {
 
     /// A machine has left a state.
     pub(super) fn leave_state<'e>(&mut self, seq: u64, at: Timestamp) -> Vec<Update<'e>> {
-        let open: Vec<_> = self.steps.values().filter(|step| step.is_open()).map(|step| step.first_seq).collect();
+        let is_left = |step: &&StepStory| step.is_open() && self.facts.is_of_state(&step.key);
+        let open: Vec<_> = self.steps.values().filter(is_left).map(|step| step.first_seq).collect();
         let mut updates = Vec::new();
         for first_seq in open {
             let Some(step) = self.steps.get_mut(&first_seq) else { continue };

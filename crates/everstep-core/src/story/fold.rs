@@ -86,8 +86,12 @@ impl Story {
         if self.run.status != Status::Running {
             return self.run.status;
         }
-        // A machine waits in its state without an open step. Before its first state it has something to do.
-        let (mut is_busy, mut waits) = (false, self.run.machine.is_some());
+        // A machine waits in its state, and its deliveries do not make it busy. Before its first state it has something
+        // to do.
+        if self.run.machine.is_some() {
+            return Status::Waiting;
+        }
+        let (mut is_busy, mut waits) = (false, false);
         for step in self.steps.values().filter(|step| step.is_open()) {
             is_busy |= step.is_busy();
             waits |= step.status == StepStatus::Waiting || step.is_body();
@@ -145,7 +149,7 @@ impl Story {
         // Without the workflow, a loop is recognised by its dispatch.
         let is_body = known.is_some_and(StepStory::is_body);
         StepContext {
-            node: Cow::Borrowed(self.facts.name_of(key)),
+            node: self.facts.name_of(key),
             kind: kind.map(|kind| Cow::Owned(kind.to_owned())),
             since: known.and_then(|step| step.began_at(attempt)).or_else(|| self.facts.began_at(entry)),
             due: known.and_then(|step| step.due).or_else(|| self.facts.sleeps_until(key)),
@@ -159,7 +163,9 @@ impl Story {
             Scope::Whole | Scope::Live => true,
             Scope::Page => match &entry.event {
                 Event::StepDispatched { attempt, .. } => *attempt == 1,
-                Event::StepSkipped { .. } | Event::TimerSet { why: TimerPurpose::After, .. } => true,
+                Event::StepSkipped { .. } => self.facts.skips_unbegun_steps(),
+                // A later attempt repeats the timer.
+                Event::TimerSet { attempt, why: TimerPurpose::After, .. } => *attempt == 1,
                 Event::RunStarted { .. }
                 | Event::StepCompleted { .. }
                 | Event::StepFailed { .. }

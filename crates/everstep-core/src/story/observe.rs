@@ -22,9 +22,9 @@ pub fn observe<'e>(
 }
 
 fn observed<'e>(key: &'e StepKey, since: Option<Timestamp>, run: Option<(&'e Workflow, &'e State)>) -> StepContext<'e> {
-    let node = run.map_or(key.node_name(), |(workflow, _)| workflow.style.name_of(key));
+    let node = run.map_or_else(|| key.node_name().into(), |(workflow, _)| workflow.style.name_of(key));
     let kind = run.and_then(|(workflow, state)| style::step_kind(workflow, state, key));
-    StepContext { node: node.into(), kind: kind.map(Into::into), since, due: None, timer: Some(timer(kind)) }
+    StepContext { node, kind: kind.map(Into::into), since, due: None, timer: Some(timer(kind)) }
 }
 
 /// The purpose of a timer of a step of this kind.

@@ -182,6 +182,10 @@ impl<'e> StepReader<'e> {
                 self.began(Activity::Child { run: child.run, workflow: child.workflow.clone() }, child.due)
             }
             Dispatch::Body { items } => self.began(Activity::Body { items: items.len() }, None),
+            Dispatch::Delivery(delivery) => match delivery.child() {
+                Some(child) => self.began(Activity::Child { run: child.run, workflow: child.workflow }, None),
+                None => self.began(Activity::Task, None),
+            },
         }
     }
 

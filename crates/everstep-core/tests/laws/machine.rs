@@ -6,7 +6,7 @@ use std::time::Duration;
 use everstep_core::actor::{Actor, ActorKind};
 use everstep_core::failure::Failure;
 use everstep_core::ids::{FileId, StepKey};
-use everstep_core::journal::{Entry, Event};
+use everstep_core::journal::{Dispatch, Entry, Event, Outcome};
 use everstep_core::machine::{
     Act, Applied, Assignment, AssignmentChange, Rights, actions, evaluate, may_read, shown, situation,
 };
@@ -75,7 +75,7 @@ impl Player {
 
     fn start(&mut self) {
         let mut input = json!({"n": self.random.below(4), "team": ["bob", "cid"], "deadline": "1970-01-01T00:20:00Z"});
-        if self.random.chance(85) {
+        if self.random.chance(65) {
             input["boss"] = "dora".into();
         }
         let cause = Some(self.starter.clone().into());
@@ -175,7 +175,9 @@ impl Player {
                 }
                 let place = self.game.state.place_of_machine().unwrap();
                 assert_eq!((&*applied.next_state, applied.version_no), place, "seed {seed}");
-                assert_eq!(applied.is_completed, self.game.state.has_ended(), "seed {seed}");
+                // A run in a terminal state ends after its last delivery.
+                assert_eq!(applied.is_completed, ["end", "bad"].contains(&place.0), "seed {seed}");
+                assert!(applied.is_completed || !self.game.state.has_ended(), "seed {seed}");
                 if let Some(key) = key {
                     self.answers.insert((act.by.clone(), key.to_owned()), (act.digest.clone(), (**applied).clone()));
                 }
@@ -234,6 +236,58 @@ impl Player {
         self.game.input(Input::ChildEnded { step, attempt, child, result });
     }
 
+    /// Performs a delivery, or loses it.
+    fn deliver(&mut self) {
+        let tasks = self.game.state.open().filter(|open| open.activity == OpenActivity::Task);
+        let tasks: Vec<_> = tasks.map(|open| (open.step.clone(), open.attempt)).collect();
+        if tasks.is_empty() {
+            return;
+        }
+        let before = self.game.state.place_of_machine().map(|(name, version_no)| (name.to_owned(), version_no));
+        let (step, attempt) = self.random.pick(&tasks).clone();
+        let result = match self.random.below(10) {
+            0..=4 => Ok(Outcome::from_output(json!({"status": 204}))),
+            5 => Err(Failure::transient("HTTP_ERROR", "no luck")),
+            _ => Err(Failure::fatal("HTTP_STATUS", "no luck")),
+        };
+        let input = match self.random.chance(15) {
+            true => Input::TaskLost { step, attempt },
+            false => Input::Result { step, attempt, result, logs: Vec::new() },
+        };
+        self.game.input(input);
+        let place = self.game.state.place_of_machine().map(|(name, version_no)| (name.to_owned(), version_no));
+        assert_eq!(place, before, "seed {}: a delivery moves nothing", self.seed);
+    }
+
+    /// Every delivery was performed, is open, was skipped by a fork, or is a dead letter with all its attempts; none is
+    /// two of these.
+    fn check_deliveries(&self) {
+        let seed = self.seed;
+        let mut fates = BTreeMap::<StepKey, Vec<&'static str>>::new();
+        let mut failures = BTreeMap::<StepKey, usize>::new();
+        for entry in &self.game.journal {
+            match &entry.event {
+                Event::StepDispatched { step, dispatch: Dispatch::Delivery(_), .. } => {
+                    assert!(fates.insert(step.clone(), Vec::new()).is_none(), "seed {seed}: {step} is decided once");
+                }
+                Event::StepCompleted { step, .. } => fates.entry(step.clone()).or_default().push("performed"),
+                Event::StepFailed { step, .. } => *failures.entry(step.clone()).or_default() += 1,
+                _ => {}
+            }
+        }
+        for letter in &self.game.dead_letters {
+            let step = letter.step.clone().unwrap();
+            let ended = usize::from(letter.error() == "RUN_CANCELLED");
+            let failures = failures.get(&step).copied().unwrap_or_default();
+            assert_eq!(letter.attempts.len(), failures + ended, "seed {seed}: {letter:?}");
+            fates.get_mut(&step).unwrap().push("dead");
+        }
+        for (step, fates) in fates.iter().filter(|(step, _)| !step.as_str().starts_with("@run[")) {
+            let is_open = !self.game.state.has_ended() && self.game.state.is_open(step);
+            assert_eq!(fates.len() + usize::from(is_open), 1, "seed {seed}: {step} is {fates:?}");
+        }
+    }
+
     fn pass(&mut self) {
         let millis = *self.random.pick(&[1, 500, 1_000, 60_000, 120_000, 400_000]);
         self.game.now = self.game.now.plus(Duration::from_millis(millis));
@@ -263,7 +317,8 @@ impl Player {
                 0..=59 => self.act(),
                 60..=67 => self.assign(),
                 68..=79 => self.pass(),
-                80..=86 => self.child(),
+                80..=83 => self.child(),
+                84..=86 => self.deliver(),
                 87..=89 => drop(self.game.input(Input::Pause { reason: None })),
                 90 => drop(self.game.keyed(Input::Pause { reason: None }, Some("k1"))),
                 91..=94 => {
@@ -285,8 +340,13 @@ impl Player {
         if self.random.chance(30) {
             self.game.input(Input::Cancel { reason: None });
         }
+        for _ in 0..self.random.below(30) {
+            self.deliver();
+            self.pass();
+        }
         self.game.reload();
         self.check_journal();
+        self.check_deliveries();
         for entry in &self.game.journal {
             *self.counts.kinds.entry(entry.event.kind().name()).or_default() += 1;
             if let Event::TransitionApplied(applied) = &entry.event
@@ -424,6 +484,12 @@ fn a_fork_of_a_machine_keeps_the_laws() {
                 let act = fork.random_act();
                 fork.request(&act, None);
                 fork.pass();
+            }
+            let shared = &player.game.journal[..usize::try_from(at).unwrap()];
+            for letter in &fork.game.dead_letters {
+                let is_shared =
+                    |entry: &Entry| entry.event.step().is_some_and(|(step, _)| Some(step) == letter.step.as_ref());
+                assert!(!shared.iter().any(is_shared), "seed {seed}: a fork has a dead letter of its original");
             }
             fork.check_journal();
             forks += 1;

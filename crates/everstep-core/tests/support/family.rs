@@ -10,6 +10,8 @@ use everstep_core::run::{Input, OpenActivity, State};
 pub(crate) struct Family {
     /// Every child that was ever dispatched.
     children: BTreeMap<RunId, Kin>,
+    /// Whether a transition has decided the end of the run.
+    is_end_decided: bool,
 }
 
 struct Kin {
@@ -61,9 +63,16 @@ impl Family {
         for entry in entries {
             if let Event::StepDispatched { step, attempt, dispatch: Dispatch::Child(child) } = &entry.event {
                 let (step, attempt) = (step.clone(), *attempt);
+                let is_delivery = state.is_delivery(&step);
                 let before =
                     self.children.insert(child.run, Kin { step, attempt, waits: child.waits, fate: Fate::Open });
-                assert!(before.is_none(), "{} is a child of one attempt", child.run);
+                assert!(before.is_none() || is_delivery, "{} is a child of one attempt", child.run);
+            }
+            if let Event::StepDispatched { step, attempt, dispatch: Dispatch::Delivery(delivery) } = &entry.event
+                && !delivery.is_task()
+            {
+                let (step, attempt, run) = (step.clone(), *attempt, RunId::from_uuid(delivery.id.uuid()));
+                self.children.insert(run, Kin { step, attempt, waits: false, fate: Fate::Open });
             }
         }
         let mut to_parent = 0;
@@ -82,7 +91,11 @@ impl Family {
                 other => panic!("no run sends {other:?} to another run"),
             }
         }
-        let ends = state.has_ended() && !entries.is_empty();
+        let decides_end =
+            |entry: &Entry| matches!(&entry.event, Event::TransitionApplied(applied) if applied.end.is_some());
+        let is_decided = entries.iter().any(decides_end);
+        let ends = is_decided || state.has_ended() && !entries.is_empty() && !self.is_end_decided;
+        self.is_end_decided |= is_decided;
         let is_awaited = state.awaited_by().is_some();
         assert_eq!(to_parent, usize::from(ends && is_awaited), "a parent hears of each end once");
         self.check(state);

@@ -1,11 +1,13 @@
 //! Plays one run, and checks the laws after every item.
 
-use everstep_core::ids::RunId;
+use everstep_core::dead_letter::DeadLetter;
+use everstep_core::ids::{RunId, WorkspaceId};
 use everstep_core::journal::codec;
 use everstep_core::journal::law;
 use everstep_core::journal::{Cause, Entry};
 use everstep_core::meter::Meter;
 use everstep_core::run::decide::{decide, record};
+use everstep_core::run::delivery::dead_letters_after;
 use everstep_core::run::inbox::inputs_after;
 use everstep_core::run::{Child, Cx, Input, Reply, State};
 use everstep_core::time::Timestamp;
@@ -23,6 +25,8 @@ pub(crate) struct Game {
     pub(crate) family: Family,
     /// Inputs that the run sent to other runs.
     pub(crate) sent_inputs: Vec<(RunId, Input)>,
+    /// Dead letters that the run wrote.
+    pub(crate) dead_letters: Vec<DeadLetter>,
     /// The journal, folded entry by entry beside the state that decides.
     shadow: State,
     /// The length of the journal at which it is checked again.
@@ -43,6 +47,7 @@ impl Game {
             evaluate: Expressions::default(),
             family: Family::default(),
             sent_inputs: Vec::new(),
+            dead_letters: Vec::new(),
             next_check: 0,
         }
     }
@@ -137,6 +142,8 @@ impl Game {
         let messages = inputs_after(&self.state, &entries);
         self.family.follow(&self.state, &entries, &messages);
         self.sent_inputs.extend(messages);
+        let workspace = WorkspaceId::DEFAULT;
+        self.dead_letters.extend(dead_letters_after(&self.workflow, workspace, &self.state, &entries));
         self.journal.extend(entries.clone());
         written.extend(entries);
         // A check reads the whole journal: long journals are checked now and then, and at their end.

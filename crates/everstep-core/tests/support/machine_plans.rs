@@ -11,7 +11,12 @@ pub(crate) const ACTIONS: &[&str] = &["A", "B", "C", "D"];
 pub(crate) fn random_machine(random: &mut Random) -> Value {
     let count = 2 + random.below(4);
     let mut states: Vec<_> = (0..count).map(|at| state(random, at, count)).collect();
-    states.push(json!({"name": "end", "terminal": true}));
+    let mut end = json!({"name": "end", "terminal": true});
+    if random.chance(50) {
+        let last = json!({"id": "last", "type": "webhook", "target": "https://erp.example.com/"});
+        end["entry"] = json!([delivery(random), last]);
+    }
+    states.push(end);
     states.push(json!({"name": "bad", "terminal": true, "error": true}));
     states[0]["initial"] = true.into();
     // Some way leads to the second end.
@@ -44,6 +49,9 @@ fn state(random: &mut Random, at: usize, count: usize) -> Value {
     if random.chance(10) {
         let event = json!({"type": "auto_action", "target": random.pick(&of_state), "payload": {"auto": true}});
         state["entry"] = json!([event]);
+    }
+    if state["entry"].is_null() && random.chance(20) {
+        state["entry"] = json!([delivery(random)]);
     }
     if random.chance(20) {
         state["exit"] = json!([{"type": "assign", "target": ["bob", "{{ctx.team}}"]}]);
@@ -102,7 +110,20 @@ fn action(random: &mut Random, to: &str, may_be_hard: bool, count: usize) -> Val
     if random.chance(25) {
         action["set"] = json!({"n": "{{ctx.n + 1}}"});
     }
+    if random.chance(20) {
+        action["events"] = json!([delivery(random)]);
+    }
     action
+}
+
+/// A side effect that is performed after the commit.
+fn delivery(random: &mut Random) -> Value {
+    let events = [
+        json!({"type": "webhook", "target": "https://erp.example.com/", "payload": {"n": "{{ctx.n}}"}}),
+        json!({"id": "tell", "type": "webhook", "target": "https://erp.example.com/", "retry": {"maxAttempts": 1}}),
+        json!({"type": "workflow", "target": "other", "payload": {"n": "{{ctx.n}}"}}),
+    ];
+    random.pick(&events).clone()
 }
 
 fn timer(random: &mut Random, actions: &[String], count: usize) -> Value {
@@ -111,10 +132,16 @@ fn timer(random: &mut Random, actions: &[String], count: usize) -> Value {
         1 => json!({"in": "1s"}),
         _ => json!({"in": format!("{}m", 1 + random.below(5))}),
     };
-    match random.below(3) {
+    match random.below(4) {
         0 => timer["to"] = name(random.below(count), count).into(),
         1 => timer["do"] = random.pick(actions).clone().into(),
-        _ => timer["events"] = json!([{"type": "assign", "target": "cid"}]),
+        2 => timer["events"] = json!([{"type": "assign", "target": "cid"}]),
+        _ => {
+            timer["events"] = json!([delivery(random)]);
+            if random.chance(60) {
+                (timer["every"], timer["times"]) = ("1m".into(), (1 + random.below(3)).into());
+            }
+        }
     }
     timer
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use everstep_core::actor::Actor;
 use everstep_core::ids::FileId;
-use everstep_core::journal::{Assigned, TransitionApplied, VoteCast};
+use everstep_core::journal::{Assigned, DecidedEnd, TransitionApplied, VoteCast};
 use everstep_core::machine::{
     Act, ActionView, Applied, Assignment, AssignmentChange, Evaluation, History, Reason, Rights, Situation, actions,
     evaluate, may_read, shown, situation,
@@ -115,6 +115,11 @@ pub(crate) fn show_transition(applied: &TransitionApplied) -> String {
     if let Some(auto) = &applied.auto {
         let data = auto.data.as_ref().map(|data| format!(" {}", data.json())).unwrap_or_default();
         text += &format!(", then {}{data}", auto.action);
+    }
+    match &applied.end {
+        Some(DecidedEnd::Completed { output }) => text += &format!(", will complete = {}", json(output)),
+        Some(DecidedEnd::Failed { failure }) => text += &format!(", will fail {}", failure.code),
+        None => {}
     }
     text
 }

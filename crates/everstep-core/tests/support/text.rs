@@ -109,6 +109,11 @@ impl Player {
             for (run, message) in std::mem::take(&mut self.game.sent_inputs) {
                 self.say(format_args!("  {}", self.describe_input(run, &message)));
             }
+            for letter in std::mem::take(&mut self.game.dead_letters) {
+                let step = letter.step.as_ref().map(StepKey::as_str).unwrap_or_default();
+                let codes: Vec<_> = letter.attempts.iter().map(|attempt| attempt.code.as_str()).collect();
+                self.say(format_args!("  dead letter {step} to {}: {}", letter.target, codes.join(" ")));
+            }
             match reply {
                 Reply::Accepted | Reply::Buffered => {}
                 Reply::Applied(applied) => self.say(format_args!("  {}", people::show_applied(&applied))),
@@ -307,6 +312,13 @@ fn show(event: &Event) -> String {
                     format!(" {verb} {}{version} {input}{until}", child.workflow)
                 }
                 Dispatch::Body { items } => format!(" over {}", items.len()),
+                Dispatch::Delivery(delivery) => {
+                    let config = delivery.config.value();
+                    match delivery.is_task() {
+                        true => format!(" to {} with {}", config["target"], config["delivery"]["data"]["payload"]),
+                        false => format!(" starts {} {}", config["workflow"], config["input"]),
+                    }
+                }
             };
             format!("dispatched {step}{}{what}", number(*attempt))
         }

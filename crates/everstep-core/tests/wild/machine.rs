@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use everstep_core::actor::{Actor, ActorKind};
 use everstep_core::failure::Failure;
-use everstep_core::ids::FileId;
+use everstep_core::ids::{DeliveryId, FileId};
 use everstep_core::journal::{
-    Assigned, AutoAction, Ballot, Dispatch, Entry, Event, Outcome, TransitionApplied, VoteCast,
+    Assigned, AutoAction, Ballot, DecidedEnd, Delivery, Dispatch, Entry, Event, Outcome, TransitionApplied, VoteCast,
 };
 use everstep_core::machine::{
     Act, Assignment, AssignmentChange, History, Rights, actions, evaluate, may_read, shown, situation,
@@ -24,7 +24,8 @@ use super::{WORDS, child, purpose, wild_value};
 use crate::support::{Game, Random, compile_machine, often};
 
 const STATES: &[&str] = &["draft", "review", "charge", "done", "gone", ""];
-const STEPS: &[&str] = &["@after[1].0", "@after[2].0", "@after[2].1", "@run[3]", "@run[1]", "", "@after[", "a"];
+const STEPS: &[&str] =
+    &["@after[1].0", "@after[2].0", "@after[2].1", "@run[3]", "@run[1]", "", "@after[", "a", "A[2].x"];
 
 fn workflow() -> Workflow {
     let definition = json!({"states": [
@@ -95,7 +96,7 @@ fn wild_event(random: &mut Random) -> Event {
     let step = text(random, STEPS).into();
     let attempt = random.below(3) as u32;
     let due = Game::BEGIN;
-    match random.below(14) {
+    match random.below(18) {
         0..=3 => {
             let of = random.chance(60).then(|| vec!["ann".to_owned(), "bob".to_owned()]);
             let ballot = Ballot { of, need: random.below(3) as u32 };
@@ -115,6 +116,7 @@ fn wild_event(random: &mut Random) -> Event {
                 votes: vec![wild_actor(random)],
                 shown: None,
                 auto: random.chance(30).then(|| AutoAction { action: "C".into(), data: None }),
+                end: random.chance(10).then(|| DecidedEnd::Completed { output: Payload::null() }),
                 request: random.chance(30).then(|| "d1".into()),
             }))
         }
@@ -146,6 +148,15 @@ fn wild_event(random: &mut Random) -> Event {
             };
             Event::StepDispatched { step, attempt, dispatch: Dispatch::Child(child.into()) }
         }
+        13 => {
+            let id = DeliveryId::from_uuid(child(random).uuid());
+            let kind = text(random, &["webhook", "workflow"]);
+            let config = payload(random);
+            let delivery = Delivery { id, kind, config, secrets: vec![], retry: None };
+            Event::StepDispatched { step, attempt, dispatch: Dispatch::Delivery(delivery.into()) }
+        }
+        14 => Event::StepDispatched { step, attempt, dispatch: Dispatch::Task },
+        15 => Event::StepSkipped { step },
         10 => Event::StepCompleted { step, attempt, outcome: Outcome::default() },
         11 => Event::failed(step, attempt, Failure::transient("A", "")),
         12 => Event::ContextSet { values: payload(random) },

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use everstep_core::dead_letter::DeadLetter;
 use everstep_core::files::{self, FileBinding};
 use everstep_core::ids::{CommitId, NodeId, RunId, StepKey};
 use everstep_core::journal::{Dispatch, Entry, Event, codec};
-use everstep_core::run::{Input, Reply, State, inbox};
+use everstep_core::run::{Input, Reply, State, delivery, inbox};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_core::topics::{self, TopicEvent};
@@ -75,7 +76,11 @@ pub(crate) fn propose(
     bytes += inbox_inputs.iter().map(|input| ROW_OVERHEAD_BYTES + input.input.len()).sum::<usize>();
     let published: Vec<_> =
         topics::published_after(run.state(), run.workspace(), &entries).into_iter().map(Arc::new).collect();
-    let side = side_writes(&answered, &published, files::bound_by(&entries));
+    let dead_letters: Vec<_> = delivery::dead_letters_after(run.workflow(), run.workspace(), run.state(), &entries)
+        .into_iter()
+        .map(Arc::new)
+        .collect();
+    let side = side_writes(&answered, &published, dead_letters, files::bound_by(&entries));
     bytes += side.as_ref().map_or(0, |side| side.size());
     let in_flight = InFlight {
         dispatched,
@@ -108,11 +113,12 @@ pub(crate) fn propose(
     (item, bytes, in_flight)
 }
 
-/// The audit rows of the requests that an item carries out, the events that it publishes, and the files that it binds.
-/// Most items have none.
+/// The audit rows of the requests that an item carries out, the events that it publishes, the dead letters of its
+/// failures, and the files that it binds. Most items have none.
 fn side_writes(
     answered: &[(Envelope, Reply)],
     published: &[Arc<TopicEvent>],
+    dead_letters: Vec<Arc<DeadLetter>>,
     files: Vec<FileBinding>,
 ) -> Option<Box<SideWrites>> {
     let mut side: Option<Box<SideWrites>> = None;
@@ -128,6 +134,9 @@ fn side_writes(
     }
     if !files.is_empty() {
         side.get_or_insert_default().files = files;
+    }
+    if !dead_letters.is_empty() {
+        side.get_or_insert_default().dead_letters = dead_letters;
     }
     side
 }
@@ -160,7 +169,7 @@ fn project(state: &State, status: Status, rest: Rest, writer: &Writer) -> Projec
 /// `running` there.
 fn shown_status(run: &ActiveRun, rest: Rest, now: Timestamp) -> Status {
     let status = run.state().status();
-    let is_brief = run.state().next_due().is_some_and(|due| due <= now.plus(BRIEF_WAIT));
+    let is_brief = run.state().next_due_of_state().is_some_and(|due| due <= now.plus(BRIEF_WAIT));
     if status == Status::Waiting && rest == Rest::Active && (is_brief || run.is_at_work()) {
         Status::Running
     } else {
@@ -168,12 +177,23 @@ fn shown_status(run: &ActiveRun, rest: Rest, now: Timestamp) -> Status {
     }
 }
 
-/// Whether an entry dispatches a task.
-pub(crate) fn is_task(entry: &Entry) -> bool {
-    dispatched_task(entry).is_some()
+/// Whether an entry of an item dispatches a task that is begun after the commit. `state` is the state after the item: no
+/// delivery of a paused run is begun.
+pub(crate) fn begins_task(state: &State, entry: &Entry) -> bool {
+    dispatched_task(entry).is_some_and(|(step, _)| !(state.is_paused() && state.is_delivery(&step)))
 }
 
 fn dispatched_task(entry: &Entry) -> Option<(StepKey, u32)> {
-    let Event::StepDispatched { step, attempt, dispatch: Dispatch::Task } = &entry.event else { return None };
-    Some((step.clone(), *attempt))
+    let Event::StepDispatched { step, attempt, dispatch } = &entry.event else { return None };
+    let is_task = match dispatch {
+        Dispatch::Task => true,
+        Dispatch::Delivery(delivery) => delivery.is_task(),
+        Dispatch::Instant
+        | Dispatch::Publish
+        | Dispatch::Delay { .. }
+        | Dispatch::Wait { .. }
+        | Dispatch::Child(_)
+        | Dispatch::Body { .. } => false,
+    };
+    is_task.then(|| (step.clone(), *attempt))
 }

@@ -198,6 +198,8 @@ struct Past {
     workflow: Option<Arc<Workflow>>,
     /// Steps that were ever dispatched. The steps of a worker never are.
     dispatched: BTreeSet<StepKey>,
+    /// Those of them that are side effects of a machine.
+    deliveries: BTreeSet<StepKey>,
 }
 
 impl Past {
@@ -210,6 +212,15 @@ impl Past {
         match event {
             Event::RunCompleted { .. } | Event::RunFailed { .. } | Event::RunCancelled { .. } => self.has_ended = true,
             Event::RunRetried => self.has_ended = false,
+            // A fork performs none of the deliveries of its original.
+            Event::StepDispatched { step, dispatch: Dispatch::Delivery(delivery), .. } => {
+                if !delivery.is_task() {
+                    self.children.push((step.clone(), RunId::from_uuid(delivery.id.uuid())));
+                }
+                self.dispatched.insert(step.clone());
+                self.deliveries.insert(step.clone());
+            }
+            Event::StepDispatched { step, .. } if self.deliveries.contains(step) => {}
             Event::StepDispatched { step, dispatch: Dispatch::Child(child), .. } => {
                 self.dispatched.insert(step.clone());
                 self.children.push((step.clone(), child.run));

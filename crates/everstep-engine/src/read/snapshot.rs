@@ -124,7 +124,7 @@ impl MachineSnapshot {
         let progress = state.machine()?;
         Some(Self {
             situation: machine::situation(workflow, state)?,
-            due: state.next_due(),
+            due: state.next_due_of_state(),
             assigned: progress.assigned().to_vec(),
             votes: progress.votes(),
         })

@@ -37,7 +37,9 @@ impl ActiveRun {
         self.seek_worker(&mut decided, now, services);
         let rest = match self.rest_after(now, services.options.park_after) {
             // Paused in the item that dispatches a task: the task is performed, and its result arrives here.
-            Rest::Parked(_) if decided.entries.iter().any(propose::is_task) => Rest::Active,
+            Rest::Parked(_) if decided.entries.iter().any(|entry| propose::begins_task(&self.state, entry)) => {
+                Rest::Active
+            }
             rest => rest,
         };
         self.propose(decided, rest, now, services)
@@ -98,7 +100,7 @@ impl ActiveRun {
         if self.has_place(services) {
             return Rest::Active;
         }
-        if decided.entries.iter().any(propose::is_task) {
+        if decided.entries.iter().any(|entry| propose::begins_task(&self.state, entry)) {
             self.permits.held = Some(services.permit().assign(self.workspace));
             return Rest::Active;
         }

@@ -250,6 +250,10 @@ impl ActiveRun {
             if self.state.has_ended() || !self.state.has_open_task(step, *attempt) {
                 continue;
             }
+            // It is lost, and dispatched again when the run is resumed.
+            if self.state.is_paused() && self.state.is_delivery(step) {
+                continue;
+            }
             let spec = match task::describe(&self.workflow, &self.state, step, services.evaluate(), &meter) {
                 Ok(spec) => spec,
                 Err(failure) => {

@@ -172,7 +172,7 @@ impl std::fmt::Debug for Auth {
 
 /// A string; numbers and booleans are converted to strings.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct TextValue(pub(super) String);
+pub(crate) struct TextValue(pub(crate) String);
 
 impl TextValue {
     pub(super) fn from_json(value: &Value) -> Option<Self> {

@@ -17,7 +17,7 @@ const PROBES: &[&str] = &["x", "0", ".x", ":0", "@x", "/", "\\x"];
 
 /// The address in the definition of an http node.
 #[derive(Debug, PartialEq)]
-pub(super) enum WrittenHost {
+pub(crate) enum WrittenHost {
     /// The host is literal. The URL ends where the first expression begins.
     Literal(Url),
     /// The whole address is a secret: the value of the secret contains the host.
@@ -28,7 +28,7 @@ pub(super) enum WrittenHost {
 
 impl WrittenHost {
     /// Reads `url` as the definition has it.
-    pub(super) fn read(url: &Value) -> Self {
+    pub(crate) fn read(url: &Value) -> Self {
         let Some(text) = url.as_str() else {
             return if url.get("$secret").is_some() { Self::Secret } else { Self::Computed };
         };
@@ -64,7 +64,7 @@ impl WrittenHost {
 }
 
 /// The message for a definition whose host is computed.
-pub(super) const COMPUTED_HOST: &str = "a request with a secret must have a literal host: write the scheme, the host and the \
+pub(crate) const COMPUTED_HOST: &str = "a request with a secret must have a literal host: write the scheme, the host and the \
                                         first `/` of the path before the first expression";
 
 /// The scheme, host and port of an address.

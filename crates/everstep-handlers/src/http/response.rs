@@ -12,7 +12,7 @@ use super::config::{ResponseType, StatusRange};
 use crate::secrets::RevealedSecrets;
 
 /// Characters of an error response's body that the failure quotes.
-const ERROR_BODY_CHARS_MAX: usize = 500;
+pub(crate) const ERROR_BODY_CHARS_MAX: usize = 500;
 
 /// How a response is interpreted.
 pub(super) struct ResponseReader {
@@ -49,7 +49,7 @@ impl ResponseReader {
 }
 
 /// The failure of a request without a response.
-pub(super) fn failure(error: &Error, revealed: &RevealedSecrets) -> Failure {
+pub(crate) fn failure(error: &Error, revealed: &RevealedSecrets) -> Failure {
     let code = match error {
         Error::Refused { .. } => "ADDRESS_REFUSED",
         Error::Timeout(_) => code::STEP_TIMEOUT,
@@ -117,7 +117,7 @@ fn headers(headers: &HeaderMap, revealed: &RevealedSecrets) -> Map<String, Value
     map
 }
 
-fn cut(text: &str, characters: usize) -> String {
+pub(crate) fn cut(text: &str, characters: usize) -> String {
     match text.char_indices().nth(characters) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),

@@ -10,6 +10,7 @@ mod noop;
 mod places;
 mod records;
 mod registry;
+mod webhook;
 
 use std::sync::Arc;
 use std::time::Duration;

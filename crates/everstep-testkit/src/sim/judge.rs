@@ -9,7 +9,7 @@ use everstep_core::failure::code;
 use everstep_core::ids::{NodeId, RunId, WorkspaceId};
 use everstep_core::journal::codec;
 use everstep_core::journal::law;
-use everstep_core::journal::{Dispatch, Entry, Event, Resolution};
+use everstep_core::journal::{DecidedEnd, Dispatch, Entry, Event, Resolution};
 use everstep_core::payload::Payload;
 use everstep_core::run::{OpenActivity, OpenStep, State};
 use everstep_core::status::Status;
@@ -27,6 +27,7 @@ use super::ledger::{Fate, Ledger};
 use super::machines::Machines;
 use super::scripts::Scripts;
 use super::store::SimStore;
+use super::targets;
 use super::transitions;
 use super::turns;
 
@@ -159,7 +160,9 @@ impl Judge {
             }
             _ => false,
         };
-        if !self.journal(row.id)?.iter().any(is_waited_for) {
+        let journal = self.journal(row.id)?;
+        // A machine in a terminal state has notified its parent, and ends after its last delivery.
+        if !journal.iter().any(is_waited_for) || decided_end(&journal).is_some() {
             return Ok(false);
         }
         let state = self.fold(&self.row(parent)?, &self.journal(parent)?)?;
@@ -178,7 +181,12 @@ impl Judge {
                 Event::StepCompleted { step, attempt, outcome } => {
                     let Some(child) = children.get(&(step, *attempt)) else { continue };
                     let row = self.row(child.run)?;
-                    let output = row.output.as_ref().filter(|_| row.status == Status::Completed);
+                    let end = decided_end(&self.journal(child.run)?);
+                    let output = match &end {
+                        Some(DecidedEnd::Completed { output }) => Some(output),
+                        Some(DecidedEnd::Failed { .. }) => None,
+                        None => row.output.as_ref().filter(|_| row.status == Status::Completed),
+                    };
                     if child.waits && output.map(Payload::json) != Some(outcome.output.json()) {
                         return Err(format!("{run}: {step} has another output than its child {}", child.run));
                     }
@@ -221,7 +229,14 @@ impl Judge {
             if let Some(definition) = definition {
                 transitions::check(&ledger, run, definition, &journal)
                     .map_err(|fault| format!("{fault}\n{}", show(&journal)))?;
+                let copied = ledger.copied(run);
+                drop(ledger);
+                targets::check(&self.store, run, &journal, copied)
+                    .map_err(|fault| format!("{fault}\n{}", show(&journal)))?;
+            } else {
+                drop(ledger);
             }
+            let ledger = self.store.ledger();
             check_writers(&ledger, run, &written)?;
             check_attempts(&ledger, run, &written)?;
             check_signals(&ledger, run, &journal)?;
@@ -275,6 +290,14 @@ impl Judge {
     }
 }
 
+/// The end of a machine's run that was decided before its last delivery.
+fn decided_end(journal: &[Entry]) -> Option<DecidedEnd> {
+    journal.iter().rev().find_map(|entry| match &entry.event {
+        Event::TransitionApplied(applied) => applied.end.clone(),
+        _ => None,
+    })
+}
+
 /// Whether workers run a run's function.
 pub(super) fn is_code(row: &RunRow) -> bool {
     row.lane.starts_with("code/")
@@ -296,9 +319,16 @@ fn check_writers(ledger: &Ledger, run: RunId, written: &[(NodeId, Entry)]) -> Re
 fn check_attempts(ledger: &Ledger, run: RunId, written: &[(NodeId, Entry)]) -> Result<(), String> {
     let copied = ledger.copied(run);
     let mut open = BTreeMap::new();
+    let mut deliveries = BTreeSet::new();
     for (writer, entry) in written.iter().filter(|(_, entry)| entry.seq > copied) {
         match &entry.event {
             Event::RunRetried => open.clear(),
+            // A delivery that is dispatched in the item of a pause is not begun before the run is resumed.
+            Event::RunPaused { .. } => open.retain(|step, _| !deliveries.contains(step)),
+            Event::StepDispatched { step, dispatch: Dispatch::Delivery(delivery), .. } if delivery.is_task() => {
+                deliveries.insert(step);
+                open.insert(step, *writer);
+            }
             Event::StepDispatched { step, attempt, dispatch: Dispatch::Task } => {
                 let before = open.insert(step, *writer);
                 let was_stopped = ledger.members.get(writer).is_some_and(|member| member.was_stopped);

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::graphs;
 use super::random::SeededRng;
+use super::targets;
 
 /// The definitions of the machines of a simulation, by their names.
 pub(super) type Machines = Arc<BTreeMap<String, Value>>;
@@ -64,9 +65,19 @@ pub(super) fn make(random: &mut SeededRng, is_brief: bool) -> Value {
             }
             state["after"] = json!([timer]);
         }
+        if random.chance(25) {
+            state["exit"] = json!([targets::effect("left")]);
+        }
+        if has_actions && random.chance(25) {
+            state["on"][GO]["events"] = json!([targets::effect("gone")]);
+        }
         states.push(state);
     }
-    states.push(json!({"name": "done", "terminal": true}));
+    let mut done = json!({"name": "done", "terminal": true});
+    if random.chance(40) {
+        done["entry"] = json!([targets::effect("done")]);
+    }
+    states.push(done);
     json!({"states": states})
 }
 

@@ -12,7 +12,8 @@
 //! * `fleet` has the workers that run code workflows: `worker` is one of them, `carrier` and `socket` are its
 //!   connections to a server, `scripts` are the functions that workers run, and `turns` has the conditions on their
 //!   runs.
-//! * `machines` are state machines, `people` act on them, and `transitions` says what must hold of their journals.
+//! * `machines` are state machines, `people` act on them, and `transitions` says what must hold of their journals;
+//!   `targets` receive their webhooks.
 //! * `ops` are nodes that write records and links, `watched` observes their handlers, `callers` write from outside, and
 //!   `changes` says what must hold of the data and its changes.
 //! * `events` publishes events, and says what must hold of their runs and waits; `subscriptions` changes subscriptions
@@ -58,6 +59,7 @@ mod store;
 mod storm;
 mod subscriptions;
 mod tables;
+mod targets;
 mod topics;
 mod transitions;
 mod turns;

@@ -16,6 +16,7 @@ use super::handlers::{Act, Rest};
 use super::ledger::{Ledger, Machine};
 use super::peers::SimPeers;
 use super::store::SimStore;
+use super::targets::Targets;
 use super::watched::Watched;
 
 /// The server at each address.
@@ -60,8 +61,11 @@ pub(super) fn world(store: &SimStore, process: Process, skew: &Arc<AtomicI64>, p
 }
 
 fn handlers(store: &SimStore, records: &Arc<Records>) -> Vec<Arc<dyn Handler>> {
-    let mut handlers: Vec<Arc<dyn Handler>> =
-        vec![Arc::new(Act::new(store.clone())), Arc::new(Rest::new(store.clone()))];
+    let mut handlers: Vec<Arc<dyn Handler>> = vec![
+        Arc::new(Act::new(store.clone())),
+        Arc::new(Rest::new(store.clone())),
+        Arc::new(Targets::new(store.clone())),
+    ];
     if store.ledger().has_records {
         let watched = |handler| Arc::new(Watched::new(handler, store.clone())) as Arc<dyn Handler>;
         let records: Arc<dyn everstep_handlers::Records> = Arc::<Records>::clone(records);

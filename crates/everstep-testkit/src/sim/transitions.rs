@@ -16,6 +16,7 @@ use super::audit::number_of;
 use super::ledger::{Fate, Ledger};
 use super::machines::{self, STARTER};
 use super::store::SimStore;
+use super::targets;
 
 /// A machine as its entries describe it.
 #[derive(Default)]
@@ -225,14 +226,16 @@ fn check_row(db: &Database, item: &Item) -> Result<(), String> {
     let row = db.get_run(item.workspace, item.run).map_err(|error| error.to_string())?.ok_or("the run has no row")?;
     let stored = db.journal(item.run, 0, 1_000_000).map_err(|error| error.to_string())?;
     let (mut place, mut format) = (None, 1);
+    let mut journal = Vec::new();
     for stored in stored {
-        let entry = codec::decode(stored.seq, stored.at, stored.row);
-        let event = entry.map_err(|error| error.to_string())?.event;
-        format = format.max(event.format());
-        if let Event::TransitionApplied(applied) = event {
+        let entry = codec::decode(stored.seq, stored.at, stored.row).map_err(|error| error.to_string())?;
+        format = format.max(entry.event.format());
+        if let Event::TransitionApplied(applied) = &entry.event {
             place = Some((applied.to.clone(), applied.version_no));
         }
+        journal.push(entry);
     }
+    targets::check_notice(item, &journal)?;
     let in_row = row.machine.map(|place| (place.state, place.version_no));
     if in_row != place {
         return Err(format!("its row has {in_row:?} and its journal {place:?}"));

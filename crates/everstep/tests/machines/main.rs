@@ -4,6 +4,7 @@
 
 mod contests;
 mod deadlines;
+mod deliveries;
 mod files;
 mod keys;
 mod killed;

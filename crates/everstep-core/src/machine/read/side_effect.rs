@@ -4,12 +4,30 @@ use serde_json::{Map, Value};
 
 use super::Reader;
 use super::values::{STATE_NAME_HINT, is_state_name, is_template};
-use crate::definition::{Fields, Problem, insert, name_of, nearest};
+use crate::definition::{Fields, Problem, escape, insert, name_of, nearest, read_retry, secrets};
 use crate::limits;
-use crate::machine::model::{SideEffect, SideEffectKind};
+use crate::machine::model::{DeliveryKind, DeliveryTemplate, SideEffect, SideEffectKind};
 use crate::machine::problem_code as code;
+use crate::retry::RetryPolicy;
+use crate::webhook;
+use crate::workflow::is_name;
 
-const TYPES: &[&str] = &["assign", "auto_action"];
+const TIMEOUT_SECONDS_MAX: u64 = 60;
+const TARGET_HINT: &str = "such as \"https://erp.example.com/hooks\"";
+const WORKFLOW_HINT: &str = "1 to 128 lowercase letters, digits, `_` or `-`, beginning with a letter or digit";
+const SECRET_HINT: &str = "such as {\"$secret\": \"erp-webhook\"}";
+
+const TYPES: &[&str] = &["assign", "auto_action", "webhook", "workflow"];
+
+/// The fields of a side effect beside `id`, `type` and `target`, and the types that have them.
+const FIELDS: &[(&str, &[&str])] = &[
+    ("template", &[]),
+    ("payload", &["auto_action", "webhook", "workflow"]),
+    ("headers", &["webhook"]),
+    ("secret", &["webhook"]),
+    ("retry", &["webhook", "workflow"]),
+    ("timeoutSeconds", &["webhook"]),
+];
 
 impl Reader<'_> {
     /// Reads a list of side effects, and its canonical form. `states` are those that may be entered when they happen.
@@ -41,8 +59,15 @@ impl Reader<'_> {
         let id = fields.text(&["id"]);
         let kind = fields.text(&["type"]);
         let target = fields.any(&["target"]);
-        let template = fields.any(&["template"]);
+        // No type has it yet.
+        fields.any(&["template"]);
         let payload = fields.any(&["payload"]);
+        let delivery = DeliveryFields {
+            headers: fields.object(&["headers"]),
+            secret: fields.any(&["secret"]),
+            retry: fields.any(&["retry"]),
+            timeout_seconds: fields.number(&["timeoutSeconds"], 1, TIMEOUT_SECONDS_MAX),
+        };
         if id.is_some_and(|id| !is_state_name(id)) {
             fields.problem("id", "this is not a valid id of an event", STATE_NAME_HINT);
         }
@@ -58,21 +83,19 @@ impl Reader<'_> {
                 fields.coded_problem("type", code::EVENT_UNKNOWN_TYPE, message, hint);
             }
             Some(name) => {
-                for (field, is_used) in
-                    [("template", template.is_some()), ("payload", payload.is_some() && name == "assign")]
-                {
-                    if is_used {
-                        fields.problem(
-                            field,
-                            format!("{field} has no effect for an event of type {name:?}"),
-                            "remove it",
-                        );
+                for (field, types) in FIELDS {
+                    let is_used = value.get(field).is_some_and(|value| !value.is_null());
+                    if is_used && !types.contains(&name) {
+                        let message = format!("{field} has no effect for an event of type {name:?}");
+                        fields.problem(field, message, "remove it");
                     }
                 }
                 if target.is_none() {
                     let (message, hint) = match name {
                         "assign" => ("an assign event needs the persons in target", "such as \"{{ctx.manager}}\""),
-                        _ => ("an auto_action event needs an action in target", "such as \"APPROVE\""),
+                        "auto_action" => ("an auto_action event needs an action in target", "such as \"APPROVE\""),
+                        "webhook" => ("a webhook event needs an address in target", TARGET_HINT),
+                        _ => ("a workflow event needs the name of a workflow in target", WORKFLOW_HINT),
                     };
                     fields.missing(&["target"], message, hint);
                 }
@@ -108,6 +131,14 @@ impl Reader<'_> {
                 let kind = SideEffectKind::AutoAction { action: action.to_owned(), payload: payload.cloned() };
                 (kind, target.clone())
             }
+            "webhook" => {
+                let template = self.delivery(DeliveryKind::Webhook, target?, payload, &delivery, path);
+                (SideEffectKind::Deliver(template.into()), target?.clone())
+            }
+            "workflow" => {
+                let template = self.delivery(DeliveryKind::Workflow, target?, payload, &delivery, path);
+                (SideEffectKind::Deliver(template.into()), target?.clone())
+            }
             _ => return None,
         };
         let mut normal = Map::new();
@@ -115,9 +146,112 @@ impl Reader<'_> {
         normal.insert("type".into(), kind_name.into());
         normal.insert("target".into(), normal_target);
         insert(&mut normal, "payload", payload.cloned());
-        let id = id.map_or_else(|| number.to_string(), str::to_owned);
+        insert(&mut normal, "headers", delivery.headers.map(|headers| headers.clone().into()));
+        insert(&mut normal, "secret", delivery.secret.cloned());
+        insert(&mut normal, "retry", delivery.retry.cloned());
+        insert(&mut normal, "timeoutSeconds", delivery.timeout_seconds.map(Value::from));
+        let id = id.map_or_else(|| format!("{kind_name}-{number}"), str::to_owned);
         Some((SideEffect { id, kind }, normal.into()))
     }
+
+    fn delivery(
+        &mut self,
+        kind: DeliveryKind,
+        target: &Value,
+        payload: Option<&Value>,
+        fields: &DeliveryFields<'_>,
+        path: &str,
+    ) -> DeliveryTemplate {
+        let place = format!("{path}/target");
+        let (is_valid, noun, hint) = match kind {
+            DeliveryKind::Webhook => (is_address as fn(&str) -> bool, "an address", TARGET_HINT),
+            DeliveryKind::Workflow => (is_name as fn(&str) -> bool, "the name of a workflow", WORKFLOW_HINT),
+        };
+        match target.as_str() {
+            _ if is_template(target) => self.check_template(target, &place),
+            Some(text) if is_valid(text) => {}
+            Some(text) => self.report(Problem::at(place, format!("{text:?} is not {noun}")).hint(hint)),
+            None => {
+                self.report(Problem::at(place, format!("expected {noun}, found {}", name_of(target))).hint(hint));
+            }
+        }
+        if let Some(payload) = payload {
+            self.check_template(payload, &format!("{path}/payload"));
+        }
+        let headers = fields.headers.cloned().unwrap_or_default();
+        self.check_headers(&headers, is_template(target), path);
+        if let Some(secret) = fields.secret {
+            self.check_secret(secret, &format!("{path}/secret"));
+        }
+        let place = format!("{path}/retry");
+        let retry = fields.retry.map(|retry| read_retry(retry, &place, None, RetryPolicy::delivery(), self.problems));
+        let timeout_seconds = fields.timeout_seconds.and_then(|seconds| u32::try_from(seconds).ok());
+        let (target, payload, secret) = (target.clone(), payload.cloned(), fields.secret.cloned());
+        DeliveryTemplate { kind, target, payload, headers, secret, retry, timeout_seconds }
+    }
+
+    /// Checks the headers of a webhook. A secret is sent only to an address that the definition contains: the input of a
+    /// run must not choose its receiver.
+    fn check_headers(&mut self, headers: &Map<String, Value>, is_computed: bool, path: &str) {
+        self.check_count(headers.len(), limits::LISTED_NAMES, &format!("{path}/headers"), "headers");
+        for (name, value) in headers.iter().take(limits::LISTED_NAMES) {
+            let place = format!("{path}/headers/{}", escape(name));
+            if !is_header(name) {
+                let message = format!("{name:?} is not a valid name of a header, or the server sets it itself");
+                self.report(Problem::at(&place, message).hint("such as \"x-tenant\""));
+            }
+            match value {
+                Value::Object(object) if object.contains_key(secrets::MARK) => {
+                    self.check_secret(value, &place);
+                    if is_computed {
+                        let message = "a webhook with a secret in a header needs an address without expressions";
+                        self.report(Problem::at(format!("{path}/target"), message).hint(TARGET_HINT));
+                    }
+                }
+                Value::String(_) | Value::Number(_) | Value::Bool(_) => self.check_template(value, &place),
+                Value::Object(object) if object.contains_key("$expr") => self.check_template(value, &place),
+                Value::Null | Value::Array(_) | Value::Object(_) => {
+                    let message = format!("expected a text, found {}", name_of(value));
+                    self.report(Problem::at(&place, message).hint(SECRET_HINT));
+                }
+            }
+        }
+    }
+
+    fn check_secret(&mut self, value: &Value, path: &str) {
+        match secrets::find(value).as_slice() {
+            [named] if named.pointer.is_empty() => {
+                if let Some((message, hint)) = named.fault {
+                    self.report(Problem::at(path, message).hint(hint));
+                }
+            }
+            _ => self.report(Problem::at(path, "expected the name of a secret").hint(SECRET_HINT)),
+        }
+    }
+}
+
+/// The fields that only deliveries have, as they are written.
+struct DeliveryFields<'a> {
+    headers: Option<&'a Map<String, Value>>,
+    secret: Option<&'a Value>,
+    retry: Option<&'a Value>,
+    timeout_seconds: Option<u64>,
+}
+
+/// Whether a text looks like an address. The handler parses it when the request is sent.
+fn is_address(text: &str) -> bool {
+    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    let authority = rest.map(|rest| rest.split(['/', '?', '#']).next().unwrap_or_default());
+    authority.is_some_and(|authority| !authority.is_empty() && !authority.contains('@'))
+        && !text.chars().any(|c| c.is_whitespace() || c.is_control())
+}
+
+/// Whether a name is valid for a header that a definition sets.
+fn is_header(name: &str) -> bool {
+    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    (1..=100).contains(&name.len())
+        && name.bytes().all(is_token)
+        && !webhook::RESERVED_HEADERS.iter().any(|reserved| name.eq_ignore_ascii_case(reserved))
 }
 
 fn found(value: &Value) -> &'static str {

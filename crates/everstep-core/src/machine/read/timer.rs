@@ -8,7 +8,7 @@ use super::Reader;
 use super::values::is_template;
 use crate::definition::{Fields, Problem, insert, name_of};
 use crate::limits;
-use crate::machine::model::{Action, After, AfterDue, AfterEffect, StateRun};
+use crate::machine::model::{Action, After, AfterDue, AfterEffect, StateRun, TimerRepeat};
 use crate::time::Timestamp;
 use crate::workflow::is_name;
 
@@ -45,7 +45,16 @@ impl Reader<'_> {
         let to = fields.text(&["to"]);
         let action = fields.text(&["do"]);
         let events = fields.list(&["events"]);
+        let every = fields.any(&["every"]);
+        let times = fields.number(&["times"], 1, u64::from(limits::TIMER_REPEATS));
+        if every.is_some() && (to.is_some() || action.is_some()) {
+            fields.problem("every", "a timer with `to` or `do` does not repeat", "remove it, or keep only `events`");
+        }
+        if times.is_some() && every.is_none() {
+            fields.problem("times", "times has no effect without `every`", "remove it, or add every: \"1d\"");
+        }
         match (delay, time) {
+            (None, None) if every.is_some() => {}
             (None, None) => fields.missing(&["in", "at"], "a timer needs `in` or `at`", DURATION_HINT),
             (Some(_), Some(_)) => fields.problem("at", "a timer has either `in` or `at`", "keep one of them"),
             (Some(_), None) | (None, Some(_)) => {}
@@ -60,10 +69,14 @@ impl Reader<'_> {
             _ => {}
         }
         fields.finish();
+        let every_read = every.and_then(|every| self.duration(every, &format!("{path}/every")));
+        let times = times.and_then(|times| u32::try_from(times).ok());
+        let repeat = every_read.map(|every| TimerRepeat { every, times: times.unwrap_or(limits::TIMER_REPEATS) });
         let due = match (delay, time) {
             (Some(delay), _) => self.duration(delay, &format!("{path}/in")).map(AfterDue::In),
             (None, Some(time)) => self.time(time, &format!("{path}/at")).map(AfterDue::At),
-            (None, None) => None,
+            // The first time is as long after the state was entered as each one after the one before it.
+            (None, None) => every_read.map(AfterDue::In),
         };
         let (effect, states) = match (to, action) {
             (Some(to), _) => {
@@ -85,7 +98,12 @@ impl Reader<'_> {
         insert(&mut normal, "to", to.map(Value::from));
         insert(&mut normal, "do", action.map(Value::from));
         insert(&mut normal, "events", normal_events);
-        Some((After { due: due?, effect, events }, normal.into()))
+        insert(&mut normal, "every", every.cloned());
+        insert(&mut normal, "times", times.map(Value::from));
+        if every.is_some() && every_read.is_none() {
+            return None;
+        }
+        Some((After { due: due?, effect, events, repeat }, normal.into()))
     }
 
     fn duration(&mut self, value: &Value, path: &str) -> Option<Duration> {

@@ -61,7 +61,9 @@ impl Reader<'_> {
     pub(super) fn check_template(&mut self, value: &Value, path: &str) {
         for named in secrets::find(value) {
             let problem = Problem::at(format!("{path}{}", named.pointer), "a secret is not accepted here");
-            self.report(problem.hint("name secrets in the config of a graph's node"));
+            self.report(
+                problem.hint("name secrets in `secret` or `headers` of a webhook, or in the config of a graph's node"),
+            );
         }
         for fault in self.evaluate.check(value) {
             let problem = Problem::at(format!("{path}{}", fault.pointer), fault.message);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use everstep_core::failure::Failure;
-use everstep_core::ids::{NodeId, RunId, StepKey};
+use everstep_core::ids::{DeliveryId, NodeId, RunId, StepKey};
 use everstep_core::journal::{Dispatch, Event, Outcome, Resolution, TransitionApplied};
 use everstep_core::machine::AssignmentChange;
 use everstep_core::payload::Payload;
@@ -309,6 +309,15 @@ enum Dispatched {
         #[schemars(with = "Vec<Json>")]
         items: Vec<Payload>,
     },
+    /// A side effect of a state machine, as it was decided. Secrets are names in its config.
+    Delivery {
+        #[schemars(with = "Id")]
+        id: DeliveryId,
+        #[serde(rename = "type")]
+        type_name: String,
+        #[schemars(with = "Json")]
+        config: Payload,
+    },
 }
 
 impl Data {
@@ -424,6 +433,9 @@ impl Dispatched {
                 due: child.due.map(Time::from_timestamp),
             },
             Dispatch::Body { items } => Self::Body { items },
+            Dispatch::Delivery(delivery) => {
+                Self::Delivery { id: delivery.id, type_name: delivery.kind.clone(), config: delivery.config.clone() }
+            }
         }
     }
 }

@@ -54,7 +54,7 @@ struct Facts {
     handle: Option<String>,
     /// The work that a dispatched step starts.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("enum" = ["task", "instant", "publish", "delay", "wait", "child", "body"]))]
+    #[schemars(extend("enum" = ["task", "instant", "publish", "delay", "wait", "child", "body", "delivery"]))]
     dispatch: Option<&'static str>,
     /// When a step continues without an input.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -202,6 +202,11 @@ impl Facts {
                 ..of("child")
             },
             Dispatch::Body { items } => Self { bytes: items.iter().map(Payload::size).sum(), ..of("body") },
+            Dispatch::Delivery(delivery) => Self {
+                child: (!delivery.is_task()).then(|| RunId::from_uuid(delivery.id.uuid())),
+                bytes: delivery.config.size(),
+                ..of("delivery")
+            },
         }
     }
 }

@@ -61,6 +61,11 @@ pub(super) fn sentence(situation: &Situation) -> String {
         Some((at, None)) => _ = write!(text, "; a timer is due at {at}"),
         None => {}
     }
+    match situation.deliveries {
+        0 => {}
+        1 => text += "; 1 side effect is to be performed",
+        count => _ = write!(text, "; {count} side effects are to be performed"),
+    }
     text
 }
 
@@ -102,6 +107,7 @@ mod tests {
             choices: vec![choice("APPROVE", &["Manager", "not by @start"], Some(tally)), choice("REJECT", &[], None)],
             exit: Some(Exit { at: day(2), to: Some("escalated".to_owned()) }),
             child: None,
+            deliveries: 0,
         };
         assert_eq!(
             sentence(&situation),
@@ -115,5 +121,8 @@ mod tests {
         ));
         (situation.choices, situation.exit) = (Vec::new(), None);
         assert_eq!(sentence(&situation), "is in review since 2025-11-16T00:00:00Z");
+        situation.deliveries = 2;
+        let delivering = "is in review since 2025-11-16T00:00:00Z; 2 side effects are to be performed";
+        assert_eq!(sentence(&situation), delivering);
     }
 }

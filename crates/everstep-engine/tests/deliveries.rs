@@ -1,0 +1,325 @@
+//! Deliveries: the side effects of a machine, performed after the commit of their transition.
+//!
+//! The tests use the database that `TEST_STORE` names, and a target of webhooks on this machine.
+
+use std::path::Path;
+use std::time::Duration;
+
+use everstep_core::actor::Actor;
+use everstep_core::ids::{RunId, StepKey};
+use everstep_core::journal::Kind;
+use everstep_core::machine::{Act, Rights};
+use everstep_core::run::{Input, Reply};
+use everstep_core::status::Status;
+use everstep_engine::{Engine, Fork, RunInput};
+use everstep_handlers::WebhookBounds;
+use everstep_testkit::webhook_target::{TargetMode, WebhookTarget};
+use serde_json::{Value, json};
+
+use crate::street::until;
+use crate::support::{WORKSPACE, chain, engine_that_reaches_here, finish, is_on_postgres, publish, start, url};
+
+async fn engine(folder: &Path) -> Engine {
+    engine_that_reaches_here(folder, WebhookBounds::default()).await
+}
+
+/// A review whose approval tells a target, and a terminal state that tells it again.
+fn review(target: &WebhookTarget) -> Value {
+    let tell = |path: &str| json!([{"id": "tell", "type": "webhook", "target": target.url(path), "payload": {"n": "{{ctx.n}}"}}]);
+    json!({"states": [
+        {"name": "review", "initial": true, "on": {"APPROVE": {"to": "approved", "events": tell("/approved")}}},
+        {"name": "approved", "on": {"CLOSE": {"to": "closed"}, "REOPEN": {"to": "review"}}},
+        {"name": "closed", "terminal": true, "entry": tell("/closed"), "output": {"closed": true}},
+    ]})
+}
+
+async fn act(engine: &Engine, run: RunId, action: &str, version: Option<u32>) -> Reply {
+    let act = Act {
+        action: action.to_owned(),
+        version,
+        by: Actor::person("ann"),
+        rights: Rights::default(),
+        comment: None,
+        data: None,
+        shown: None,
+        withdraw: false,
+        digest: action.to_owned(),
+    };
+    engine.route(RunInput::new(WORKSPACE, run, Input::Transition(Box::new(act)))).await.unwrap()
+}
+
+#[track_caller]
+fn is_applied(reply: &Reply) {
+    assert!(matches!(reply, Reply::Applied(_)), "{reply:?}");
+}
+
+async fn send(engine: &Engine, run: RunId, input: Input) {
+    let reply = engine.route(RunInput::new(WORKSPACE, run, input)).await.unwrap();
+    assert!(matches!(reply, Reply::Accepted), "{reply:?}");
+}
+
+/// The steps of the entries of a kind.
+async fn steps(engine: &Engine, run: RunId, kind: Kind) -> Vec<StepKey> {
+    let journal = engine.world().runs.journal(run, 0, 1_000).await.unwrap();
+    journal.into_iter().filter(|entry| entry.row.kind == kind).filter_map(|entry| entry.row.step).collect()
+}
+
+async fn status(engine: &Engine, run: RunId) -> Status {
+    engine.world().runs.get_run(WORKSPACE, run).await.unwrap().unwrap().status
+}
+
+/// The steps, delivery ids and errors of the dead letters of a database.
+async fn dead_letters(folder: &Path) -> Vec<(String, String, String)> {
+    let query = "select step, delivery, error from dead_letters order by step, delivery";
+    if !is_on_postgres() {
+        let connection = rusqlite::Connection::open(folder.join("everstep.db")).unwrap();
+        let mut statement = connection.prepare(query).unwrap();
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap();
+        return rows.map(Result::unwrap).collect();
+    }
+    let (client, connection) = tokio_postgres::connect(&url(folder), tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    let rows = client.query(query, &[]).await.unwrap();
+    rows.iter().map(|row| (row.get(0), row.get(1), row.get(2))).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_webhook_follows_its_transition() {
+    let folder = tempfile::tempdir().unwrap();
+    let (engine, target) = (engine(folder.path()).await, WebhookTarget::start());
+    publish(&engine, "review", &review(&target)).await;
+    let run = start(&engine, "review", json!({"n": 7})).await;
+    is_applied(&act(&engine, run, "APPROVE", Some(1)).await);
+    until("the webhook arrives", async || target.count() == 1).await;
+    let webhook = target.received().remove(0);
+    let body = webhook.json();
+    assert_eq!((webhook.path.as_str(), &body["type"]), ("/approved", &json!("workflow.transition")));
+    assert_eq!(webhook.id(), webhook.header("idempotency-key"));
+    let data = &body["data"];
+    assert_eq!((&data["runId"], &data["workflow"]), (&json!(run.to_string()), &json!("review")));
+    assert_eq!(
+        (&data["action"], &data["fromState"], &data["toState"]),
+        (&json!("APPROVE"), &json!("review"), &json!("approved"))
+    );
+    assert_eq!((&data["versionNo"], &data["by"], &data["payload"]), (&json!(2), &json!("ann"), &json!({"n": 7})));
+    assert!(data["historyId"].is_string() && data["seq"].is_u64(), "{data}");
+    until("the delivery is complete", async || !steps(&engine, run, Kind::StepCompleted).await.is_empty()).await;
+    assert_eq!(status(&engine, run).await, Status::Waiting);
+    is_applied(&act(&engine, run, "CLOSE", Some(2)).await);
+    let row = finish(&engine, run).await;
+    assert_eq!((row.status, row.output.unwrap().value()), (Status::Completed, &json!({"closed": true})));
+    assert_eq!(dead_letters(folder.path()).await, []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancelled_run_leaves_letters() {
+    let folder = tempfile::tempdir().unwrap();
+    let (engine, target) = (engine(folder.path()).await, WebhookTarget::start());
+    target.set_mode(TargetMode::Hang);
+    publish(&engine, "review", &review(&target)).await;
+    let run = start(&engine, "review", json!({"n": 1})).await;
+    is_applied(&act(&engine, run, "APPROVE", None).await);
+    is_applied(&act(&engine, run, "CLOSE", None).await);
+    until("both webhooks hang", async || target.count() == 2).await;
+    send(&engine, run, Input::Cancel { reason: None }).await;
+    assert_eq!(finish(&engine, run).await.status, Status::Cancelled);
+    let letters = dead_letters(folder.path()).await;
+    let ids: Vec<_> = target.received().iter().map(|webhook| webhook.id().to_owned()).collect();
+    assert_eq!(letters.len(), 2, "{letters:?}");
+    for (step, delivery, error) in &letters {
+        assert!(["@entry[3].tell", "APPROVE[2].tell"].contains(&&**step), "{step}");
+        assert!(ids.contains(delivery) && error == "RUN_CANCELLED", "{letters:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_target_that_is_down_makes_one_letter() {
+    let folder = tempfile::tempdir().unwrap();
+    let (engine, target) = (engine(folder.path()).await, WebhookTarget::start());
+    target.set_mode(TargetMode::Refuse(404));
+    publish(&engine, "review", &review(&target)).await;
+    let run = start(&engine, "review", json!({"n": 1})).await;
+    is_applied(&act(&engine, run, "APPROVE", None).await);
+    until("the last attempt has failed", async || !dead_letters(folder.path()).await.is_empty()).await;
+    let received = target.received();
+    assert_eq!(received.len(), 3);
+    assert!(received.iter().all(|webhook| webhook.id() == received[0].id()));
+    let since = |n: usize| received[n].at.duration_since(received[n - 1].at);
+    assert!(since(1) >= Duration::from_millis(490) && since(2) >= Duration::from_millis(990), "{received:?}");
+    let letters = dead_letters(folder.path()).await;
+    assert_eq!(letters, [("APPROVE[2].tell".into(), received[0].id().to_owned(), "HTTP_STATUS".into())]);
+    assert_eq!(status(&engine, run).await, Status::Waiting);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fork_delivers_nothing_of_its_original() {
+    let folder = tempfile::tempdir().unwrap();
+    let (engine, target) = (engine(folder.path()).await, WebhookTarget::start());
+    target.set_mode(TargetMode::Hang);
+    publish(&engine, "review", &review(&target)).await;
+    let run = start(&engine, "review", json!({"n": 1})).await;
+    is_applied(&act(&engine, run, "APPROVE", None).await);
+    until("the webhook hangs", async || target.count() == 1).await;
+    let fork = engine.fork(WORKSPACE, run, Fork::default()).await.unwrap();
+    assert_eq!(fork.repeated, []);
+    until("the fork skips it", async || steps(&engine, fork.run, Kind::StepSkipped).await.len() == 1).await;
+    is_applied(&act(&engine, fork.run, "CLOSE", None).await);
+    until("the fork delivers its own", async || target.count() == 2).await;
+    let received = target.received();
+    assert_eq!((&*received[0].path, &*received[1].path), ("/approved", "/closed"));
+    assert_eq!(received[1].json()["data"]["runId"], json!(fork.run.to_string()));
+    // The target answers the second attempts.
+    target.set_mode(TargetMode::Accept);
+    assert_eq!(finish(&engine, fork.run).await.status, Status::Completed);
+    until("the original delivers", async || steps(&engine, run, Kind::StepCompleted).await.len() == 1).await;
+    let ids: std::collections::BTreeSet<_> = target.received().iter().map(|webhook| webhook.id().to_owned()).collect();
+    assert_eq!(ids.len(), 2, "one id for each delivery");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_parent_goes_on_before_the_last_webhook() {
+    let folder = tempfile::tempdir().unwrap();
+    let (engine, target) = (engine(folder.path()).await, WebhookTarget::start());
+    target.set_mode(TargetMode::Hang);
+    let tell = json!([{"type": "webhook", "target": target.url("/")}]);
+    publish(
+        &engine,
+        "child",
+        &json!({"states": [
+            {"name": "open", "initial": true, "entry": [{"type": "auto_action", "target": "CLOSE"}], "on": {"CLOSE": {"to": "closed"}}},
+            {"name": "closed", "terminal": true, "entry": tell, "output": 5},
+        ]}),
+    )
+    .await;
+    publish(&engine, "parent", &chain(&[("call", "workflow", json!({"config": {"workflow": "child"}}))])).await;
+    let parent = start(&engine, "parent", json!({})).await;
+    assert_eq!(finish(&engine, parent).await.status, Status::Completed);
+    let state = engine.runs().load(parent).await.unwrap();
+    assert!(state.state.unwrap().has_ended());
+    until("the webhook hangs", async || target.count() >= 1).await;
+    let child: RunId = target.received()[0].json()["data"]["runId"].as_str().unwrap().parse().unwrap();
+    assert_eq!(status(&engine, child).await, Status::Waiting);
+    target.set_mode(TargetMode::Accept);
+    let row = finish(&engine, child).await;
+    assert_eq!((row.status, row.output.unwrap().value()), (Status::Completed, &json!(5)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_paused_run_delivers_when_it_is_resumed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (engine, target) = (engine(folder.path()).await, WebhookTarget::start());
+    target.set_mode(TargetMode::Refuse(500));
+    publish(&engine, "review", &review(&target)).await;
+    let run = start(&engine, "review", json!({"n": 1})).await;
+    is_applied(&act(&engine, run, "APPROVE", None).await);
+    until("an attempt has failed", async || !steps(&engine, run, Kind::StepFailed).await.is_empty()).await;
+    send(&engine, run, Input::Pause { reason: None }).await;
+    let before = target.count();
+    target.set_mode(TargetMode::Accept);
+    tokio::time::sleep(Duration::from_millis(1_200)).await;
+    assert_eq!(target.count(), before, "a paused run begins no delivery");
+    send(&engine, run, Input::Resume).await;
+    until("it is delivered", async || steps(&engine, run, Kind::StepCompleted).await.len() == 1).await;
+    assert_eq!(dead_letters(folder.path()).await, []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_approval_during_deliveries_is_no_conflict() {
+    let folder = tempfile::tempdir().unwrap();
+    let (engine, target) = (engine(folder.path()).await, WebhookTarget::start());
+    target.set_mode(TargetMode::Late(Duration::from_millis(20)));
+    publish(&engine, "review", &review(&target)).await;
+    let run = start(&engine, "review", json!({"n": 1})).await;
+    for round in 0..20 {
+        is_applied(&act(&engine, run, "APPROVE", Some(1 + 2 * round)).await);
+        is_applied(&act(&engine, run, "REOPEN", Some(2 + 2 * round)).await);
+    }
+    until("all are delivered", async || steps(&engine, run, Kind::StepCompleted).await.len() == 20).await;
+    assert_eq!(target.count(), 20);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hung_target_slows_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine_that_reaches_here(folder.path(), WebhookBounds { target_max: 2, places: 64 }).await;
+    // The bound is per host.
+    let (hung, healthy) = (WebhookTarget::start_on("127.0.0.2"), WebhookTarget::start());
+    hung.set_mode(TargetMode::Hang);
+    for (name, address) in [("hung", hung.url("/")), ("healthy", healthy.url("/"))] {
+        let tell = json!([{"type": "webhook", "target": address, "timeoutSeconds": 60}]);
+        let states = json!([
+            {"name": "open", "initial": true, "on": {"CLOSE": {"to": "closed", "events": tell}}},
+            {"name": "closed", "terminal": true},
+        ]);
+        publish(&engine, name, &json!({ "states": states })).await;
+    }
+    let mut runs = Vec::new();
+    for _ in 0..20 {
+        runs.push(start(&engine, "hung", json!({})).await);
+    }
+    for run in &runs {
+        is_applied(&act(&engine, *run, "CLOSE", None).await);
+    }
+    until("the hung target has its requests", async || hung.count() == 2).await;
+    for _ in 0..20 {
+        let run = start(&engine, "healthy", json!({})).await;
+        is_applied(&act(&engine, run, "CLOSE", None).await);
+        assert_eq!(finish(&engine, run).await.status, Status::Completed);
+    }
+    assert_eq!((hung.count(), healthy.count()), (2, 20), "a webhook that waits for its target holds no place");
+    for run in runs {
+        send(&engine, run, Input::Cancel { reason: None }).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reminder_repeats_at_most_its_times() {
+    let folder = tempfile::tempdir().unwrap();
+    let (engine, target) = (engine(folder.path()).await, WebhookTarget::start());
+    let remind = json!([{"every": "100ms", "times": 3, "events": [{"id": "remind", "type": "webhook", "target": target.url("/")}]}]);
+    publish(
+        &engine,
+        "review",
+        &json!({"states": [
+            {"name": "review", "initial": true, "on": {"APPROVE": {"to": "done"}}, "after": remind},
+            {"name": "done", "terminal": true},
+        ]}),
+    )
+    .await;
+    let run = start(&engine, "review", json!({})).await;
+    until("three reminders arrive", async || target.count() == 3).await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(target.count(), 3);
+    let mut done: Vec<_> = steps(&engine, run, Kind::StepCompleted).await.iter().map(ToString::to_string).collect();
+    done.sort();
+    assert_eq!(done, ["@after[1].0[1].remind", "@after[1].0[2].remind", "@after[1].0[3].remind"]);
+    is_applied(&act(&engine, run, "APPROVE", Some(1)).await);
+    assert_eq!(finish(&engine, run).await.status, Status::Completed);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_side_effect_starts_a_run_and_does_not_wait_for_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path()).await;
+    let events = json!([
+        {"id": "known", "type": "workflow", "target": "waits", "payload": {"n": "{{ctx.n}}"}},
+        {"id": "unknown", "type": "workflow", "target": "missing"},
+    ]);
+    publish(&engine, "waits", &chain(&[("wait", "wait", json!({"config": {"event": "go"}}))])).await;
+    publish(
+        &engine,
+        "review",
+        &json!({"states": [
+            {"name": "review", "initial": true, "on": {"APPROVE": {"to": "done", "events": events}}},
+            {"name": "done", "terminal": true},
+        ]}),
+    )
+    .await;
+    let run = start(&engine, "review", json!({"n": 3})).await;
+    is_applied(&act(&engine, run, "APPROVE", None).await);
+    assert_eq!(finish(&engine, run).await.status, Status::Completed);
+    let letters = dead_letters(folder.path()).await;
+    assert_eq!(letters.len(), 1, "{letters:?}");
+    assert_eq!((&*letters[0].0, &*letters[0].2), ("APPROVE[2].unknown", "WORKFLOW_NOT_FOUND"));
+    assert_eq!(steps(&engine, run, Kind::StepCompleted).await, [StepKey::from("APPROVE[2].known")]);
+}
