@@ -8,6 +8,8 @@ export type ActionNeeds = {
   comment: boolean;
   /** Paths that `data` must contain. */
   data: string[];
+  /** The number of files that the request must have at least. */
+  files: number;
   /** Whether the request must carry the digest of the shown values. */
   shown: boolean;
 };
@@ -698,6 +700,8 @@ export type EvaluateDefinitionRequest = {
   comment?: string | null;
   /** Values that would be merged into the context. */
   data?: { [name: string]: unknown } | null;
+  /** The ids of files. They are counted; whether they exist is not checked. */
+  files?: string[];
   /** Another person, for admins; the caller by default. */
   as?: ImaginedPerson | null;
 };
@@ -713,6 +717,8 @@ export type EvaluateRunRequest = {
   data?: { [name: string]: unknown } | null;
   shown?: string | null;
   withdraw?: boolean;
+  /** The ids of files. They are counted, and compared with those of the run; whether they exist is not checked. */
+  files?: string[];
   /** Another person, for admins; the caller by default. */
   as?: ImaginedPerson | null;
 };
@@ -996,7 +1002,8 @@ export type HistoryEntry = {
   onBehalfOf: Actor | null;
   /** The comment of a request, or the reason of an assignment. */
   comment: string | null;
-  files: string[];
+  /** The files that were decided on. */
+  files: HistoryFile[];
   /** The voters that reached the quorum. */
   votes: Actor[];
   /** Whether a vote was withdrawn. */
@@ -1007,6 +1014,19 @@ export type HistoryEntry = {
   assignment: unknown;
   /** The values of the context that changed. */
   changes: ContextChange[];
+};
+
+/** A file of an entry. `GET /v1/files/{id}` returns its bytes. */
+export type HistoryFile = {
+  id: string;
+  /** The name; null after the file is deleted. */
+  name: string | null;
+  /** The number of bytes; null after the file is deleted. */
+  size: number | null;
+  /** The media type; null after the file is deleted. */
+  mediaType: string | null;
+  /** Whether the file is deleted. The files of a fork are deleted with the run that the fork was made from. */
+  isDeleted: boolean;
 };
 
 export type HistoryKind = "transition" | "vote" | "assignment" | "timer";
@@ -2472,6 +2492,8 @@ export type TransitionRequest = {
   shown?: string | null;
   /** Withdraws the caller's vote for the action. */
   withdraw?: boolean;
+  /** The ids of files that the caller has uploaded within 24 hours, from `POST /v1/files`; also accepted as `attachments` and `attachment_ids`. */
+  files?: string[];
 };
 
 export type TurnLostData = {
@@ -2493,6 +2515,18 @@ export type UnlinkWrite = {
 /** Written by a later build. */
 export type UnreadableData = {
   unreadable: string;
+};
+
+/** An uploaded file. A request to a state machine names it by its id. */
+export type UploadedFile = {
+  id: string;
+  name: string;
+  /** The number of its bytes. */
+  size: number;
+  /** The media type of the request, without parameters; `application/octet-stream` if it has none. */
+  mediaType: string;
+  /** The SHA-256 of its bytes, in hexadecimal digits. */
+  sha256: string;
 };
 
 /** `POST /v1/links/{namespace}`. */
@@ -3062,6 +3096,12 @@ export interface Routes {
   "PATCH /workflow-engine/definitions/{id}": { body: DefinitionChange; answer: MachineDefinition; };
   /** Evaluate a definition (alias) */
   "POST /workflow-engine/evaluate": { body: EvaluateDefinitionRequest; answer: DefinitionDryRun; };
+  /** Upload a file */
+  "POST /v1/files": { query: { name?: string }; answer: UploadedFile; };
+  /** Download a file */
+  "GET /v1/files/{id}": { answer: undefined; };
+  /** Download a file (alias) */
+  "GET /api/files/{publicId}": { answer: undefined; };
   /** List the inbox */
   "GET /v1/inbox": { query: { workflow?: string; cursor?: string; limit?: number }; answer: Inbox; };
   /** Get figures of runs */

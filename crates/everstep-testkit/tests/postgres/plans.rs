@@ -114,7 +114,7 @@ const OTHERS: &str = "
     select gen_random_uuid(), '00000000-0000-0000-0000-000000000001', 1, 0, 9e15, 'person:' || n, 'a', 'b', 'c'
     from generate_series(1, 20000) as n;
     insert into file_chunks (file, chunk, bytes)
-    select id, 0, 'a' from files;
+    select id, 0, 'a' from files on conflict do nothing;
     insert into runs (id, wake_at, status, format, workspace, workflow, version, lane, retention_days, is_test,
         created_at, tags, input)
     select ('01990000-0000-7000-8002-' || lpad(to_hex(n), 12, '0'))::uuid, 2000000000000000 + n, 'pending', 3,

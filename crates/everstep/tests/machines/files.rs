@@ -99,11 +99,10 @@ fn one_of_fifty_runs_binds_a_file() {
             let file = upload(server(0), &people[0].credential(), b"hello");
             let request = json!({"action": "OFFER", "files": [file]});
             let answers: Vec<_> = thread::scope(|scope| {
-                let send = |(person, run): (_, _)| {
-                    let request = &request;
-                    scope.spawn(move || Person::acts(person, run, request, None))
-                };
-                let sent: Vec<_> = people.iter_mut().zip(&runs).map(send).collect();
+                let request = &request;
+                let pairs = people.iter_mut().zip(&runs);
+                let sent: Vec<_> =
+                    pairs.map(|(person, run)| scope.spawn(move || person.acts(run, request, None))).collect();
                 sent.into_iter().map(|sent| sent.join().unwrap()).collect()
             });
             for (run, (status, body)) in runs.iter().zip(&answers) {

@@ -47,10 +47,11 @@ impl FormFile {
         let opening = format!("--{boundary}\r\n");
         let mut buffer = Vec::new();
         let end = loop {
-            if let Some(end) = find(&buffer, b"\r\n\r\n") {
+            let end = find(&buffer, b"\r\n\r\n");
+            if let Some(end) = end.filter(|end| *end <= HEAD_BYTES_MAX) {
                 break end;
             }
-            if buffer.len() > HEAD_BYTES_MAX {
+            if end.is_some() || buffer.len() > HEAD_BYTES_MAX {
                 return Err(invalid("the head of the form's part is too long"));
             }
             let read = body.next_part(READ_BYTES).await?;

@@ -185,8 +185,10 @@ async fn a_file_expires_after_a_day() {
     machine.advance(24 * 3_600 + 60);
     let reject = json!({"action": "REJECT", "files": [unused]});
     act(&server, "ann", &run, &reject).await.refuses(422, "FILE_EXPIRED");
-    let ann = bearer(&server, "ann");
-    let status = async |file: &str| download(&server, &format!("/v1/files/{file}"), &[("authorization", &ann)]).await.0;
+    let status = async |file: &str| {
+        let ann = bearer(&server, "ann");
+        download(&server, &format!("/v1/files/{file}"), &[("authorization", &ann)]).await.0
+    };
     assert_eq!((status(&used).await, status(&unused).await), (200, 404));
     machine.advance(3_600);
     let world = server.engine.world();

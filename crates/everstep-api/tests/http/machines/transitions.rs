@@ -104,8 +104,9 @@ async fn a_request_that_is_not_understood_is_refused() {
         json!({"action": "APPROVE", "when": "now"}),
         json!({"action": "APPROVE", "version": 1, "versionNo": 1}),
         json!({"action": "APPROVE", "version": -1}),
-        // Later releases have these.
-        json!({"action": "APPROVE", "files": []}),
+        json!({"action": "APPROVE", "files": "one"}),
+        json!({"action": "APPROVE", "files": [], "attachments": []}),
+        // A later release has this.
         json!({"action": "APPROVE", "onBehalfOf": "mia"}),
     ] {
         act(&server, "mia", &run, &request).await.refuses(400, "VALIDATION_ERROR");
@@ -226,7 +227,7 @@ async fn actions_are_those_of_the_caller_with_the_reasons_against_them() {
         (&approve["action"], &approve["title"], &approve["to"]),
         (&json!("APPROVE"), &json!("Approve"), &json!(["approved"]))
     );
-    assert_eq!(approve["needs"], json!({"comment": false, "data": ["account"], "shown": false}));
+    assert_eq!(approve["needs"], json!({"comment": false, "data": ["account"], "files": 0, "shown": false}));
     assert_eq!((&reject["open"], &reject["reasons"]), (&json!(true), &json!([])));
     // The same values are shown while nothing has changed.
     let digest = shown["shown"]["digest"].as_str().unwrap();
