@@ -142,7 +142,7 @@ async fn a_requeue_delivers_when_the_target_is_up() {
     assert_eq!(delivered["config"], target.config());
     for verb in ["requeue", "discard"] {
         let problem = server.post(&format!("{path}/{verb}"), &Value::Null).await.refuses(409, "DEAD_LETTER_NOT_DEAD");
-        assert_eq!(problem["status"], "delivered");
+        assert_eq!(problem["deadLetterStatus"], "delivered");
     }
 }
 

@@ -55,5 +55,5 @@ pub(super) async fn discard(
 fn not_dead(row: &DeadLetterRow, verb: &str) -> Problem {
     let status = row.status.as_str();
     let detail = format!("dead letter {} is {status}; only one that is dead can be {verb}", row.letter.id);
-    Problem::new(StatusCode::CONFLICT, "DEAD_LETTER_NOT_DEAD", detail).with("status", status)
+    Problem::new(StatusCode::CONFLICT, "DEAD_LETTER_NOT_DEAD", detail).with("deadLetterStatus", status)
 }

@@ -9,7 +9,7 @@ use crate::auth::Permission::{Manage, View};
 use crate::http::openapi::{Parameter, doc};
 use crate::routes::Table;
 
-const NOT_DEAD: &str = "`DEAD_LETTER_NOT_DEAD`: the dead letter has another status, which `status` names.";
+const NOT_DEAD: &str = "`DEAD_LETTER_NOT_DEAD`: the dead letter has another status, which `deadLetterStatus` names.";
 
 pub(crate) fn add(table: Table) -> Table {
     table
