@@ -97,7 +97,7 @@ mod tests {
     #[tokio::test]
     async fn a_workspace_has_half_of_the_places_for_checks() {
         let wait = Duration::from_millis(20);
-        let checks = Checks::new(CheckOptions { places: 2, wait, time_max: Duration::from_millis(20) });
+        let checks = Checks::new(CheckOptions { places: 2, wait, time_max: Duration::from_millis(500) });
         let (end, ended) = mpsc::channel::<()>();
         let is_slow = checks.perform(workspace(1), move || ended.recv()).await;
         assert!(is_slow.is_err(), "the caller does not wait for its end");
