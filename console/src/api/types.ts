@@ -243,6 +243,25 @@ export type Bulk = {
   reason?: string | null;
 };
 
+/** `POST /v1/dead-letters/discard`. */
+export type BulkDiscard = {
+  filter?: DeadLetterFilter;
+  /** Required for an empty filter. */
+  all?: boolean;
+  /** Only counts the selected dead letters. */
+  dryRun?: boolean;
+  reason?: string | null;
+};
+
+/** `POST /v1/dead-letters/requeue`. */
+export type BulkRequeue = {
+  filter?: DeadLetterFilter;
+  /** Required for an empty filter. */
+  all?: boolean;
+  /** Only counts the selected dead letters. */
+  dryRun?: boolean;
+};
+
 /** `POST /v1/runs/{id}/cancel`. */
 export type Cancel = {
   reason?: string | null;
@@ -426,6 +445,120 @@ export type Database = {
   error: string | null;
 };
 
+/** Work that failed permanently. */
+export type DeadLetter = {
+  id: string;
+  /** `dead`: all attempts failed. `queued`: it was requeued. `delivered`: a requeue succeeded. `discarded`: a caller has discarded it. */
+  status: "dead" | "queued" | "delivered" | "discarded";
+  /** `delivery`: a side effect of a state machine. `start`: a workflow that an event could not start. */
+  source: "delivery" | "start";
+  /** The kind of the work, such as `webhook`. */
+  kind: string;
+  /** The run to which the work belongs. */
+  run: string | null;
+  workflow: string | null;
+  step: string | null;
+  /** The id that the receiver gets, the same for all attempts and requeues. */
+  deliveryId: string;
+  /** The entry in the history of the run that decided the work. */
+  historyId: string | null;
+  event: string | null;
+  subscription: string | null;
+  /** The receiver, without the query and credentials of a URL. */
+  target: string;
+  /** All attempts, oldest first: at most 30, of which the first one is kept. */
+  attempts: DeadLetterAttempt[];
+  /** Why it was discarded. */
+  reason: string | null;
+  /** When the last of the first attempts failed. */
+  createdAt: string;
+  /** When the status changed. */
+  changedAt: string;
+  /** When operators were notified. */
+  notifiedAt: string | null;
+};
+
+/** One attempt. */
+export type DeadLetterAttempt = {
+  /** When it began. */
+  at: string;
+  /** How long it took. */
+  ms: number;
+  /** The code of its failure, or `DELIVERED`. */
+  code: string;
+  message: string;
+  /** The HTTP status of the response, if there was one. */
+  status?: number | null;
+};
+
+/** A dead letter with its config. */
+export type DeadLetterDetail = {
+  id: string;
+  /** `dead`: all attempts failed. `queued`: it was requeued. `delivered`: a requeue succeeded. `discarded`: a caller has discarded it. */
+  status: "dead" | "queued" | "delivered" | "discarded";
+  /** `delivery`: a side effect of a state machine. `start`: a workflow that an event could not start. */
+  source: "delivery" | "start";
+  /** The kind of the work, such as `webhook`. */
+  kind: string;
+  /** The run to which the work belongs. */
+  run: string | null;
+  workflow: string | null;
+  step: string | null;
+  /** The id that the receiver gets, the same for all attempts and requeues. */
+  deliveryId: string;
+  /** The entry in the history of the run that decided the work. */
+  historyId: string | null;
+  event: string | null;
+  subscription: string | null;
+  /** The receiver, without the query and credentials of a URL. */
+  target: string;
+  /** All attempts, oldest first: at most 30, of which the first one is kept. */
+  attempts: DeadLetterAttempt[];
+  /** Why it was discarded. */
+  reason: string | null;
+  /** When the last of the first attempts failed. */
+  createdAt: string;
+  /** When the status changed. */
+  changedAt: string;
+  /** When operators were notified. */
+  notifiedAt: string | null;
+  /** The config as it was decided. A secret is its name. */
+  config: unknown;
+  /** The places in the config that name secrets, as JSON pointers. */
+  secrets: string[];
+};
+
+/** The selection of dead letters with the status `dead`, with the fields of their list. */
+export type DeadLetterFilter = {
+  source?: DeadLetterSource | null;
+  /** The kind of the work, such as `webhook`. */
+  kind?: string | null;
+  workflow?: string | null;
+  run?: string | null;
+  /** The code of the last failed attempt. */
+  error?: string | null;
+  since?: string | null;
+  until?: string | null;
+};
+
+/** Where a dead letter comes from. */
+export type DeadLetterSource = "delivery" | "start";
+
+/** A page of dead letters, newest first. */
+export type DeadLetters = {
+  deadLetters: DeadLetter[];
+  /** The cursor of the next page; null on the last one. */
+  nextCursor: string | null;
+};
+
+/** The result for many dead letters. */
+export type DeadLettersChanged = {
+  /** The dead letters that were changed, or would be, at most 10,000. */
+  matched: number;
+  /** Whether more are selected: send the request again. */
+  hasMore: boolean;
+};
+
 /** A graph, with `nodes` and `edges`, or a state machine, with `states`. `POST /v1/workflows/validate` reports all problems of one. */
 export type Definition = {
   /** For editors: `GET /v1/schemas/{style}`. */
@@ -541,6 +674,11 @@ export type DeleteWrite = {
 /** The answer to a request that deletes links. */
 export type DeletedLinks = {
   deletedCount: number;
+};
+
+/** `POST /v1/dead-letters/{id}/discard`. */
+export type DiscardRequest = {
+  reason?: string | null;
 };
 
 /** The work that a dispatched step starts. */
@@ -2191,6 +2329,8 @@ export type Step = {
   handle: string | null;
   /** The published event that has resolved a wait. */
   event?: ResolvingEvent | null;
+  /** The dead letter of a side effect that failed, with its present status: a requeue does not change the step. */
+  deadLetter?: StepDeadLetter | null;
 };
 
 export type StepCompletedData = {
@@ -2203,6 +2343,12 @@ export type StepCompletedData = {
   event?: ResolvingEvent | null;
   /** The event that the step publishes: `{topic, data, id?, subject?}`. */
   published?: { [name: string]: unknown } | null;
+};
+
+/** The dead letter of a step. */
+export type StepDeadLetter = {
+  id: string;
+  status: "dead" | "queued" | "delivered" | "discarded";
 };
 
 /** One step, with the values of one of its attempts. A value of more than 1 MiB is `{"$cut": bytes}`. */
@@ -2229,6 +2375,8 @@ export type StepDetail = {
   handle: string | null;
   /** The published event that has resolved a wait. */
   event?: ResolvingEvent | null;
+  /** The dead letter of a side effect that failed, with its present status: a requeue does not change the step. */
+  deadLetter?: StepDeadLetter | null;
   /** The config of the node, as the definition has it; null for steps of code and of state machines. */
   config: unknown;
   /** The config as it was evaluated for the attempt, with `{"$secret": name}` in place of secrets; null for steps of code and of state machines. */
@@ -3178,6 +3326,18 @@ export interface Routes {
   "POST /v1/subscriptions/{id}/pause": { answer: Subscription; };
   /** Resume a subscription */
   "POST /v1/subscriptions/{id}/resume": { answer: Subscription; };
+  /** List dead letters */
+  "GET /v1/dead-letters": { query: { status?: "dead" | "queued" | "delivered" | "discarded"; source?: "delivery" | "start"; kind?: string; workflow?: string; run?: string; error?: string; since?: string; until?: string; cursor?: string; limit?: number }; answer: DeadLetters; };
+  /** Get a dead letter */
+  "GET /v1/dead-letters/{id}": { answer: DeadLetterDetail; };
+  /** Requeue a dead letter */
+  "POST /v1/dead-letters/{id}/requeue": { answer: DeadLetter; };
+  /** Discard a dead letter */
+  "POST /v1/dead-letters/{id}/discard": { body: DiscardRequest; answer: DeadLetter; };
+  /** Requeue dead letters */
+  "POST /v1/dead-letters/requeue": { body: BulkRequeue; answer: DeadLettersChanged; };
+  /** Discard dead letters */
+  "POST /v1/dead-letters/discard": { body: BulkDiscard; answer: DeadLettersChanged; };
   /** Get the caller */
   "GET /v1/me": { answer: Me; };
   /** List API keys */
