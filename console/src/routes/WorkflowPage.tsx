@@ -8,6 +8,7 @@ import { readMachine } from "../features/run/model/machineModel";
 import { MachineDiagram } from "../features/run/views/MachineDiagram";
 import { WorkflowScreen } from "../features/workflows/WorkflowScreen";
 import { t } from "../lib/i18n";
+import { paths } from "../lib/url";
 import { Empty, Skeleton } from "../ui";
 
 const GraphCanvas = lazy(() =>
@@ -29,7 +30,10 @@ const noState = () => undefined;
 function Definition({ workflow }: { workflow: Workflow }) {
   const graph = useMemo(() => readGraph(workflow.definition), [workflow.definition]);
   const states = useMemo(() => readMachine(workflow.definition), [workflow.definition]);
-  if (states.length > 0) return <MachineDiagram states={states} />;
+  if (states.length > 0) {
+    const runsIn = (state: string) => paths.runs({ workflow: workflow.name, state });
+    return <MachineDiagram states={states} runsIn={runsIn} />;
+  }
   if (graph.nodes.length === 0) {
     return (
       <Empty icon="code" title={t("workflow.noGraph")}>

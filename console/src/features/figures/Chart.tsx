@@ -13,6 +13,8 @@ export interface Series {
   /** The name of a token: `--completed-fill`. */
   colour: string;
   values: ReadonlyArray<number | null>;
+  /** Values on which bars stand. */
+  base?: ReadonlyArray<number | null>;
   kind: "bars" | "line";
 }
 
@@ -37,7 +39,7 @@ export function Chart({ label, times, series, format, height }: ChartProps) {
     if (!target || times.length === 0) return;
     const plot = new uPlot(
       options(target, series, times, format, height),
-      [[...times], ...series.map((one) => [...one.values])],
+      [[...times], ...series.map((one) => one.values.map((value, index) => drawn(value, one.base?.[index])))],
       target,
     );
     const resize = new ResizeObserver(() => plot.setSize({ width: target.clientWidth, height }));
@@ -77,6 +79,17 @@ export function Chart({ label, times, series, format, height }: ChartProps) {
   );
 }
 
+/** The height at which a value is drawn. */
+function drawn(value: number | null, base: number | null | undefined): number | null {
+  return value === null ? null : value + (base ?? 0);
+}
+
+/** The values without a neighbour, through which no line leads. */
+function lonely(values: ReadonlyArray<number | null>): number[] {
+  const has = (index: number) => values[index] != null;
+  return [...values.keys()].filter((index) => has(index) && !has(index - 1) && !has(index + 1));
+}
+
 function options(
   target: HTMLElement,
   series: readonly Series[],
@@ -98,6 +111,11 @@ function options(
     padding: [8, 8, 0, 0],
     cursor: { y: false, points: { size: 6 } },
     legend: { show: true, live: true },
+    hooks: {
+      // Without the pointer, the legend shows the latest values.
+      ready: [(plot) => plot.setLegend({ idx: times.length - 1 })],
+      setCursor: [(plot) => plot.cursor.idx == null && plot.setLegend({ idx: times.length - 1 }, false)],
+    },
     scales: { y: { range: (_, __, most) => [0, Math.max(1, most * 1.1)] } },
     axes: [
       {
@@ -112,7 +130,7 @@ function options(
     series: [
       {
         label: t("journal.time"),
-        value: (_, time) => (time == null ? "" : new Date(time * 1_000).toLocaleString(intlLocale())),
+        value: (_, time) => (time == null ? "" : day.format(time * 1_000)),
       },
       ...series.map<uPlot.Series>((one) => ({
         label: one.label,
@@ -121,8 +139,16 @@ function options(
         ...(one.kind === "bars"
           ? { fill: token(one.colour), paths: uPlot.paths.bars?.({ size: [0.7, 24], radius: 0.15 }) }
           : {}),
-        points: { show: false },
-        value: (_: uPlot, value: number | null) => (value == null ? "–" : format(value)),
+        points: {
+          show: one.kind === "line",
+          size: 6,
+          fill: token(one.colour),
+          filter: () => lonely(one.values),
+        },
+        value: (_: uPlot, __: number | null, ___: number, index: number | null) => {
+          const value = index === null ? null : one.values[index];
+          return value == null ? "–" : format(value);
+        },
         spanGaps: true,
       })),
     ],

@@ -22,9 +22,15 @@ export function Figures({ workflow }: { workflow?: string }) {
     return {
       times: buckets.map((bucket) => toMs(bucket.at) / 1_000),
       runs: [
-        { label: t("figures.started"), colour: "--running-fill", values: pick("started"), kind: "line" as const },
-        { label: t("figures.completed"), colour: "--completed-fill", values: pick("completed"), kind: "line" as const },
+        {
+          label: t("figures.completed"),
+          colour: "--completed-fill",
+          values: pick("completed"),
+          base: pick("failed"),
+          kind: "bars" as const,
+        },
         { label: t("figures.failed"), colour: "--failed-fill", values: pick("failed"), kind: "bars" as const },
+        { label: t("figures.started"), colour: "--running-fill", values: pick("started"), kind: "line" as const },
       ],
       durations: [
         { label: t("figures.p50"), colour: "--running-fill", values: pick("p50Ms"), kind: "line" as const },

@@ -12,12 +12,13 @@ import { formatNumber, t, tWord } from "../../lib/i18n";
 import { shortId } from "../../lib/id";
 import { RUN_STATUSES, type RunStatus } from "../../lib/status";
 import { paths } from "../../lib/url";
-import { Card, Empty, Icon, Link, Page, Problem, Skeleton, StatusMark, Time } from "../../ui";
+import { Card, Duration, Empty, Icon, Link, Page, Problem, Skeleton, Status, StatusMark, Time } from "../../ui";
 import { type Counts, countsOf, failuresByCode, oldest } from "./overviewModel";
 import "./overview.css";
 
 const LISTED = 6;
 const READ = 200;
+const LATEST = 8;
 
 function useCounts(): { counts: Counts; error: unknown; isPending: boolean } {
   const workflows = useWorkflows();
@@ -40,6 +41,14 @@ function useRunsWith(status: RunStatus) {
   });
 }
 
+function useLatestRuns() {
+  return useQuery({
+    queryKey: ["runs", "overview", "latest"],
+    queryFn: ({ signal }) => call("GET /v1/runs", { query: new URLSearchParams({ limit: String(LATEST) }), signal }),
+    refetchInterval: POLL_MIN,
+  });
+}
+
 export function Overview({ figures }: { figures: ReactNode }) {
   const { counts, error, isPending } = useCounts();
   const isEmpty = !isPending && RUN_STATUSES.every((status) => counts[status] === 0);
@@ -55,7 +64,11 @@ export function Overview({ figures }: { figures: ReactNode }) {
         <div className="ui-scroll overview">
           <div className="tiles">
             {RUN_STATUSES.map((status) => (
-              <Link key={status} href={paths.runs({ status })} className={`tile is-${status}`}>
+              <Link
+                key={status}
+                href={paths.runs({ status })}
+                className={counts[status] === 0 ? "tile none" : `tile is-${status}`}
+              >
                 <span className="row">
                   <StatusMark status={status} />
                   <span className="muted">{tWord("status", status)}</span>
@@ -74,6 +87,7 @@ export function Overview({ figures }: { figures: ReactNode }) {
             <Waiting />
             <Trouble />
           </div>
+          <Latest />
         </div>
       )}
     </Page>
@@ -135,6 +149,32 @@ function Waiting() {
   );
 }
 
+function Latest() {
+  const latest = useLatestRuns();
+  return (
+    <Card title={t("overview.latest")} action={<Link href={paths.runs()}>{t("overview.all")}</Link>}>
+      <Loaded query={latest} none={t("runs.none")}>
+        {latest.data?.runs.map((run) => (
+          <Link key={run.id} href={paths.run(run.id)} className="line run-line">
+            <Status status={run.status} />
+            <span className="cut">{run.workflow}</span>
+            <span className="mono faint">{shortId(run.id)}</span>
+            <span className="cut muted" title={run.error?.message}>
+              {run.error && `${run.error.code} ${run.error.message}`}
+            </span>
+            <span className="faint">
+              <Time at={run.createdAt} />
+            </span>
+            <span className="faint">
+              <Duration from={run.createdAt} to={run.endedAt} />
+            </span>
+          </Link>
+        ))}
+      </Loaded>
+    </Card>
+  );
+}
+
 interface LoadedProps {
   query: { data?: { runs: RunSummary[] }; error: unknown; isPending: boolean };
   none: string;
@@ -165,7 +205,7 @@ function Trouble() {
           <Line
             href="/inbox"
             icon="inbox"
-            tone={inbox.data.inbox.length > 0 ? "waiting" : "completed"}
+            tone={inbox.data.inbox.length > 0 ? "waiting" : "cancelled"}
             text={t("overview.inbox", { n: inbox.data.inbox.length })}
           />
         )}
@@ -173,7 +213,7 @@ function Trouble() {
           <Line
             href="/workers"
             icon="worker"
-            tone="completed"
+            tone={workers.data.workers.length > 0 ? "completed" : "cancelled"}
             text={t("overview.workers", { n: workers.data.workers.length })}
           />
         )}
