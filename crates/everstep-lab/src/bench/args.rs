@@ -39,10 +39,10 @@ pub(crate) struct Args {
     pub(super) server: Option<String>,
 
     /// Measure only these cases: throughput, latency, starts, growth, sleeping, idle, http, shapes, one shape,
-    /// two-nodes (PostgreSQL). Six further cases must be named: code (a worker of the TypeScript SDK), machine
+    /// two-nodes (PostgreSQL). Seven further cases must be named: code (a worker of the TypeScript SDK), machine
     /// (approvals of state machines, and guards, their conditions), store (records), events (published events), follow
-    /// (a follower of the workspace) and neighbours (a workspace beside one that misuses the server); a part such as
-    /// code-load can be measured alone.
+    /// (a follower of the workspace), stats (the figures of minutes) and neighbours (a workspace beside one that
+    /// misuses the server); a part such as code-load can be measured alone.
     #[arg(value_name = "CASE", value_delimiter = ',')]
     pub(super) cases: Vec<String>,
 

@@ -3,8 +3,8 @@
 use everstep_testkit::neighbours::Misuse;
 
 use super::{
-    code, events, follow, growth, guards, http, idle, latency, machine, neighbours, shape, sleeping, starts, store,
-    throughput, two_nodes,
+    code, events, follow, growth, guards, http, idle, latency, machine, neighbours, shape, sleeping, starts, stats,
+    store, throughput, two_nodes,
 };
 use crate::bench::args::{Plan, Site};
 use crate::bench::figure::Figure;
@@ -25,6 +25,8 @@ pub(in crate::bench) enum Case {
     Http,
     /// The cost of a follower of the workspace; measured only when it is named.
     Follow,
+    /// The cost of the figures of minutes; measured only when it is named.
+    Stats,
     /// Conditions of state machines, without any store; measured only when it is named.
     Guards,
     /// On a database that nodes can share.
@@ -101,6 +103,7 @@ impl Case {
             Self::Idle => "idle",
             Self::Http => "http",
             Self::Follow => "follow",
+            Self::Stats => "stats",
             Self::Guards => "guards",
             Self::TwoNodes => "two-nodes",
             Self::OneNode => two_nodes::ONE,
@@ -116,7 +119,7 @@ impl Case {
 
     pub(in crate::bench) fn find(name: &str) -> anyhow::Result<Self> {
         let public = || {
-            let named = [Self::Follow].into_iter().chain(Self::machine()).chain(Self::code());
+            let named = [Self::Follow, Self::Stats].into_iter().chain(Self::machine()).chain(Self::code());
             Self::all().chain(named).chain(Self::store()).chain(Self::events()).chain(Self::neighbours())
         };
         let names = || public().map(Self::name).collect::<Vec<_>>().join(", ");
@@ -172,6 +175,7 @@ impl Case {
             Self::Idle => idle::measure(plan).await,
             Self::Http => http::measure(plan).await,
             Self::Follow => follow::measure(plan).await,
+            Self::Stats => stats::measure(plan).await,
             Self::Guards => guards::measure(plan),
             Self::TwoNodes => two_nodes::measure(plan).await,
             Self::OneNode | Self::HalfNode => two_nodes::measure_node(self.name(), plan).await,

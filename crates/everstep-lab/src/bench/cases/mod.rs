@@ -18,6 +18,7 @@ mod server;
 mod shape;
 mod sleeping;
 mod starts;
+mod stats;
 mod steps;
 mod store;
 mod throughput;
