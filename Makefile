@@ -13,14 +13,18 @@ OPTIMIZED := --config profile.dev.package.everstep-core.opt-level=1 --config pro
 TESTS := $(WORKSPACE) --features everstep-testkit/planted-bugs $(OPTIMIZED)
 SEEDS ?= 20000
 # The benchmark, beside the server that it measures.
-LAB := $(or $(CARGO_TARGET_DIR),target)/release/everstep-lab
+RELEASE := $(abspath $(or $(CARGO_TARGET_DIR),target)/release)
+LAB := $(RELEASE)/everstep-lab
+# How often `make test-long` plays the scenarios of the console, and how long it follows a busy run there.
+REPEATS ?= 20
+MINUTES ?= 10
 # The duration of the Schemathesis run, which `make test` plays beside the suites.
 SECONDS ?= 60
 FUZZ_SECONDS ?= 60
 # Whether the packages in a folder are those of its lock file.
 HAS_MODULES := [ node_modules/.package-lock.json -nt package-lock.json ]
 
-.PHONY: help run console console-check console-modules dist test test-long check fmt clippy lint-deploy programs unit suites suites-alone sdk planted schemathesis generators generator-programs sim fuzz bench trace deny tools databases browser clients
+.PHONY: help run console console-check console-long console-modules dist test test-long check fmt clippy lint-deploy programs unit suites suites-alone sdk planted schemathesis generators generator-programs sim fuzz bench trace deny tools databases browser clients
 
 help: ## Show this list.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,9 +50,14 @@ test: tools databases browser console-modules ## Everything that continuous inte
 	@scripts/beside.sh '$(MAKE) --no-print-directory suites' '$(MAKE) --no-print-directory schemathesis generators clippy'
 	@$(MAKE) --no-print-directory suites-alone
 
-test-long: test sim fuzz deny ## `test`, then the long simulation, a minute of random rules, three minutes of Schemathesis, the licence check and neighbours under attack.
+test-long: test sim fuzz deny console-long ## `test`, then the long simulation, a minute of random rules, three minutes of Schemathesis, the licence check, neighbours under attack and `console-long`.
 	scripts/schemathesis.sh 180
 	$(CARGO) test --release --locked -p everstep-engine --test neighbours
+
+console-long: databases browser console-modules console ## Play the scenarios of the console REPEATS=20 times, and follow a busy run for MINUTES=10.
+	EVERSTEP_CONSOLE_REPEATS=$(REPEATS) $(CARGO) test $(TESTS) --test console
+	$(CARGO) build --release --locked -p everstep
+	cd console && EVERSTEP_BINARY=$(RELEASE)/everstep EVERSTEP_SPEED_MINUTES=$(MINUTES) npm run --silent speed -- -t a_followed_busy_run
 
 check: tools console-check ## The quick part of `test`: formatting, clippy, and the checks of the console.
 	$(CARGO) fmt --all --check
@@ -60,7 +69,7 @@ clippy:
 fmt: tools ## Format all code.
 	$(CARGO) fmt --all
 
-bench: ## Measure this machine, and check the figures against the budgets.
+bench: console console-modules browser ## Measure this machine, and check the figures against the budgets.
 	$(CARGO) build --release --locked -p everstep -p everstep-lab
 	$(LAB) bench --check bench/budgets.toml
 	$(LAB) bench --store postgres --check bench/budgets.toml
@@ -70,11 +79,14 @@ bench: ## Measure this machine, and check the figures against the budgets.
 	$(LAB) bench store --store postgres --check bench/budgets.toml
 	$(LAB) bench events --check bench/budgets.toml
 	$(LAB) bench events --store postgres --check bench/budgets.toml
+	$(LAB) bench follow,stats --check bench/budgets.toml
+	$(LAB) bench follow,stats --store postgres --check bench/budgets.toml
 	$(LAB) bench neighbours --check bench/budgets.toml
 	$(LAB) bench neighbours --store postgres --check bench/budgets.toml
 	cd sdks/typescript && npm ci && npm run build
 	$(LAB) bench code --check bench/budgets.toml
 	$(LAB) bench code --store postgres --check bench/budgets.toml
+	cd console && EVERSTEP_BINARY=$(RELEASE)/everstep npm run --silent speed
 
 sim: ## Simulate SEEDS=20000 runs of the engine with crashes, duplicates and outages.
 	$(CARGO) run --release --locked -p everstep-lab -- sim --seeds $(SEEDS)

@@ -46,8 +46,9 @@ impl Suite {
     /// Fails unless the scenario was played and passed, in each repetition.
     #[track_caller]
     pub(crate) fn expect(&self, name: &str) {
-        for report in &self.reports {
-            report.expect(name);
+        let all = self.reports.len();
+        for (report, number) in self.reports.iter().zip(1..) {
+            report.expect(name, &format!("{name}, repetition {number} of {all}"));
         }
     }
 
@@ -58,13 +59,13 @@ impl Suite {
 
 impl Report {
     #[track_caller]
-    fn expect(&self, name: &str) {
+    fn expect(&self, name: &str, what: &str) {
         let Some(scenario) = self.scenarios().find(|scenario| scenario.title == name) else {
             let files = self.test_results.iter().filter(|file| !file.message.is_empty());
             let said: Vec<_> = files.map(|file| format!("{}: {}", file.name, file.message)).collect();
-            panic!("{name} was not played; {}", said.join("\n"));
+            panic!("{what}: it was not played; {}", said.join("\n"));
         };
-        assert_eq!(scenario.status, "passed", "{name}: {}", scenario.failure_messages.join("\n"));
+        assert_eq!(scenario.status, "passed", "{what}: {}", scenario.failure_messages.join("\n"));
     }
 
     fn scenarios(&self) -> impl Iterator<Item = &Scenario> {
