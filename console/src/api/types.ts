@@ -682,7 +682,7 @@ export type DiscardRequest = {
 };
 
 /** The work that a dispatched step starts. */
-export type Dispatched = DispatchedTask | DispatchedInstant | DispatchedPublish | DispatchedDelay | DispatchedWait | DispatchedChild | DispatchedBody;
+export type Dispatched = DispatchedTask | DispatchedInstant | DispatchedPublish | DispatchedDelay | DispatchedWait | DispatchedChild | DispatchedBody | DispatchedDelivery;
 
 export type DispatchedBody = {
   kind: "body";
@@ -702,6 +702,14 @@ export type DispatchedChild = {
 export type DispatchedDelay = {
   kind: "delay";
   due: string;
+};
+
+/** A side effect of a state machine, as it was decided. Secrets are names in its config. */
+export type DispatchedDelivery = {
+  kind: "delivery";
+  id: string;
+  type: string;
+  config: unknown;
 };
 
 export type DispatchedInstant = {
@@ -1071,7 +1079,7 @@ export type Head = {
   /** The handle with which a step completed. */
   handle?: string | null;
   /** The work that a dispatched step starts. */
-  dispatch?: "task" | "instant" | "publish" | "delay" | "wait" | "child" | "body";
+  dispatch?: "task" | "instant" | "publish" | "delay" | "wait" | "child" | "body" | "delivery";
   /** When a step continues without an input. */
   due?: string | null;
   /** The run that a step starts. */

@@ -30,7 +30,6 @@ pub use audit::Audit;
 pub use body_memory::{BodyMemory, BodyOptions};
 pub use checks::{CheckOptions, Checks};
 pub use console::digest as console_digest;
-pub use http::listen::bind;
 pub use http::table::Route;
 pub use id::new_id;
 pub use metrics::{Meters, serve_metrics};

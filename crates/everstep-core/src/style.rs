@@ -123,6 +123,11 @@ impl Style {
         }
     }
 
+    /// The kind of the delivery that a step is; none for any other step.
+    pub fn delivery_kind(&self, step: &StepKey) -> Option<&'static str> {
+        self.machine().filter(|_| !machine::is_of_state(step))?.delivery_kind(step)
+    }
+
     pub fn machine(&self) -> Option<&Machine> {
         match self {
             Self::Machine(machine) => Some(machine),

@@ -439,6 +439,24 @@ fn uses_topics(event: &Event) -> bool {
 }
 
 #[test]
+fn a_machine_in_a_terminal_state_is_completed_before_its_last_delivery() {
+    let tell = json!([{"type": "webhook", "target": "https://erp.example.com/"}]);
+    let machine = json!({"states": [
+        {"name": "open", "initial": true, "on": {"CLOSE": {"to": "closed"}, "DROP": {"to": "dropped"}}, "exit": tell},
+        {"name": "closed", "terminal": true},
+        {"name": "dropped", "terminal": true, "error": true},
+    ]});
+    for (action, decided) in [("CLOSE", Status::Completed), ("DROP", Status::Failed)] {
+        let mut game = started(&machine, json!({}));
+        assert_eq!(game.state.decided_status(), Status::Waiting);
+        assert!(act(&mut game, request(action)).is_accepted());
+        assert_eq!((game.state.status(), game.state.decided_status()), (Status::Waiting, decided));
+        game.input(Input::Cancel { reason: None });
+        assert_eq!(game.state.decided_status(), Status::Cancelled);
+    }
+}
+
+#[test]
 fn a_machine_answers_the_questions_of_a_style() {
     let workflow = workflow(&review());
     assert_eq!(StyleName::parse("machine"), Some(StyleName::Machine));

@@ -3,6 +3,7 @@
 //! The tests use the database that `TEST_STORE` names, and a target of webhooks on this machine.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use everstep_core::actor::Actor;
@@ -11,13 +12,14 @@ use everstep_core::journal::Kind;
 use everstep_core::machine::{Act, Rights};
 use everstep_core::run::{Input, Reply};
 use everstep_core::status::Status;
-use everstep_engine::{Engine, Fork, RunInput};
-use everstep_handlers::WebhookBounds;
+use everstep_engine::{Engine, Fork, Records, RunInput};
+use everstep_handlers::{Ports, Registry, WebhookBounds};
+use everstep_net::{Client, Guard};
 use everstep_testkit::webhook_target::{TargetMode, WebhookTarget};
 use serde_json::{Value, json};
 
 use crate::street::until;
-use crate::support::{WORKSPACE, chain, engine_that_reaches_here, finish, is_on_postgres, publish, start, url};
+use crate::support::{WORKSPACE, chain, finish, is_on_postgres, open, options, publish, start, url, world};
 
 async fn engine(folder: &Path) -> Engine {
     engine_that_reaches_here(folder, WebhookBounds::default()).await
@@ -33,6 +35,15 @@ fn review(target: &WebhookTarget) -> Value {
     ]})
 }
 
+/// An engine whose handlers may reach this machine.
+async fn engine_that_reaches_here(folder: &Path, webhooks: WebhookBounds) -> Engine {
+    let mut world = world(open(folder).await, Registry::default());
+    let records = Arc::<Records>::clone(&world.records);
+    let client = Client::new("127.0.0.0/8".parse::<Guard>().unwrap());
+    world.handlers = Arc::new(Registry::standard(Ports { client, webhooks, records, ..Ports::none() }));
+    Engine::start(world, options()).await.unwrap()
+}
+
 async fn act(engine: &Engine, run: RunId, action: &str, version: Option<u32>) -> Reply {
     let act = Act {
         action: action.to_owned(),
@@ -43,6 +54,8 @@ async fn act(engine: &Engine, run: RunId, action: &str, version: Option<u32>) ->
         data: None,
         shown: None,
         withdraw: false,
+        files: Vec::new(),
+        files_until: None,
         digest: action.to_owned(),
     };
     engine.route(RunInput::new(WORKSPACE, run, Input::Transition(Box::new(act)))).await.unwrap()

@@ -132,9 +132,14 @@ async fn a_start_with_a_schema_reads_nothing_more() {
     for name in ["plain", "checked"] {
         // The first start compiles the version.
         engine.start_run(Start::new(name, json!({"amount": 1}))).await.unwrap();
-        let before = engine.world().runs.calls();
-        engine.start_run(Start::new(name, json!({"amount": 1}))).await.unwrap();
-        calls.push(engine.world().runs.calls() - before);
+        let mut least = u64::MAX;
+        // The loops of a node that has just started call the store at the same time.
+        for _ in 0..5 {
+            let before = engine.world().runs.calls();
+            engine.start_run(Start::new(name, json!({"amount": 1}))).await.unwrap();
+            least = least.min(engine.world().runs.calls() - before);
+        }
+        calls.push(least);
     }
     assert_eq!(calls[0], calls[1]);
 }

@@ -141,13 +141,13 @@ fn serve(listener: &TcpListener, shared: &Arc<Shared>) {
         }
         let Ok(connection) = connection else { continue };
         let shared = Arc::clone(shared);
-        thread::spawn(move || answer(connection, &shared));
+        thread::spawn(move || answer(&connection, &shared));
     }
 }
 
 /// Answers one request and closes the connection. A client that disconnects early is not an error here.
-fn answer(connection: TcpStream, shared: &Shared) {
-    let Some(request) = read(&connection) else { return };
+fn answer(connection: &TcpStream, shared: &Shared) {
+    let Some(request) = read(connection) else { return };
     let (number, mode) = {
         let mut state = shared.lock();
         state.received.push(request);
@@ -172,7 +172,8 @@ fn answer(connection: TcpStream, shared: &Shared) {
         shared.lock().received[number].is_accepted = true;
     }
     let head = format!("HTTP/1.1 {status} Status\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
-    let _ = (&connection).write_all(head.as_bytes());
+    let mut connection = connection;
+    let _ = connection.write_all(head.as_bytes());
 }
 
 fn read(connection: &TcpStream) -> Option<ReceivedWebhook> {

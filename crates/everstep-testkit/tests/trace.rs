@@ -72,7 +72,8 @@ fn find(test: &str, files: &BTreeMap<String, File>) -> Result<(), String> {
             lists(&format!("crates/everstep-core/tests/{folder}.rs"), name)
         }
         ["contract", group, name] => {
-            let ports = ["runs", "workflows", "access", "resources", "records", "topics", "files", "stores"];
+            let ports =
+                ["runs", "workflows", "access", "resources", "records", "topics", "files", "dead_letters", "stores"];
             let path = |port: &&str| format!("crates/everstep-testkit/src/contract/{port}/{group}.rs");
             let has_name = |file: &&File| file.text.contains(&format!("fn {name}("));
             ports.iter().filter_map(|port| files.get(&path(port))).find(has_name).ok_or_else(missing)?;

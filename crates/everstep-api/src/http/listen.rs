@@ -3,7 +3,7 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 use super::connections::{ConnectionPlace, Connections};
@@ -27,8 +27,6 @@ use super::problem::Problem;
 
 /// The timeout of reading a request's headers, and of an idle connection between two requests.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(60);
-/// Connections that wait to be accepted. The system may have a lower limit.
-const WAITING_CONNECTIONS_MAX: u32 = 4_096;
 /// The pause after a connection could not be accepted.
 const ACCEPT_RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// Refused connections are logged at most this often.
@@ -37,16 +35,6 @@ const WARNING_INTERVAL: Duration = Duration::from_secs(10);
 /// The address of the client or the proxy at the other end of a connection. Each request carries it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PeerAddress(pub(crate) IpAddr);
-
-/// Listens on an address. Connections wait in a long queue of the system: if it were full, the system would drop the first
-/// packet of the next connection, and a client sends it again only after a second.
-pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    #[cfg(unix)]
-    socket.set_reuseaddr(true)?;
-    socket.bind(address)?;
-    socket.listen(WAITING_CONNECTIONS_MAX)
-}
 
 /// Serves HTTP/1 until `stop` is ready, then finishes the requests in progress.
 ///

@@ -9,6 +9,7 @@ use crate::actor::Actor;
 use crate::failure::Failure;
 use crate::machine::AssignmentChange;
 use crate::payload::Payload;
+use crate::status::Status;
 
 /// A machine entered a state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -69,6 +70,13 @@ pub enum DecidedEnd {
 }
 
 impl DecidedEnd {
+    pub(crate) fn status(&self) -> Status {
+        match self {
+            Self::Completed { .. } => Status::Completed,
+            Self::Failed { .. } => Status::Failed,
+        }
+    }
+
     /// The output of a run that completes.
     pub(crate) fn output(&self) -> Option<&Payload> {
         match self {

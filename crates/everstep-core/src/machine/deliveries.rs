@@ -116,7 +116,9 @@ fn decide(
     let payload = template.payload.as_ref().map(|payload| cx.resolve(payload, lookup)).transpose()?;
     let mut named = Vec::new();
     let config = match template.kind {
-        DeliveryKind::Webhook => webhook(run, step, template, target, payload, facts, lookup, &mut named, cx)?,
+        DeliveryKind::Webhook => {
+            webhook(run, step, template, &target, payload.as_ref(), facts, lookup, &mut named, cx)?
+        }
         DeliveryKind::Workflow => {
             child::check_depth(run.state)?;
             let input = Payload::from(payload.unwrap_or_else(|| lookup.context.clone()));
@@ -146,8 +148,8 @@ fn webhook(
     run: MachineRun<'_>,
     step: &StepKey,
     template: &DeliveryTemplate,
-    target: String,
-    payload: Option<Value>,
+    target: &str,
+    payload: Option<&Value>,
     facts: &DeliveryFacts<'_>,
     lookup: &MachineContext<'_>,
     named: &mut Vec<String>,

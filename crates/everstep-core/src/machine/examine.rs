@@ -355,7 +355,8 @@ impl<'a> Request<'a> {
             return self.vote(request);
         }
         let (comment, data, shown) = (self.comment(), act.data.clone(), act.shown.clone());
-        let record = Record { comment, data, files: self.files(), votes: Vec::new(), shown, request };
+        let record =
+            Record { comment, data, files: self.files(), votes: Vec::new(), shown, request, is_delivering: false };
         Ok(perform(run, action, self.performance(), act.by.clone(), None, record, cx)?)
     }
 

@@ -98,8 +98,11 @@ pub(crate) fn on_timer(run: MachineRun<'_>, step: &StepKey, open: &Open, cx: Cx<
     if open.delivery.is_some() {
         return vec![Event::TimerFired { step: step.clone(), attempt: open.attempt }];
     }
-    let Some((n, (_, definition))) = find(run, step).zip(run.place()) else { return Vec::new() };
     let fired = Event::TimerFired { step: step.clone(), attempt: open.attempt };
+    let Some((n, (_, definition))) = find(run, step).zip(run.place()) else {
+        // A timer that stays due would fire for ever.
+        return if planted::is_planted(Bug::TimerOutlivesItsState) { vec![fired] } else { Vec::new() };
+    };
     let is_loop = run.progress.autos >= limits::AUTO_TRANSITIONS
         && is_hasty(run.progress.entered_at(), cx.now)
         && may_move(&definition.after[n]);
@@ -165,6 +168,10 @@ fn side_effects(
     let timer = Actor::system(Actor::TIMER);
     let user = Performance::of_server(ACTION, &timer, None).user();
     let lookup = MachineContext::new(run, run.progress.context.value(), Some(ACTION), &user, cx);
+    let state = definition.name.as_str();
+    let version_no = run.progress.version_no;
+    let facts = DeliveryFacts { action: ACTION, from: Some(state), to: state, version_no, by: &timer, comment: None };
+    let delivered = deliver(run, &[of_timer], &facts, &lookup, cx)?;
     let mut events = Vec::new();
     let mut moves = None;
     for effect in &after.events {
@@ -180,7 +187,7 @@ fn side_effects(
                 let by = Actor::system(Actor::AUTO);
                 let data: Option<Payload> = auto_data(name, payload.as_ref(), &lookup, cx)?;
                 let performance = Performance::of_server(name, &by, data.as_ref().map(Payload::value));
-                let record = Record { data: data.clone(), ..Record::default() };
+                let record = Record { data: data.clone(), is_delivering: !delivered.is_empty(), ..Record::default() };
                 match perform(run, action, performance, by.clone(), None, record, cx) {
                     Ok(events) => moves = Some(events),
                     Err(Hindrance::Unmet(_)) => {}
@@ -190,10 +197,7 @@ fn side_effects(
             SideEffectKind::AutoAction { .. } | SideEffectKind::Deliver(_) => {}
         }
     }
-    let state = definition.name.as_str();
-    let version_no = run.progress.version_no;
-    let facts = DeliveryFacts { action: ACTION, from: Some(state), to: state, version_no, by: &timer, comment: None };
-    events.extend(deliver(run, &[of_timer], &facts, &lookup, cx)?);
+    events.extend(delivered);
     match moves {
         Some(moves) => events.extend(moves),
         None => events.extend(set_again(step, open, after, cx)),

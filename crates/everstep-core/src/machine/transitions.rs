@@ -70,6 +70,8 @@ pub(super) struct Record {
     pub(super) votes: Vec<Actor>,
     pub(super) shown: Option<String>,
     pub(super) request: Option<String>,
+    /// Whether the item has deliveries that were decided before the transition.
+    pub(super) is_delivering: bool,
 }
 
 /// A transition to a state.
@@ -162,12 +164,12 @@ pub(super) fn enter(run: MachineRun<'_>, to_state: Move<'_>, cx: Cx<'_>) -> Resu
     let comment = record.comment.as_deref();
     let facts = DeliveryFacts { action, from, to: &to.name, version_no, by: &by, comment };
     events.extend(deliver(run, &lists, &facts, &lookup, cx)?);
-    let is_delivering = run.state.open.has_deliveries() || events.iter().any(is_delivery);
+    let is_delivering = record.is_delivering || run.state.open.has_deliveries() || events.iter().any(is_delivery);
     let mut end = end_of_run(to, version_no, &lookup, cx)?;
     if !is_delivering {
         events.extend(end.take().map(DecidedEnd::into_event));
     }
-    let Record { comment, data, files, votes, shown, request } = record;
+    let Record { comment, data, files, votes, shown, request, is_delivering: _ } = record;
     let applied = TransitionApplied {
         action: action.to_owned(),
         from: from.map(str::to_owned),

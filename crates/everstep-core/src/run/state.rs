@@ -196,6 +196,15 @@ impl State {
         self.progress.machine()?.decided_end()
     }
 
+    /// The status, or the status with which the run will end after its last delivery: that of a machine in a terminal
+    /// state.
+    pub fn decided_status(&self) -> Status {
+        match self.decided_end() {
+            Some(end) if !self.has_ended() => end.status(),
+            Some(_) | None => self.status(),
+        }
+    }
+
     /// The first timer that is due, as its step and attempt; none while the run is paused or over.
     pub fn first_due(&self, now: Timestamp) -> Option<(StepKey, u32)> {
         let (due, step) = self.open.first_timer().filter(|_| self.phase.is_live())?;

@@ -131,15 +131,16 @@ impl Performance {
         if self.exists(letter, run).await? {
             return Ok(());
         }
-        let version = self.library.find_named(letter.workspace, name, None, false).await.map_err(failure)?;
-        check_input(&input).and_then(|()| version.check_input(&input)).map_err(failure)?;
+        let version =
+            self.library.find_named(letter.workspace, name, None, false).await.map_err(|error| failure(&error))?;
+        check_input(&input).and_then(|()| version.check_input(&input)).map_err(|error| failure(&error))?;
         let start = Start { workspace: letter.workspace, ..Start::of_version(&version, input) };
         match self.begin(run, start, &version, None).await {
             Ok(()) => Ok(()),
             // Another attempt may have started it: the node that performed the requeue before, or the run itself.
             Err(error) => match self.exists(letter, run).await {
                 Ok(true) => Ok(()),
-                Ok(false) | Err(_) => Err(failure(error)),
+                Ok(false) | Err(_) => Err(failure(&error)),
             },
         }
     }
@@ -150,7 +151,8 @@ impl Performance {
         let failed = FailedStart::from_config(&letter.config).map_err(invalid)?;
         let read = match failed.event_to_read() {
             Some(event) => {
-                let row = self.world.topics.event(letter.workspace, event).await.map_err(unavailable)?;
+                let row =
+                    self.world.topics.event(letter.workspace, event).await.map_err(|error| unavailable(&error))?;
                 let missing = || Failure::fatal("EVENT_NOT_FOUND", format!("event {event} is no longer stored"));
                 Some(row.ok_or_else(missing)?.event)
             }
@@ -162,12 +164,12 @@ impl Performance {
             Err(error @ crate::Error::WorkflowNotFound { .. }) => {
                 return Err(Failure::transient(code::WORKFLOW_NOT_FOUND, error.to_string()));
             }
-            found => found.map_err(failure)?,
+            found => found.map_err(|error| failure(&error))?,
         };
         let (evaluate, meter) = (&*self.world.evaluate, Meter::new());
         let input = subscription.resolve_input(&event, evaluate, &meter)?;
-        check_input(&input).and_then(|()| version.check_input(&input)).map_err(failure)?;
-        let key = topics::start_key(&subscription, &event, evaluate, &meter).map_err(failure)?;
+        check_input(&input).and_then(|()| version.check_input(&input)).map_err(|error| failure(&error))?;
+        let key = topics::start_key(&subscription, &event, evaluate, &meter).map_err(|error| failure(&error))?;
         let start = Start {
             workspace: letter.workspace,
             key: Some(key),
@@ -176,7 +178,7 @@ impl Performance {
         };
         let run = RunId::new(self.world.clock.now(), self.world.random.next());
         let trigger = topics::trigger(&subscription, &event);
-        self.begin(run, start, &version, Some(trigger)).await.map_err(failure)
+        self.begin(run, start, &version, Some(trigger)).await.map_err(|error| failure(&error))
     }
 
     /// Sends a start to the shard of its run, and waits until it is written.
@@ -213,15 +215,15 @@ impl Performance {
 
     async fn exists(&self, letter: &DeadLetter, run: RunId) -> Result<bool, Failure> {
         let found = self.world.runs.glance(letter.workspace, run).await;
-        Ok(found.map_err(unavailable)?.is_some())
+        Ok(found.map_err(|error| unavailable(&error))?.is_some())
     }
 }
 
-fn unavailable(error: everstep_store::Error) -> Failure {
+fn unavailable(error: &everstep_store::Error) -> Failure {
     Failure::transient("UNAVAILABLE", error.to_string())
 }
 
-fn failure(error: crate::Error) -> Failure {
+fn failure(error: &crate::Error) -> Failure {
     Failure::transient(error.code(), error.to_string())
 }
 

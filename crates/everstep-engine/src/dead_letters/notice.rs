@@ -32,7 +32,9 @@ pub struct Notice {
 
 impl Notice {
     pub(super) fn new(letter: &DeadLetter) -> Self {
-        let error = letter.attempts.last().map_or_else(String::new, |last| format!("{}: {}", last.code, last.message));
+        // A letter that was requeued may have a later attempt that succeeded.
+        let failed = letter.attempts.iter().rev().find(|attempt| !attempt.is_delivered());
+        let error = failed.map_or_else(String::new, |last| format!("{}: {}", last.code, last.message));
         Self {
             event: EVENT,
             job_id: letter.id.to_string(),

@@ -251,7 +251,10 @@ impl Claimer {
                 continue;
             }
             match self.world.runs.claim_workspace(self.node, workspace, now, reserved.places()).await {
-                Ok(runs) => self.hand_out_to(&runs, &mut reserved, Some(workspace)),
+                Ok(runs) => {
+                    self.hand_out_to(&runs, &mut reserved, Some(workspace));
+                    reserved.give_back();
+                }
                 Err(error) => {
                     self.expect_lost_claims(Some(reserved));
                     return Err(error);

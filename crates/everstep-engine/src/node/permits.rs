@@ -263,6 +263,14 @@ impl Reservation {
         RunPermit { permits: Arc::clone(&self.permits), workspace: None }
     }
 
+    /// Returns the permits that were not used. The claimer is the caller, so it is not woken.
+    pub(crate) fn give_back(mut self) {
+        let places = std::mem::take(&mut self.places);
+        let mut counts = self.permits.counts();
+        counts.share.return_reserved(places);
+        counts.reserved -= places;
+    }
+
     /// Adds another reservation to this one.
     pub(crate) fn add(&mut self, mut other: Self) {
         self.places += std::mem::take(&mut other.places);

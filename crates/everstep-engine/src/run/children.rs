@@ -70,6 +70,10 @@ impl ActiveRun {
         let ended = self.mailbox.ended_children();
         for open in self.state.open() {
             let OpenActivity::Child(child) = open.activity else { continue };
+            // A paused run begins no delivery.
+            if self.state.is_paused() && self.state.is_delivery(open.step) {
+                continue;
+            }
             let is_known = self.children.born.contains(&child.run) || ended.contains(&child.run);
             if is_known || !self.children.called.insert(child.run) {
                 continue;

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use everstep_core::evaluate::Evaluate;
 use everstep_core::ids::{CommitId, NodeId, RunId, WorkspaceId};
+use everstep_core::journal::Event;
 use everstep_core::meter::Meter;
 use everstep_core::run::{Cx, State};
 use everstep_core::time::Timestamp;
@@ -20,7 +21,7 @@ use crate::commit::{Proposal, SECOND_BATCH_ITEMS};
 use crate::message::{Shared, ToClaimer};
 use crate::node::peers::Hint;
 use crate::node::permits::{RunPermit, Share};
-use crate::observe::CommittedItem;
+use crate::observe::{CommittedItem, EndedEvent, EventOutcome};
 use crate::options::Options;
 use crate::ports::World;
 use crate::read::Library;
@@ -105,6 +106,18 @@ impl Services {
     pub(crate) fn observe(&self, item: &CommittedItem<'_>) {
         self.tally.count_item(item, self.now());
         self.world.observe.committed(item);
+        self.observe_deliveries(item);
+    }
+
+    fn observe_deliveries(&self, item: &CommittedItem<'_>) {
+        let Some((workflow, _)) = item.folded else { return };
+        for entry in item.entries {
+            let Event::StepCompleted { step, .. } = &entry.event else { continue };
+            if let Some(kind) = workflow.style.delivery_kind(step) {
+                let outcome = EventOutcome::Delivered;
+                self.world.observe.event_ended(&EndedEvent { workflow: Some(item.workflow), kind, outcome });
+            }
+        }
     }
 
     /// Requests a read of this node's inbox.

@@ -14,8 +14,7 @@ use everstep_engine::{
     DeadLetters, Engine, NoObserver, NoPeers, NodeClock, Options, Records, Start, SystemRng, TokioSpawner, World,
 };
 use everstep_expressions::Expressions;
-use everstep_handlers::{Ports, Registry, WebhookBounds};
-use everstep_net::{Client, Guard};
+use everstep_handlers::{Ports, Registry};
 use everstep_sandbox::Sandbox;
 use everstep_store::{Error, RunRow, Stores, postgres, sqlite};
 use everstep_testkit::postgres::{Cluster, TestDatabase};
@@ -89,15 +88,6 @@ pub(crate) async fn engine_with(stores: Stores, options: Options) -> Engine {
     let ports = Ports { sandbox: Sandbox::default(), records, ..Ports::none() };
     world.handlers = Arc::new(Registry::standard(ports));
     Engine::start(world, options).await.unwrap()
-}
-
-/// An engine whose handlers may reach this machine.
-pub(crate) async fn engine_that_reaches_here(folder: &Path, webhooks: WebhookBounds) -> Engine {
-    let mut world = world(open(folder).await, Registry::default());
-    let records = Arc::<Records>::clone(&world.records);
-    let client = Client::new("127.0.0.0/8".parse::<Guard>().unwrap());
-    world.handlers = Arc::new(Registry::standard(Ports { client, webhooks, records, ..Ports::none() }));
-    Engine::start(world, options()).await.unwrap()
 }
 
 pub(crate) async fn engine(folder: &Path) -> Engine {

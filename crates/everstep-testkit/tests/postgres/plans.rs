@@ -138,7 +138,7 @@ async fn do_everything(store: &PostgresStore) -> RunId {
     commit(store, node, &waiting).await;
     // Workers serve many lanes, most of which are empty.
     let mut lanes: Vec<_> = (0..50).map(|number| (format!("code/{}/workflow {number}/1", HERE.uuid()), 10)).collect();
-    lanes.push((String::new(), 10));
+    lanes.push((String::new(), 100));
     let request = TickRequest { lanes, rotation: None, release: 10, inbox: 10 };
     assert!(store.tick(node, LEASE, at(0), &request).await.unwrap().claimed.contains(&parked));
     claim(store, node, "", at(0), 10).await;

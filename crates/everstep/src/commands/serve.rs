@@ -32,7 +32,7 @@ const AUDIT_FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
     let server = &config.server;
     let mut stop = StopSignals::new()?;
-    let listener = everstep_api::bind(server.listen).map_err(|error| match error.kind() {
+    let listener = TcpListener::bind(server.listen).await.map_err(|error| match error.kind() {
         std::io::ErrorKind::AddrInUse => {
             anyhow!(
                 "port {} is already in use; stop the other process, or choose another port with --listen",

@@ -1,4 +1,4 @@
-//! A node is killed while it performs requeues and sends notices: each dead letter is delivered, and each has its notice.
+//! A node is killed while it sends notices: each dead letter has its notice.
 //!
 //! The dead letters are written to the database directly, as a commit leaves them.
 
@@ -24,10 +24,9 @@ const LETTERS: usize = 20;
 /// A secret that must appear neither in answers nor in the log.
 const CANARY: &str = "canary-7f3a91";
 
-/// A request that a target has received: its key, and its body.
+/// A request that a target has received: its body.
 #[derive(Clone, Debug)]
 struct Received {
-    key: String,
     body: String,
 }
 
@@ -64,7 +63,7 @@ impl Target {
 
 fn serve(stream: TcpStream, is_up: &AtomicBool, received: &Mutex<Vec<Received>>) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
-    let (mut length, mut key, mut line) = (0, String::new(), String::new());
+    let (mut length, mut line) = (0, String::new());
     loop {
         line.clear();
         if reader.read_line(&mut line).unwrap_or(0) == 0 {
@@ -76,16 +75,14 @@ fn serve(stream: TcpStream, is_up: &AtomicBool, received: &Mutex<Vec<Received>>)
             }
             continue;
         };
-        match name.to_ascii_lowercase().as_str() {
-            "content-length" => length = value.parse().unwrap(),
-            "idempotency-key" => value.clone_into(&mut key),
-            _ => {}
+        if name.eq_ignore_ascii_case("content-length") {
+            length = value.parse().unwrap();
         }
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body).unwrap();
     let was_up = is_up.load(Ordering::SeqCst);
-    received.lock().unwrap().push(Received { key, body: String::from_utf8(body).unwrap() });
+    received.lock().unwrap().push(Received { body: String::from_utf8(body).unwrap() });
     if !was_up {
         // The request hangs until the node is killed, or for longer than any attempt.
         std::thread::sleep(Duration::from_secs(90));
@@ -166,58 +163,6 @@ fn statuses(client: &Client) -> BTreeMap<String, usize> {
     statuses
 }
 
-/// Requeues all dead letters on a node, kills it while requests hang, and lets the next node deliver them.
-fn kill_during_requeues(ground: &Ground<'_>, first: Server, next: impl FnOnce() -> Server) {
-    let target = Target::start();
-    let client = first.client();
-    client.put("/v1/secrets/erp", &json!({"value": CANARY})).is(201);
-    let letters = letters();
-    for letter in &letters {
-        ground.write(letter, &config(&target));
-    }
-    let requeued = client.post("/v1/dead-letters/requeue", &json!({"all": true})).is(200);
-    assert_eq!(requeued["matched"], LETTERS);
-    wait_for("a request to hang", || (!target.received().is_empty()).then_some(()));
-    let said = first.kill();
-    assert!(!said.contains(CANARY), "{said}");
-    let hung = target.received().len();
-    target.set_up();
-    let server = next();
-    let client = server.client();
-    wait_for("every dead letter to be delivered", || {
-        (statuses(&client).get("delivered") == Some(&LETTERS)).then_some(())
-    });
-    let received = target.received();
-    println!("kill -9 during {LETTERS} requeues: {hung} requests hung, {} were received", received.len());
-    let mut keys: Vec<_> = received.iter().map(|request| request.key.clone()).collect();
-    keys.sort();
-    keys.dedup();
-    let mut expected: Vec<_> = letters.iter().map(|letter| format!("{}:APPROVE[7].tell-erp", letter.run)).collect();
-    expected.sort();
-    assert_eq!(keys, expected, "a duplicate has the same key");
-    let said = server.stop();
-    assert!(!said.contains(CANARY), "{said}");
-}
-
-const ALLOWED: (&str, &str) = ("EVERSTEP_ALLOW_ADDRESSES", "127.0.0.1");
-
-#[test]
-fn requeues_of_a_killed_server_on_sqlite_are_performed_by_the_next() {
-    let _turn = alone();
-    let folder = Folder::new();
-    let data = folder.at("data");
-    let start = || Server::with(&["--data", &data], &[ALLOWED]);
-    kill_during_requeues(&Ground::Folder(folder.path().join("data")), start(), start);
-}
-
-#[test]
-fn requeues_of_a_killed_node_are_performed_by_another() {
-    let _turn = alone();
-    let site = site().set(ALLOWED.0, ALLOWED.1).set("EVERSTEP_SECRETS_KEY", &"7".repeat(64));
-    let (first, second) = (site.start(), site.start());
-    kill_during_requeues(&Ground::Database(&site.database), first, || second);
-}
-
 /// Kills a node while its notices hang, and checks that the next one sends them.
 fn kill_during_notices(ground: &Ground<'_>, operators: &Target, first: Server, next: impl FnOnce() -> Server) {
     let target = Target::start();
@@ -245,7 +190,7 @@ fn kill_during_notices(ground: &Ground<'_>, operators: &Target, first: Server, n
         assert_eq!((&notice["event"], &notice["workflowCode"]), (&json!("workflow_event_failed"), &json!("orders")));
         notified.push(notice["jobId"].as_str().unwrap().to_owned());
     }
-    println!("kill -9 during {LETTERS} notices: {} were sent", notified.len());
+    eprintln!("kill -9 during {LETTERS} notices: {} were sent", notified.len());
     for letter in &letters {
         assert!(notified.contains(&letter.id.to_string()), "{}", letter.id);
     }

@@ -61,7 +61,7 @@ fn check(admin: &Client, target: &WebhookTarget, runs: &[String]) {
         assert_eq!(ids.get(run), Some(&BTreeSet::from([id])), "{run}");
     }
     assert_eq!(ids.len(), runs.len(), "a webhook without its transition");
-    println!("{} webhooks of {} transitions arrived", target.count(), runs.len());
+    eprintln!("{} webhooks of {} transitions arrived", target.count(), runs.len());
 }
 
 #[test]

@@ -79,11 +79,6 @@ fn two_thousand_streams_do_not_slow_down_a_neighbour() {
 }
 
 #[test]
-fn sockets_without_a_key_do_not_slow_down_a_neighbour() {
-    holds_beside(Misuse::Sockets);
-}
-
-#[test]
 fn workers_with_new_names_do_not_slow_down_a_neighbour() {
     holds_beside(Misuse::WorkerHello);
 }

@@ -55,8 +55,8 @@ function elements(graph: Graph, placed: PlacedGraph): { nodes: Node[]; edges: Ed
     const parent = parentOf.get(id) ?? null;
     return parent === null ? 0 : (layout.nodes[parent]?.x ?? 0) + leftOf(parent);
   };
-  /** Above the box around a body are its edges, then its edges that were taken, then its nodes. */
-  const level = (parent: string | null): number => (isStored ? 0 : 3 * depth(parent));
+  /** Edges pass below the nodes of their body, and above the box around it. */
+  const level = (parent: string | null): number => (isStored ? 0 : 2 * depth(parent));
   const laneOf = (edge: GraphEdge): number | null => {
     const lane = layout.lanes[edge.id];
     return lane === undefined ? null : lane + leftOf(edge.source);
@@ -79,7 +79,7 @@ function elements(graph: Graph, placed: PlacedGraph): { nodes: Node[]; edges: Ed
           { type: "source", position: Position.Bottom, x: at.width / 2, y: at.height },
         ],
         data: { node },
-        zIndex: level(node.parent) + 2,
+        zIndex: level(node.parent) + 1,
         ...(node.parent !== null && !isStored ? { parentId: node.parent } : {}),
         focusable: false,
         draggable: false,
@@ -95,7 +95,7 @@ function elements(graph: Graph, placed: PlacedGraph): { nodes: Node[]; edges: Ed
       source: edge.source,
       target: edge.target,
       type: "step",
-      data: { edge, lane: laneOf(edge), level: level(parentOf.get(edge.source) ?? null) },
+      data: { edge, lane: laneOf(edge) },
       ariaLabel: t("graph.edge", { source: edge.source, target: edge.target }),
       domAttributes: NO_ROLE,
       focusable: false,

@@ -1,7 +1,7 @@
 // An edge: solid if it was followed, faint if it was not.
 
 import { BaseEdge, type Edge, type EdgeProps, getSmoothStepPath } from "@xyflow/react";
-import { memo, useContext, useLayoutEffect, useRef } from "react";
+import { memo, useContext } from "react";
 import { edgeState, type GraphEdge } from "../model/graphModel";
 import { CanvasContext } from "./canvasContext";
 
@@ -34,27 +34,18 @@ function turn(from: number, to: number, height: number): string {
   return `L${from},${height - radius}Q${from},${height} ${from + side},${height}L${to - side},${height}Q${to},${height} ${to},${height + radius}`;
 }
 
-type EdgeData = { edge: GraphEdge; lane: number | null; level: number };
-
-export const StepEdge = memo(function StepEdge(props: EdgeProps<Edge<EdgeData>>) {
-  const drawing = useRef<SVGGElement>(null);
+export const StepEdge = memo(function StepEdge(props: EdgeProps<Edge<{ edge: GraphEdge; lane: number | null }>>) {
   const { useNode } = useContext(CanvasContext);
   const source = useNode(props.source);
   const target = useNode(props.target);
-  const { edge, level = 0 } = props.data ?? {};
-  const state = edge ? edgeState(edge, source, target) : "open";
-  // Edges of one node share their beginnings: those that were taken are above the others. The library draws each edge in
-  // an element of its own.
-  useLayoutEffect(() => {
-    const element = drawing.current?.ownerSVGElement;
-    if (element) element.style.zIndex = String(state === "taken" ? level + 1 : level);
-  }, [state, level]);
+  const edge = props.data?.edge;
   if (!edge) return null;
+  const state = edgeState(edge, source, target);
   const lane = props.data?.lane ?? null;
   const path = lane === null ? getSmoothStepPath({ ...props, borderRadius: RADIUS })[0] : lanePath(props, lane);
   const label = edge.handle === null || edge.handle === "success" || edge.handle === "done" ? null : edge.handle;
   return (
-    <g ref={drawing} className={`canvas-edge ${state}`}>
+    <g className={`canvas-edge ${state}`}>
       <BaseEdge path={path} />
       {label !== null && (
         <text x={props.targetX} y={props.targetY - LABEL_ABOVE} textAnchor="middle" dominantBaseline="middle">

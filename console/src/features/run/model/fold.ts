@@ -124,10 +124,11 @@ export function applyHead(fold: Fold, head: Head): void {
   }
 }
 
-/** The status of the run: a run of which no step is performed waits. */
+/** The status of the run: a run of which no step is performed waits. Deliveries do not make a state machine busy. */
 export function statusOf(fold: Fold): RunStatus {
   if (fold.run.status !== "running") return fold.run.status;
-  let holds = fold.run.isMachine;
+  if (fold.run.isMachine) return "waiting";
+  let holds = false;
   for (const key of fold.open) {
     const step = fold.steps.get(key);
     if (step === undefined) continue;

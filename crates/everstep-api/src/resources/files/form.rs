@@ -10,6 +10,8 @@ use crate::http::problem::Problem;
 const HEAD_BYTES_MAX: usize = 16 * 1024;
 /// Bytes that are read at once.
 const READ_BYTES: usize = 64 * 1024;
+/// Bytes after the boundary that ends the part.
+const REST_BYTES_MAX: usize = 128 * 1024;
 /// Characters of a boundary (RFC 2046).
 const BOUNDARY_CHARS_MAX: usize = 70;
 
@@ -92,8 +94,12 @@ impl FormFile {
 
     /// Reads the form to its end: no other part follows.
     async fn finish(&mut self) -> Result<(), Problem> {
-        let end = self.delimiter.len();
+        let (end, mut rest) = (self.delimiter.len(), 0);
         while let Some(read) = self.body.next_part(READ_BYTES).await? {
+            rest += read.len();
+            if rest > REST_BYTES_MAX {
+                return Err(invalid("a form has one part, the file"));
+            }
             if self.buffer.len() < end + 2 {
                 self.buffer.extend(read);
             }

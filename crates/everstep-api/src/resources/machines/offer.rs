@@ -17,13 +17,13 @@ const FILE_NOT_FOUND: &str = "FILE_NOT_FOUND";
 /// The ids of files, each of them once.
 pub(super) fn read_ids(sent: &[String]) -> Result<Vec<FileId>, Problem> {
     if sent.len() > limits::ACT_FILES {
-        return Err(faulty(format!("a request has at most {} files", limits::ACT_FILES)));
+        return Err(faulty(&format!("a request has at most {} files", limits::ACT_FILES)));
     }
     let mut ids = Vec::with_capacity(sent.len());
     for text in sent {
         let id: FileId = text.parse().map_err(|_| refuse(text, FileFault::NotFound))?;
         if ids.contains(&id) {
-            return Err(faulty(format!("the file {id} is named twice")));
+            return Err(faulty(&format!("the file {id} is named twice")));
         }
         ids.push(id);
     }
@@ -70,7 +70,7 @@ fn refuse(file: &str, fault: FileFault) -> Problem {
     Problem::new(StatusCode::UNPROCESSABLE_ENTITY, code, detail).hint(hint).with("file", file)
 }
 
-fn faulty(message: String) -> Problem {
+fn faulty(message: &str) -> Problem {
     let errors = json!([{"field": "files", "message": message}]);
     let detail = format!("files: {message}");
     Problem::new(StatusCode::UNPROCESSABLE_ENTITY, code::VALIDATION_ERROR, detail).with("errors", errors)

@@ -6,8 +6,8 @@ from (
     from dead_letters
     where workspace = :workspace
         and status = 'dead'
-        and id >= :from
-        and id < :to
+        and (status, id) >= ('dead', :from::uuid)
+        and (status, id) < ('dead', :to::uuid)
         and (:source::text is null or source = :source::text)
         and (:kind::text is null or kind = :kind::text)
         and (:workflow::text is null or workflow = :workflow::text)

@@ -30,7 +30,7 @@ pub(crate) async fn run(args: &DlqArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// The name of a choice on the command line.
-fn word(choice: impl ValueEnum) -> String {
+fn word(choice: &impl ValueEnum) -> String {
     choice.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
@@ -38,7 +38,7 @@ fn word(choice: impl ValueEnum) -> String {
 fn fields(filter: &LetterFilter, now: Timestamp) -> Vec<(&'static str, String)> {
     let LetterFilter { source, kind, workflow, run, error, since, until } = filter;
     let mut fields = Vec::new();
-    fields.extend(source.iter().map(|source| ("source", word(*source))));
+    fields.extend(source.iter().map(|source| ("source", word(source))));
     fields.extend(kind.iter().map(|kind| ("kind", kind.clone())));
     fields.extend(workflow.iter().map(|workflow| ("workflow", workflow.clone())));
     fields.extend(run.iter().map(|run| ("run", run.to_string())));
@@ -57,7 +57,7 @@ async fn list(args: &ListLettersArgs) -> anyhow::Result<ExitCode> {
     while letters.len() < most {
         let mut query = fields(&args.filter, now);
         query.push(("limit", (most - letters.len()).min(PAGE_SIZE_MAX).to_string()));
-        query.extend(args.status.iter().map(|status| ("status", word(*status))));
+        query.extend(args.status.iter().map(|status| ("status", word(status))));
         query.extend(cursor.take().map(|cursor| ("cursor", cursor)));
         let mut page = remote.ask(Method::GET, &Remote::path(&["v1", ROOT], &query), None).await?;
         if let Value::Array(found) = page["deadLetters"].take() {

@@ -73,7 +73,7 @@ impl Instance {
             id: row.id,
             workflow_code: row.workflow,
             workflow_version: row.version,
-            status: InstanceStatus::from_status(state.status()),
+            status: InstanceStatus::from_status(state.decided_status()),
             available_actions: open.map(|action| action.action.clone()).collect(),
             state: shown.state,
             version_no: shown.version_no,

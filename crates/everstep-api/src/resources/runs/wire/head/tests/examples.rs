@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use everstep_core::ids::WorkspaceId;
 use everstep_engine::{
-    Engine, NoObserver, NoPeers, NodeClock, Options, Records, Start, StartDetail, SystemRng, TokioSpawner, World,
+    DeadLetters, Engine, NoObserver, NoPeers, NodeClock, Options, Records, Start, StartDetail, SystemRng, TokioSpawner,
+    World,
 };
 use everstep_expressions::Expressions;
 use everstep_handlers::{Ports, Registry};
@@ -60,6 +61,8 @@ async fn start_engine(folder: &Path) -> Engine {
         runs: stores.runs,
         workflows: stores.workflows,
         topics: stores.topics,
+        dead_letters: DeadLetters::new(stores.dead_letters, None),
+        files: stores.files,
         records,
         clock,
         spawn: Arc::new(TokioSpawner::current()),
