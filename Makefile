@@ -53,6 +53,7 @@ test: tools databases browser console-modules ## Everything that continuous inte
 test-long: test sim fuzz deny console-long ## `test`, then the long simulation, a minute of random rules, three minutes of Schemathesis, the licence check, neighbours under attack and `console-long`.
 	scripts/schemathesis.sh 180
 	$(CARGO) test --release --locked -p everstep-engine --test neighbours
+	$(CARGO) test --release --locked -p everstep --test neighbours costly
 
 console-long: databases browser console-modules console ## Play the scenarios of the console REPEATS=20 times, and follow a busy run for MINUTES=10.
 	EVERSTEP_CONSOLE_REPEATS=$(REPEATS) $(CARGO) test $(TESTS) --test console

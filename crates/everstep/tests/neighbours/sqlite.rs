@@ -53,6 +53,7 @@ fn actions_in_one_run_do_not_slow_down_a_neighbour() {
 }
 
 #[test]
+#[cfg_attr(debug_assertions, ignore = "its times are those of an optimized build: `make test-long` plays it")]
 fn costly_expressions_do_not_slow_down_a_neighbour() {
     holds_beside(Misuse::Expression);
 }
