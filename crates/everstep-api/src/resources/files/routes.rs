@@ -9,7 +9,7 @@ use crate::auth::Permission::{Act, View};
 use crate::http::openapi::{Doc, Parameter, doc};
 use crate::routes::Table;
 
-const ANY: &str = "*/*";
+const FILE_BYTES: &str = "application/octet-stream";
 
 pub(crate) fn add(table: Table) -> Table {
     table
@@ -53,10 +53,10 @@ fn download_doc(summary: &'static str) -> Doc {
         )
         .header(Parameter::text("Range", "One range of bytes: `bytes=0-1023`. Several ranges are ignored."))
         .header(Parameter::text("If-Range", "The `ETag` of the file of which `Range` is a part."))
-        .sends(200, ANY)
+        .sends(200, FILE_BYTES)
         .with_header("ETag", "The SHA-256 of the file.")
         .with_header("Content-Disposition", "Whether a browser shows the file, and its name.")
-        .sends(206, ANY)
+        .sends(206, FILE_BYTES)
         .with_header("Content-Range", "The part of the file that is sent.")
         .cached()
         .refuses(416, "`VALIDATION_ERROR`: the file has no byte of the range.")
