@@ -1,7 +1,7 @@
 //! The three statements of a commit agree: `runs.sql` and `steps.sql` are parts of `all.sql`. With side rows, a batch
 //! is written by `runs.sql` or `all.sql` and the parts `audited.sql`, `published.sql`, `dead_letters.sql` and
-//! `bound.sql`, which are added to their texts. If it has the place of a machine, or a run with a trigger or a later start, these two also have their lines
-//! for rare columns.
+//! `bound.sql`, which are added to their texts. If it has the place of a machine, or a run with a trigger or a later
+//! start, these two also have their lines for rare columns.
 //!
 //! A batch is written by the shortest statement that does everything its items need. So a change of one statement must
 //! be made in the others, unless it is about something that they leave out. This test compares the parts (the
