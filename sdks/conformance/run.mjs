@@ -78,8 +78,8 @@ async function runCase({ scenario, transport }) {
     execution = await Execution.open({ scenario, transport, servers, key, programs: PROGRAMS[options.sdk] });
     await runScenario(execution);
   } catch (error) {
-    const told = execution ? await execution.explain() : '';
-    problem = `${error.isConnection || error.message ? error.message : error.stack}\n${told}`;
+    const explanation = execution ? await execution.explain() : '';
+    problem = `${error.isConnection || error.message ? error.message : error.stack}\n${explanation}`;
   }
   await execution?.close();
   await environment?.release();

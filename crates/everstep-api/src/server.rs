@@ -23,6 +23,7 @@ use crate::resources::files::Uploads;
 use crate::resources::keys::Quotas;
 use crate::routes;
 use crate::stream::StreamHub;
+use crate::wait_places::WaitPlaces;
 
 /// The state that all routes share. Every request clones it several times: only one reference count changes.
 #[derive(Clone)]
@@ -69,6 +70,8 @@ pub struct AppServices {
     pub hub: Arc<StreamHub>,
     /// The maximum number of open connections.
     pub connections_max: usize,
+    /// The places of requests that wait for the end of a run.
+    pub wait_places: WaitPlaces,
     /// The memory of the bodies of requests.
     pub bodies: BodyMemory,
     /// The places of checks of definitions, and of dry runs.

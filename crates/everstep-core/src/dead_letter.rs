@@ -9,7 +9,9 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::failure::Failure;
 use crate::ids::{DeadLetterId, EventId, RunId, StepKey, SubscriptionId, WorkspaceId};
+use crate::journal::Delivery;
 use crate::payload::Payload;
 use crate::retry;
 use crate::time::Timestamp;
@@ -20,8 +22,6 @@ const TARGET_CHARS_MAX: usize = 512;
 const MESSAGE_CHARS_MAX: usize = 1_000;
 /// Characters of the code of an attempt; the rest is cut off.
 const CODE_CHARS_MAX: usize = 100;
-/// The code of a failure whose message names the status of a response.
-const HTTP_STATUS: &str = "HTTP_STATUS";
 /// The attempts that a dead letter keeps: the first one, and the last ones. Each requeue adds some.
 const ATTEMPTS_MAX: usize = 30;
 
@@ -74,6 +74,20 @@ impl DeadLetter {
     /// The code of the last failed attempt.
     pub fn error(&self) -> &str {
         error_code(&self.attempts)
+    }
+
+    /// The beginning of its target, with a slash at its end, which it shares with all that wait for the same server:
+    /// the scheme and the host of a URL, nothing of the addresses of a mail, otherwise the whole target.
+    pub fn target_prefix(&self) -> String {
+        match authority_begin(&self.target) {
+            Some(begin) => {
+                let rest = &self.target[begin..];
+                let end = rest.find(['/', '\\']).unwrap_or(rest.len());
+                format!("{}/", &self.target[..begin + end])
+            }
+            None if self.kind == Delivery::NOTIFY => String::new(),
+            None => format!("{}/", self.target),
+        }
     }
 
     /// The size of its texts and documents in bytes, roughly.
@@ -163,24 +177,14 @@ impl DeadLetterAttempt {
     pub const DELIVERED: &'static str = "DELIVERED";
 
     /// A failed attempt. Long texts are cut, and characters that not every database stores are left out.
-    pub fn failed(at: Timestamp, ms: u64, code: &str, message: &str) -> Self {
-        Self {
-            at,
-            ms,
-            code: shorten(code, CODE_CHARS_MAX),
-            message: shorten(message, MESSAGE_CHARS_MAX),
-            status: http_status(code, message),
-        }
+    pub fn failed(at: Timestamp, ms: u64, failure: &Failure) -> Self {
+        let (code, message) = (shorten(&failure.code, CODE_CHARS_MAX), shorten(&failure.message, MESSAGE_CHARS_MAX));
+        Self { at, ms, code, message, status: failure.status }
     }
 
-    /// An attempt that succeeded.
-    pub fn delivered(at: Timestamp, ms: u64) -> Self {
-        Self::failed(at, ms, Self::DELIVERED, "")
-    }
-
-    #[must_use]
-    pub fn with_status(self, status: Option<u16>) -> Self {
-        Self { status, ..self }
+    /// An attempt that succeeded, with the HTTP status of the response, if there was one.
+    pub fn delivered(at: Timestamp, ms: u64, status: Option<u16>) -> Self {
+        Self { at, ms, code: Self::DELIVERED.to_owned(), message: String::new(), status }
     }
 
     pub fn is_delivered(&self) -> bool {
@@ -233,13 +237,6 @@ fn authority_begin(target: &str) -> Option<usize> {
     (is_http || (is_scheme && slashes >= 2)).then_some(scheme.len() + 1 + slashes)
 }
 
-/// The HTTP status in the message of a failure that is about one: `… responded with status 503 …`.
-fn http_status(code: &str, message: &str) -> Option<u16> {
-    let (_, rest) = message.split_once("status ").filter(|_| code == HTTP_STATUS)?;
-    let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
-    digits.parse().ok().filter(|status| (100..=599).contains(status))
-}
-
 fn shorten(text: &str, chars_max: usize) -> String {
     text.chars().filter(|c| *c != '\0').take(chars_max).collect()
 }
@@ -270,6 +267,43 @@ mod tests {
     }
 
     #[test]
+    fn targets_of_one_server_have_one_prefix() {
+        for (kind, target, prefix) in [
+            ("webhook", "https://erp.example.com/hooks/7", "https://erp.example.com/"),
+            ("webhook", "https://erp.example.com", "https://erp.example.com/"),
+            ("webhook", "https://erp.example.com:8443/a/b", "https://erp.example.com:8443/"),
+            ("notify", "https://mail.example.com/send", "https://mail.example.com/"),
+            ("notify", "ann@example.com, bob@example.com", ""),
+            ("workflow", "order", "order/"),
+        ] {
+            let letter = DeadLetter { kind: kind.to_owned(), target: target.to_owned(), ..letter() };
+            assert_eq!(letter.target_prefix(), prefix, "{kind} {target}");
+        }
+    }
+
+    fn letter() -> DeadLetter {
+        DeadLetter {
+            id: DeadLetterId::from_uuid(Uuid::nil()),
+            workspace: WorkspaceId::DEFAULT,
+            source: DeadLetterSource::Delivery,
+            kind: String::new(),
+            run: None,
+            workflow: None,
+            step: None,
+            delivery: String::new(),
+            history: None,
+            event: None,
+            subscription: None,
+            target: String::new(),
+            config: Payload::null(),
+            secrets: Vec::new(),
+            written: None,
+            attempts: Vec::new(),
+            created_at: Timestamp::EPOCH,
+        }
+    }
+
+    #[test]
     fn ids_depend_on_the_failed_work_only() {
         let run = RunId::from_uuid(Uuid::from_u128(7));
         let at = Timestamp::from_millis(1_000);
@@ -282,7 +316,7 @@ mod tests {
 
     #[test]
     fn the_first_attempt_and_the_last_ones_are_kept() {
-        let attempt = |ms| DeadLetterAttempt::failed(Timestamp::EPOCH, ms, "HTTP_ERROR", "x");
+        let attempt = |ms| DeadLetterAttempt::failed(Timestamp::EPOCH, ms, &Failure::fatal("HTTP_ERROR", "x"));
         let mut attempts: Vec<_> = (0..3).map(attempt).collect();
         for round in 1..50 {
             add_attempts(&mut attempts, (round * 3..round * 3 + 3).map(attempt));
@@ -292,16 +326,16 @@ mod tests {
     }
 
     #[test]
-    fn the_status_of_a_response_is_read_from_the_message() {
-        let status = |code, message| DeadLetterAttempt::failed(Timestamp::EPOCH, 1, code, message).status;
-        assert_eq!(status("HTTP_STATUS", "a.example responded with status 503 Service Unavailable: x"), Some(503));
-        assert_eq!(status("HTTP_STATUS", "a.example responded with status 99999"), None);
-        assert_eq!(status("HTTP_ERROR", "no connection: status 503"), None);
+    fn the_status_of_a_response_is_that_of_the_failure() {
+        let status = |failure| DeadLetterAttempt::failed(Timestamp::EPOCH, 1, &failure).status;
+        assert_eq!(status(Failure::fatal("HTTP_STATUS", "it was refused").with_status(503)), Some(503));
+        assert_eq!(status(Failure::fatal("HTTP_ERROR", "no connection: status 503")), None);
     }
 
     #[test]
     fn texts_of_an_attempt_can_be_stored() {
-        let attempt = DeadLetterAttempt::failed(Timestamp::EPOCH, 1, "A\0B", &"x".repeat(3_000));
+        let failure = Failure::fatal("A\0B", "x".repeat(3_000));
+        let attempt = DeadLetterAttempt::failed(Timestamp::EPOCH, 1, &failure);
         assert_eq!((attempt.code.as_str(), attempt.message.len()), ("AB", MESSAGE_CHARS_MAX));
     }
 }

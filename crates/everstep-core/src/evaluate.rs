@@ -8,18 +8,30 @@ use serde_json::Value;
 use crate::failure::Failure;
 use crate::meter::Meter;
 
+/// The fields of a value that is not stored as one value, in their order.
+pub type Fields<'a> = Vec<(Cow<'a, str>, Cow<'a, Value>)>;
+
 /// The values that an expression may read. `ctx.order.total` calls `variable("order")` and reads the rest from its
 /// result.
 pub trait Lookup {
     /// A variable of the context as visible at this place: first those of the iteration, then outer ones. `input` is
     /// the run's input, `__node_x` is `{output, status, outputVariable}` of node `x`.
     fn variable(&self, name: &str) -> Option<Cow<'_, Value>>;
+    /// The fields of a variable that is not stored as one value, such as `__node_x`: an expression that reads one of them
+    /// does not copy the others. `None` for any other variable.
+    fn variable_fields(&self, _name: &str) -> Option<Fields<'_>> {
+        None
+    }
     /// The names of all variables, without those that begin with `__`.
     fn names(&self) -> Vec<String>;
     /// The run's input.
     fn payload(&self) -> &Value;
     /// A name that exists only inside an iteration: its item or index variable, else `None`.
     fn local(&self, name: &str) -> Option<Cow<'_, Value>>;
+    /// The fields of such a name that is not stored as one value, such as the event of a subscription.
+    fn local_fields(&self, _name: &str) -> Option<Fields<'_>> {
+        None
+    }
     /// Facts about the run: `{runId, workflow, version, startedAt}`.
     fn meta(&self) -> Value;
 }

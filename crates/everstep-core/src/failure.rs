@@ -53,6 +53,9 @@ pub struct Failure {
     /// The delay before the next attempt that the called service demands. The retry policy bounds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u32>,
+    /// The HTTP status of the response, if a response is the failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
     /// The step at which a run of a code workflow failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<StepKey>,
@@ -69,6 +72,7 @@ impl Failure {
             message: message.into(),
             retryable: false,
             retry_after_ms: None,
+            status: None,
             step: None,
             attempts: None,
         }
@@ -77,5 +81,10 @@ impl Failure {
     /// A failure that another attempt may repair.
     pub fn transient(code: impl Into<String>, message: impl Into<String>) -> Self {
         Self { retryable: true, ..Self::fatal(code, message) }
+    }
+
+    #[must_use]
+    pub fn with_status(self, status: u16) -> Self {
+        Self { status: Some(status), ..self }
     }
 }

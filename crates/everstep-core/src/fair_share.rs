@@ -191,9 +191,14 @@ impl<K: Ord + Clone, T> FairShare<K, T> {
         self.used = self.used.saturating_sub(amount);
     }
 
+    /// Whether several workspaces are known, so that the last quarter is for those with little use.
+    pub fn is_shared(&self) -> bool {
+        self.workspaces.len() > 1
+    }
+
     /// The number of places that any workspace may take: rules 1 to 3, for a workspace whose use is not known.
     pub fn room(&self) -> u64 {
-        let kept = if self.workspaces.len() < 2 { 0 } else { self.bounds.last_quarter() };
+        let kept = if self.is_shared() { self.bounds.last_quarter() } else { 0 };
         self.bounds.places.saturating_sub(self.used).saturating_sub(kept)
     }
 

@@ -27,6 +27,16 @@ pub struct KindInfo {
     pub permission: Option<&'static str>,
 }
 
+/// A part of a definition that a handler performs: a node of a graph, or a side effect of a machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskPart {
+    pub kind: String,
+    /// The node of a graph, or the state of a machine.
+    pub node: String,
+    /// The place in the definition, as a JSON pointer.
+    pub path: String,
+}
+
 /// The kinds that the handlers of a server perform.
 pub trait Kinds: Send + Sync {
     fn find(&self, name: &str) -> Option<&KindInfo>;

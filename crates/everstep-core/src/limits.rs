@@ -37,6 +37,10 @@ pub const BUFFERED_DAYS: u64 = 7;
 pub const TIMER_DAYS: u64 = 36_525;
 /// The maximum number of ancestors of a run: its parent, the parent of its parent, and so on.
 pub const CHILD_DEPTH: u32 = 32;
+/// Search attributes of a workflow.
+pub const SEARCH_ATTRIBUTES: usize = 16;
+/// Characters of the path of a search attribute.
+pub const SEARCH_PATH_CHARS: usize = 200;
 /// Characters of an idempotency key.
 pub const KEY_CHARS: usize = 255;
 /// Idempotency keys of signals and controls that a run remembers.
@@ -88,6 +92,8 @@ pub const ACTION_BRANCHES: usize = 50;
 pub const DELIVERY_BYTES: usize = 256 * 1024;
 /// How often a timer with `every` is due.
 pub const TIMER_REPEATS: u32 = 100;
+/// Recipients of a mail.
+pub const RECIPIENTS: usize = 100;
 /// Side effects in one list of a machine's definition.
 pub const SIDE_EFFECTS: usize = 20;
 /// Persons, roles or paths in one list of a machine's definition.

@@ -4,9 +4,9 @@
 //! were measured. A meter limits nothing itself.
 //!
 //! 1. Expressions, conditions and filters charge the meter for the bytes and the items that they read.
-//! 2. A *part* of a decision is work that cannot be divided: an input, or the next step of a run. It may use
-//!    [`limits::DECISION_FUEL`]; an expression beyond that fails. The fuel that a part may use does not depend on the
-//!    parts before it, so a run has the same entries however its items are divided.
+//! 2. A *part* of a decision is work that cannot be divided: an input, the comparison of an event with one wait, or the
+//!    next step of a run. It may use [`limits::DECISION_FUEL`]; an expression beyond that fails. The fuel that a part may
+//!    use does not depend on the parts before it, so a run has the same entries however its items are divided.
 //! 3. A decision that has used [`limits::DECISION_FUEL`] ends after the part in progress.
 
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -11,8 +11,12 @@ use crate::failure::code;
 use crate::limits;
 
 /// A JSON document: cheap to clone, written to the journal unchanged.
-#[derive(Clone)]
-pub struct Payload(Arc<Inner>);
+///
+/// Most steps have the output `null`, so it has no allocation: it is `None`.
+#[derive(Clone, Default)]
+pub struct Payload(Option<Arc<Inner>>);
+
+static NULL: Value = Value::Null;
 
 struct Inner {
     raw: Box<RawValue>,
@@ -21,7 +25,7 @@ struct Inner {
 
 impl Payload {
     pub fn null() -> Self {
-        Self::from(Value::Null)
+        Self(None)
     }
 
     /// Takes JSON text unchanged.
@@ -30,24 +34,30 @@ impl Payload {
     }
 
     pub fn from_raw(raw: Box<RawValue>) -> Self {
-        Self(Arc::new(Inner { raw, value: OnceLock::new() }))
+        Self::from_parts(raw, OnceLock::new())
+    }
+
+    fn from_parts(raw: Box<RawValue>, value: OnceLock<Value>) -> Self {
+        let is_null = raw.get() == RawValue::NULL.get();
+        Self((!is_null).then(|| Arc::new(Inner { raw, value })))
     }
 
     /// The document, parsed at the first access.
     pub fn value(&self) -> &Value {
-        self.0.value.get_or_init(|| {
+        let Some(inner) = &self.0 else { return &NULL };
+        inner.value.get_or_init(|| {
             // Raw JSON is valid by construction; text that cannot be parsed is rejected where it enters.
-            serde_json::from_str(self.json()).unwrap_or(Value::Null)
+            serde_json::from_str(inner.raw.get()).unwrap_or(Value::Null)
         })
     }
 
     /// The document as text.
     pub fn json(&self) -> &str {
-        self.0.raw.get()
+        self.raw().get()
     }
 
     pub fn raw(&self) -> &RawValue {
-        &self.0.raw
+        self.0.as_ref().map_or(RawValue::NULL, |inner| &inner.raw)
     }
 
     /// The length of its text in bytes.
@@ -56,12 +66,15 @@ impl Payload {
     }
 
     pub fn is_null(&self) -> bool {
-        self.json() == "null"
+        self.0.is_none()
     }
 
     /// Whether two payloads share their document in memory.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        match (&self.0, &other.0) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (one, other) => one.is_none() && other.is_none(),
+        }
     }
 }
 
@@ -173,16 +186,11 @@ fn scan(json: &str) -> Scan {
 
 impl From<Value> for Payload {
     fn from(value: Value) -> Self {
+        if value.is_null() {
+            return Self::null();
+        }
         let raw = serde_json::value::to_raw_value(&value).expect("a JSON value can be written as JSON");
-        let payload = Self::from_raw(raw);
-        let _ = payload.0.value.set(value);
-        payload
-    }
-}
-
-impl Default for Payload {
-    fn default() -> Self {
-        Self::null()
+        Self::from_parts(raw, value.into())
     }
 }
 
@@ -202,7 +210,7 @@ impl fmt::Debug for Payload {
 
 impl Serialize for Payload {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.raw.serialize(serializer)
+        self.raw().serialize(serializer)
     }
 }
 
@@ -215,6 +223,18 @@ impl<'de> Deserialize<'de> for Payload {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn null_is_the_same_wherever_it_comes_from() {
+        let read: Payload = serde_json::from_str(" null ").unwrap();
+        for null in [read, Payload::default(), Payload::from(Value::Null), Payload::from_json("null").unwrap()] {
+            assert!(null.is_null() && null.is_same(&Payload::null()));
+            assert_eq!((null.json(), null.value()), ("null", &Value::Null));
+            assert_eq!(serde_json::to_string(&[null]).unwrap(), "[null]");
+        }
+        let other = Payload::from_json("[null]").unwrap();
+        assert!(!other.is_null() && !other.is_same(&Payload::null()) && other != Payload::null());
+    }
 
     #[test]
     fn what_cannot_be_parsed_is_found_without_parsing_the_rest() {

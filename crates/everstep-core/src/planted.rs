@@ -105,6 +105,12 @@ bugs! {
     ForkDeliversAgain = "fork-delivers-again",
     /// The config of a delivery is evaluated when the delivery is performed, not when it is decided.
     ConfigResolvedLate = "config-resolved-late",
+    /// The dead letters of a batch are written before its items, in a transaction of their own.
+    LetterBesideItsItem = "letter-beside-its-item",
+    /// A requeue of a node that was fenced is not performed by another one.
+    RequeueForgotten = "requeue-forgotten",
+    /// A file is bound to an entry although another run has it.
+    FileBoundTwice = "file-bound-twice",
     /// A machine in a terminal state notifies its parent after its last delivery.
     ParentWaitsForWebhooks = "parent-waits-for-webhooks",
 }

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::actor::Actor;
 use crate::code;
 use crate::code::Report;
 use crate::definition::Problem;
@@ -22,10 +23,10 @@ use crate::failure::Failure;
 use crate::graph;
 use crate::graph::{Graph, NamedSecret};
 use crate::ids::StepKey;
-use crate::journal::{DELIVERIES_FORMAT, Entry, Event, Outcome};
-use crate::kinds::Kinds;
+use crate::journal::{DELIVERIES_FORMAT, DecidedEnd, Entry, Event, Outcome};
+use crate::kinds::{Kinds, TaskPart};
 use crate::machine;
-use crate::machine::{Act, Assignment, Machine, MachineRun};
+use crate::machine::{Act, Applied, Assignment, Machine, MachineRun, Rights};
 use crate::meter::Meter;
 use crate::payload::Payload;
 use crate::publisher::Publisher;
@@ -123,11 +124,6 @@ impl Style {
         }
     }
 
-    /// The kind of the delivery that a step is; none for any other step.
-    pub fn delivery_kind(&self, step: &StepKey) -> Option<&'static str> {
-        self.machine().filter(|_| !machine::is_of_state(step))?.delivery_kind(step)
-    }
-
     pub fn machine(&self) -> Option<&Machine> {
         match self {
             Self::Machine(machine) => Some(machine),
@@ -179,6 +175,15 @@ impl Style {
         }
     }
 
+    /// The parts of the definition that handlers perform.
+    pub fn task_parts(&self) -> Vec<TaskPart> {
+        match self {
+            Self::Graph(graph) => graph.task_parts(),
+            Self::Machine(machine) => machine.task_parts(),
+            Self::Code => Vec::new(),
+        }
+    }
+
     /// The secrets that the definition names.
     pub fn named_secrets(&self) -> Vec<NamedSecret> {
         match self {
@@ -221,6 +226,30 @@ impl Style {
         match self {
             Self::Graph(graph) => graph::step_kind(graph, step).and_then(Verb::from_name).is_some(),
             Self::Code | Self::Machine(_) => false,
+        }
+    }
+
+    /// Whether the definition names the callers that may start a run. Otherwise, callers that may manage runs start it.
+    pub fn decides_who_starts(&self) -> bool {
+        match self {
+            Self::Graph(_) | Self::Code => false,
+            Self::Machine(_) => true,
+        }
+    }
+
+    /// Whether a caller may start a run with this input.
+    pub fn may_start(&self, by: &Actor, rights: &Rights, input: &Payload, cx: Cx<'_>) -> bool {
+        match self {
+            Self::Graph(_) | Self::Code => rights.can_manage,
+            Self::Machine(machine) => machine::may_start(machine, by, rights, input, cx),
+        }
+    }
+
+    /// The roles and names that may start a run, as the definition has them; empty if it does not name them.
+    pub fn required_to_start(&self) -> Vec<String> {
+        match self {
+            Self::Graph(_) | Self::Code => Vec::new(),
+            Self::Machine(machine) => machine::required_to_start(machine),
         }
     }
 
@@ -300,6 +329,32 @@ impl Progress {
         }
     }
 
+    /// The answer to the last request of a person.
+    pub(crate) fn answer(&self) -> Option<&Applied> {
+        self.machine()?.answer()
+    }
+
+    /// Whether a transition of the server would be part of the answer to the last request, if it followed in its item.
+    pub(crate) fn has_open_answer(&self) -> bool {
+        self.machine().is_some_and(machine::Progress::has_open_answer)
+    }
+
+    /// The name of the state and its versionNo; none for a style without states, and before the first state.
+    pub(crate) fn place(&self) -> Option<(&str, u32)> {
+        let progress = self.machine()?;
+        Some((progress.state_name()?, progress.version_no()))
+    }
+
+    /// The end that was decided with the last transition, and follows after the last delivery.
+    pub(crate) fn decided_end(&self) -> Option<&DecidedEnd> {
+        self.machine()?.decided_end()
+    }
+
+    /// The seq of the last transition.
+    pub(crate) fn moved_at(&self) -> Option<u64> {
+        Some(self.machine()?.last_transition()?.seq)
+    }
+
     /// Whether a run without an open step waits for an input. Otherwise it has something to do.
     pub(crate) fn waits_without_steps(&self) -> bool {
         match self {
@@ -373,16 +428,18 @@ impl StepFacts {
     /// Reads the kind of each step from a later state, for a story that does not begin with the first entry.
     pub(crate) fn learn(&mut self, state: &State) {
         match self {
-            Self::Graph(_) | Self::Machine(_) => {}
+            Self::Graph(_) => {}
             Self::Code(facts) => facts.learn(state),
+            Self::Machine(facts) => facts.learn(state),
         }
     }
 
     /// Records the kind of a step, by an entry about it.
     pub(crate) fn note(&mut self, step: &StepKey, event: &Event) {
         match self {
-            Self::Graph(_) | Self::Machine(_) => {}
+            Self::Graph(_) => {}
             Self::Code(facts) => facts.note(step, event),
+            Self::Machine(facts) => facts.note(step, event),
         }
     }
 

@@ -272,7 +272,7 @@ fn events() -> Vec<Event> {
             input: Payload::null(),
             cause: Some(Cause {
                 by: Some(Actor::system(Actor::TRIGGER)),
-                trigger: Some(trigger()),
+                trigger: Some(Box::new(trigger())),
                 ..Cause::default()
             }),
             definition: None,

@@ -1,5 +1,8 @@
 //! The context of a run, and its limits.
 
+use std::borrow::Cow;
+
+use everstep_core::evaluate::{Evaluate, Lookup};
 use everstep_core::failure::code;
 use everstep_core::graph::{GraphRun, ScopeContext, ScopePath};
 use everstep_core::journal::codec;
@@ -7,6 +10,7 @@ use everstep_core::journal::{Entry, Event, Outcome};
 use everstep_core::limits;
 use everstep_core::meter::Meter;
 use everstep_core::payload::Payload;
+use everstep_core::run::decide::decide;
 use everstep_core::run::{Cx, Input, Reply, State};
 use everstep_core::status::{Status, StepStatus};
 use serde_json::{Value, json};
@@ -194,7 +198,7 @@ fn numbers_are_the_same_after_a_reload() {
         reloaded.state = State::fold(game.state.run, &game.workflow, &entries).unwrap();
         let end = done(&mut game, "b", Payload::null());
         let input = Input::Result { step: "b".into(), attempt: 1, result: Ok(Outcome::default()), logs: vec![] };
-        let decision = everstep_core::run::decide::decide(
+        let decision = decide(
             &reloaded.workflow,
             &mut reloaded.state,
             input,
@@ -257,4 +261,36 @@ fn the_statuses_of_steps_follow_their_table() {
             assert_eq!(status.may_become(*other), next.contains(other), "{status} → {other}");
         }
     }
+}
+
+#[test]
+fn the_output_of_a_node_is_read_by_reference() {
+    let mut game = play("start -> a -> wait -> end", json!({}));
+    done(&mut game, "a", Payload::from(json!({"large": "x".repeat(900_000), "small": 7})));
+    let run = GraphRun::from_state(&game.workflow, game.workflow.graph().unwrap(), &game.state);
+    let (path, meter) = (ScopePath::default(), Meter::new());
+    let context = ScopeContext::new(run, &path);
+    let fields = context.variable_fields("__node_a").expect("the node has completed");
+    let output = fields.iter().find(|(name, _)| name == "output").map(|(_, value)| value).unwrap();
+    assert!(matches!(output, Cow::Borrowed(_)), "the output is copied");
+    let small = game.evaluate.expression("ctx.__node_a.output.small", &context, &meter).unwrap();
+    assert_eq!(small, json!(7));
+    assert!(meter.used() < 1_000, "{}", meter.used());
+    assert!(context.variable_fields("__node_wait").is_none() && context.variable_fields("a").is_none());
+}
+
+#[test]
+fn a_signal_is_compared_with_open_waits_within_a_budget() {
+    // Each comparison with such a pattern needs half of the budget: the last number is missing.
+    let numbers: Vec<_> = (0..1_000).chain([5_000]).collect();
+    let wait = json!({"config": {"event": "go", "match": {"numbers": numbers}}});
+    let head: String = (0..20).map(|n| format!("start -> w{n} -> end\nw{n}: wait {wait}\n")).collect();
+    let mut game = play(&head, json!({}));
+    let meter = Meter::new();
+    let payload = Payload::from(json!({"numbers": (0..1_000).collect::<Vec<_>>()}));
+    let cx = Cx { now: game.now, evaluate: &game.evaluate, meter: &meter };
+    let signal = Input::Signal { event: "go".into(), payload };
+    let decision = decide(&game.workflow, &mut game.state, signal, None, cx);
+    assert_eq!(decision.entries, []);
+    assert_eq!(meter.used(), limits::DECISION_FUEL);
 }

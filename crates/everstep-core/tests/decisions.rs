@@ -7,7 +7,9 @@ use super::support::texts;
 texts! {
     "decisions":
     a_function_publishes_an_event
+    a_function_publishes_an_id_once
     a_graph_publishes_an_event
+    a_loop_publishes_an_id_once
     a_wait_looks_back
     an_event_completes_every_wait_that_it_matches
     an_event_in_a_loop_of_events_is_not_published

@@ -89,7 +89,7 @@ fn values_are_compared_as_in_javascript() {
     }
 }
 
-/// In JavaScript a comparison with NaN is false; a null in its place would count as 0.
+/// `NaN` and the infinities are null. A comparison with them is false, although the null of the data counts as 0.
 #[test]
 fn what_is_not_a_number_is_null_and_never_counts_as_zero() {
     for rule in [
@@ -101,14 +101,32 @@ fn what_is_not_a_number_is_null_and_never_counts_as_zero() {
         json!({"min": [1, {"var": "object"}]}),
         json!({"*": [1e300, 1e300]}),
         json!({"-": "a"}),
+        json!({"-": [{"/": [1, 0]}, 1]}),
+        json!({"/": [1, {"/": [1, 0]}]}),
+        json!({"+": ["Infinity", 1]}),
+        json!({"*": ["1e999", 1]}),
     ] {
         let data = json!({"object": {}});
         assert_eq!(evaluate(&rule, &data), Ok(Value::Null), "{rule}");
-        assert_eq!(judge(&json!({"==": [rule, 0]}), &data), Verdict::Fails, "{rule}");
+        for fails in [
+            rule.clone(),
+            json!({"==": [rule, 0]}),
+            json!({"!=": [rule, null]}),
+            json!({"!!": rule}),
+            json!({"and": [true, rule]}),
+            json!({"if": [rule, true, false]}),
+            json!({"some": [[1], rule]}),
+            json!({"<": [rule, 1000]}),
+            json!({"<=": [rule, null]}),
+            json!({">": [rule, -1000]}),
+            json!({">=": [rule, {"var": "absent"}]}),
+        ] {
+            assert_eq!(judge(&fails, &data), Verdict::Fails, "{fails}");
+        }
+        assert_eq!(judge(&json!({"===": [rule, null]}), &data), Verdict::Holds, "{rule}");
+        assert_eq!(evaluate(&json!({"cat": ["a", rule]}), &data), Ok(json!("a")), "{rule}");
     }
-    assert_eq!(judge(&json!({">": [{"+": ["a", 1]}, -1]}), &json!({})), Verdict::Fails);
-    assert_eq!(judge(&json!({"<": [{"/": [1, 0]}, 1000]}), &json!({})), Verdict::Fails);
-    assert_eq!(judge(&json!({"/": [0, 0]}), &json!({})), Verdict::Fails);
+    assert_eq!(judge(&json!({">": ["Infinity", 1]}), &json!({})), Verdict::Fails);
 }
 
 #[test]

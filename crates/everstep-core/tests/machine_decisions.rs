@@ -26,6 +26,7 @@ texts! {
     a_failed_run_without_an_error_state_fails_the_machine
     a_file_belongs_to_one_request
     a_file_that_has_expired_is_refused
+    a_fork_does_not_wait_for_a_delivery_of_its_original
     a_fork_has_the_state_the_votes_and_the_deadlines
     a_fork_skips_the_deliveries_of_its_original
     a_fork_starts_the_run_of_its_state_again
@@ -36,6 +37,8 @@ texts! {
     a_machine_tells_its_parent_of_its_end
     a_machine_that_is_too_deep_starts_no_run
     a_machine_with_nothing_open_waits
+    a_mail_is_decided_with_its_transition
+    a_mail_that_cannot_be_sent_refuses_no_transition
     a_message_explains_that_no_branch_is_taken
     a_name_that_cannot_be_evaluated_admits_no_one
     a_paused_machine_records_the_end_of_its_run

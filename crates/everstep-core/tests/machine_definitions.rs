@@ -68,7 +68,14 @@ fn whole() -> Value {
                     {"in": "4d", "do": "REJECT"},
                     {"at": "{{ctx.dueAt}}", "to": "dropped"}
                 ],
-                "exit": [{"type": "assign", "target": ["cay"]}]
+                "exit": [
+                    {"type": "assign", "target": ["cay"]},
+                    {
+                        "type": "notify", "target": ["ann@example.com", "{{ctx.reviewers}}"],
+                        "template": {"subject": "Decided", "text": "Amount: {{ctx.amount}}"},
+                        "retry": {"maxAttempts": 2}, "timeoutSeconds": 5
+                    }
+                ]
             },
             {
                 "name": "charge",

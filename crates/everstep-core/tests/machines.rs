@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use everstep_core::actor::{Actor, ActorKind};
 use everstep_core::ids::RunId;
-use everstep_core::journal::{Cause, Dispatch, Entry, Event, FORMAT, Kind, Resolution, TimerPurpose};
+use everstep_core::journal::{Cause, Dispatch, Entry, Event, FORMAT, Kind, Outcome, Resolution, TimerPurpose};
 use everstep_core::limits;
 use everstep_core::machine::{Act, Rights, evaluate, history_id, imagine, may_start, shown};
 use everstep_core::meter::Meter;
@@ -102,6 +102,36 @@ fn ids_of_history_are_of_their_time_and_their_own() {
         }
     }
     assert_eq!(seen.len(), 1_000);
+}
+
+#[test]
+fn a_repeated_request_gets_its_first_answer_although_more_followed_in_the_next_item() {
+    let mut game = started(
+        &json!({"states": [
+            {"name": "open", "initial": true, "on": {"GO": {"to": "check"}}},
+            {"name": "check", "on": {"NEXT": {"to": "done"}}, "entry": [{"type": "auto_action", "target": "NEXT"}]},
+            {"name": "done", "terminal": true},
+        ]}),
+        json!({}),
+    );
+    let go = || Input::Transition(Box::new(request("GO")));
+    // The inputs before it in the item have used the fuel.
+    let (spent, fresh) = (Meter::new(), Meter::new());
+    spent.charge(limits::DECISION_FUEL);
+    let cx = Cx { now: game.now, evaluate: &game.evaluate, meter: &spent };
+    let first = decide(&game.workflow, &mut game.state, go(), Some("k"), cx);
+    assert!(first.has_more);
+    let Reply::Applied(answer) = first.reply else { panic!("{:?}", first.reply) };
+    assert_eq!(answer.next_state, "check");
+    // The clock may not have advanced when the rest is decided.
+    let cx = Cx { meter: &fresh, ..cx };
+    let rest = decide(&game.workflow, &mut game.state, Input::Settle, None, cx);
+    assert_eq!(game.state.status(), Status::Completed);
+    assert!(!rest.entries.is_empty() && rest.entries[0].at > first.entries[0].at);
+    let again = decide(&game.workflow, &mut game.state, go(), Some("k"), cx);
+    let Reply::Applied(again) = again.reply else { panic!("{:?}", again.reply) };
+    assert!(again.repeated);
+    assert_eq!((again.next_state, again.is_completed), (answer.next_state, answer.is_completed));
 }
 
 #[test]
@@ -414,6 +444,26 @@ fn only_entries_of_machines_topics_and_deliveries_have_their_formats() {
     assert_eq!((code().style.format(), compile(&definition("start -> end")).unwrap().style.format()), (1, 1));
 }
 
+#[test]
+fn a_story_keeps_the_kind_of_a_delivery_and_not_its_config() {
+    let mut delivers = review();
+    delivers["states"][0]["entry"] = json!([{"type": "webhook", "target": "https://erp.example.com/"}]);
+    let game = started(&delivers, json!({}));
+    let delivery = game.journal.iter().find_map(|entry| entry.event.delivery()).unwrap();
+    let owners = Arc::strong_count(delivery);
+    let mut story = Story::new(Some(&Arc::new(workflow(&delivers))));
+    for entry in &game.journal {
+        story.apply(entry);
+    }
+    assert_eq!(Arc::strong_count(delivery), owners);
+    let kinds: Vec<_> = story.steps().filter_map(|step| step.kind.as_deref()).collect();
+    assert_eq!(kinds, ["webhook"]);
+    // A reader that begins later reads the open deliveries of the state.
+    let story = Story::live(Some(&Arc::new(workflow(&delivers))), Some(&game.state));
+    assert_eq!(Arc::strong_count(delivery), owners);
+    drop(story);
+}
+
 /// Whether an entry decides a delivery, the end of a run that delivers, or repeats a timer.
 fn uses_deliveries(event: &Event) -> bool {
     match event {
@@ -454,6 +504,24 @@ fn a_machine_in_a_terminal_state_is_completed_before_its_last_delivery() {
         game.input(Input::Cancel { reason: None });
         assert_eq!(game.state.decided_status(), Status::Cancelled);
     }
+}
+
+#[test]
+fn a_delivery_whose_output_does_not_fit_was_performed() {
+    let tell = json!([{"id": "tell", "type": "webhook", "target": "https://erp.example.com/"}]);
+    let machine = json!({"states": [
+        {"name": "open", "initial": true, "on": {"CLOSE": {"to": "closed", "events": tell}}},
+        {"name": "closed", "terminal": true},
+    ]});
+    let mut game = started(&machine, json!({}));
+    assert!(act(&mut game, request("CLOSE")).is_accepted());
+    let outcome = Outcome::from_output(json!("x".repeat(limits::PAYLOAD_BYTES)));
+    let (step, logs) = ("CLOSE[2].tell".into(), vec!["sent".to_owned()]);
+    let (entries, _) = game.input(Input::Result { step, attempt: 1, result: Ok(outcome), logs });
+    let Event::StepCompleted { outcome, .. } = &entries[0].event else { panic!("{entries:?}") };
+    assert_eq!((outcome.output.value(), &outcome.logs), (&Value::Null, &vec!["sent".to_owned()]));
+    assert_eq!(game.state.status(), Status::Completed);
+    assert!(game.dead_letters.is_empty());
 }
 
 #[test]

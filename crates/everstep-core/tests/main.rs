@@ -1,5 +1,5 @@
 //! The core, proved: decision texts, conditions, tasks, context, keys, children, validation, schemas, laws, rules, stories,
-//! records, topics, costs and the codec.
+//! records, topics, events, costs and the codec.
 #![expect(clippy::unwrap_used, reason = "a test stops where it is wrong")]
 
 mod children;
@@ -8,6 +8,7 @@ mod conditions;
 mod context;
 mod costs;
 mod decisions;
+mod event_waits;
 mod fair_share;
 mod history;
 mod keys;

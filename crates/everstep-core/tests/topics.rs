@@ -1,8 +1,11 @@
 //! Topics: waits that are found by their hashes, triggers of definitions, filters and templates of subscriptions, and
 //! events that runs publish.
 
+use std::borrow::Cow;
+
 use everstep_core::contains;
 use everstep_core::definition::{compile, load};
+use everstep_core::evaluate::Lookup;
 use everstep_core::ids::{EventId, SubscriptionId, WorkspaceId};
 use everstep_core::journal::Event;
 use everstep_core::meter::Meter;
@@ -10,7 +13,8 @@ use everstep_core::payload::Payload;
 use everstep_core::run::Input;
 use everstep_core::time::Timestamp;
 use everstep_core::topics::{
-    DeclaredTrigger, Filter, Origin, Pattern, Subscription, Target, TopicEvent, WaitShape, match_hash, published_after,
+    DeclaredTrigger, EventView, Filter, Origin, Pattern, Subscription, Target, TopicEvent, WaitShape, match_hash,
+    published_after,
 };
 use everstep_expressions::Expressions;
 use serde_json::{Value, json};
@@ -79,7 +83,7 @@ fn document(random: &mut Random, depth: usize) -> Value {
 
 #[test]
 fn waits_are_found_by_their_hashes_as_by_their_matches() {
-    let mut found = 0;
+    let (mut found, mut covered) = (0, 0);
     for seed in 0..20_000 {
         let mut random = Random::new(seed);
         let data = Payload::from(document(&mut random, 3));
@@ -89,9 +93,29 @@ fn waits_are_found_by_their_hashes_as_by_their_matches() {
         let is_candidate = match_hash("go", &wait.shape, data.value()) == Some(wait.match_hash);
         let is_match = contains::matches(&data, &pattern);
         assert!(!is_match || is_candidate, "seed {seed}: {} contains {}", data.json(), pattern.json());
+        // The converse holds if the hash covers the whole match.
+        if is_covered(pattern.value()) {
+            assert_eq!(is_candidate, is_match, "seed {seed}: {} and {}", data.json(), pattern.json());
+            covered += 1;
+        }
         found += usize::from(is_match);
     }
-    assert!(found > 4_000, "only {found} documents matched");
+    assert!(found > 4_000 && covered > 4_000, "{found} documents matched, {covered} matches were covered");
+}
+
+/// Whether a hash covers all of a match: no array and no empty object within it, no integer with more digits than a
+/// floating-point number holds, and no name that is also the place of an item.
+fn is_covered(pattern: &Value) -> bool {
+    let is_whole = |value: &Value| match value {
+        Value::Array(_) => false,
+        Value::Object(fields) => !fields.is_empty() && is_covered(value),
+        Value::Number(number) => number.is_f64() || number.as_u64().is_none_or(|number| number < 1 << 53),
+        Value::Null | Value::Bool(_) | Value::String(_) => true,
+    };
+    match pattern {
+        Value::Object(fields) => fields.iter().all(|(name, value)| name != "0" && is_whole(value)),
+        scalar => is_whole(scalar),
+    }
 }
 
 /// A document that another one contains.
@@ -127,6 +151,31 @@ fn a_filter_has_fields_and_an_expression() {
     let text = event("order.paid", json!("plain"));
     assert!(Filter::parse(&json!({}), &evaluate).unwrap().matches(&text, &evaluate, &Meter::new()).unwrap());
     assert!(!Filter::parse(&json!({"a": 1}), &evaluate).unwrap().matches(&text, &evaluate, &Meter::new()).unwrap());
+}
+
+#[test]
+fn filters_do_not_copy_the_data_and_charge_for_their_comparisons() {
+    let evaluate = Expressions::default();
+    let large =
+        event("order.paid", json!({"text": "x".repeat(900_000), "id": 7, "list": (0..1_000).collect::<Vec<_>>()}));
+    let fields = EventView::new(&large).local_fields("event").map(|fields| {
+        let data = fields.iter().find(|(name, _)| name == "data");
+        data.is_some_and(|(_, value)| matches!(value, Cow::Borrowed(_)))
+    });
+    assert_eq!(fields, Some(true));
+    let used = |filter: Value| {
+        let meter = Meter::new();
+        let filter = Filter::parse(&filter, &evaluate).unwrap();
+        (filter.matches(&large, &evaluate, &meter).unwrap(), meter.used())
+    };
+    let (is_match, fuel) = used(json!({"$expr": "event.data.id == 7 and event.topic == 'order.paid'"}));
+    assert!(is_match && (1..20_000).contains(&fuel), "{fuel}");
+    let (is_match, fuel) = used(json!({"$expr": "event.data.text != ''"}));
+    assert!(is_match && fuel > 450_000, "{fuel}");
+    let (is_match, fuel) = used(json!({"id": 7}));
+    assert!(is_match && (1..1_000).contains(&fuel), "{fuel}");
+    let (is_match, fuel) = used(json!({"list": (0..1_000).rev().chain([5_000]).collect::<Vec<_>>()}));
+    assert!(!is_match && fuel > 5_000_000, "half a million comparisons use {fuel}");
 }
 
 #[test]
@@ -248,6 +297,6 @@ fn a_run_publishes_with_its_item() {
         Event::StepCompleted { step, outcome, .. } if step.as_str() == "shout" => Some(outcome.output.clone()),
         _ => None,
     });
-    assert_eq!(*output.unwrap().value(), json!({"id": event.id.to_string(), "topic": "order.paid"}));
+    assert_eq!(*output.unwrap().value(), json!({"id": event.id.to_string(), "topic": "order.paid", "created": true}));
     assert!(published_after(&game.state, WorkspaceId::DEFAULT, &entries[..1]).is_empty());
 }

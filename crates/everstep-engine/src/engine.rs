@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use everstep_core::fair_share::ShareBounds;
 use everstep_core::ids::{NodeId, RunId, WorkspaceId};
 use everstep_core::run::State;
 use everstep_core::time::Timestamp;
+use everstep_handlers::{Place, Places};
 use futures_util::future::{self, BoxFuture, Either};
-use tokio::sync::{Notify, Semaphore, SemaphorePermit, oneshot};
+use tokio::sync::{Notify, oneshot};
 
 use crate::dead_letters::{DeadLetters, Requeuer};
 use crate::error::Error;
@@ -43,8 +45,8 @@ struct Inner {
     tally: Arc<Tally>,
     /// The node that this process is at present; another one after a fence.
     membership: Arc<Membership>,
-    /// Bounds the starts and inputs that wait for their commit.
-    pending: Semaphore,
+    /// Bounds the starts and inputs that wait for their commit; workspaces share them.
+    pending: Places,
     /// Ends the sweeper.
     stopped: Arc<Notify>,
 }
@@ -77,7 +79,7 @@ impl Engine {
             reads: RunReads::new(&world.spawn),
             tally: Arc::clone(&tally),
             membership,
-            pending: Semaphore::new(options.max_pending),
+            pending: Places::new(ShareBounds::new(options.max_pending as u64)),
             stopped: Arc::default(),
             options: options.clone(),
         });
@@ -192,8 +194,8 @@ impl Engine {
     }
 
     /// Waits for capacity for a start or an input.
-    pub(crate) async fn pending(&self) -> Result<SemaphorePermit<'_>, Error> {
-        self.0.pending.acquire().await.map_err(|_| Error::Stopping)
+    pub(crate) async fn pending(&self, workspace: WorkspaceId) -> Result<Place, Error> {
+        self.0.pending.acquire(workspace, (), 1).await.ok_or(Error::Stopping)
     }
 
     /// The error for a missing reply: its item may have been in flight when this node stopped or was fenced.
@@ -219,8 +221,8 @@ impl Engine {
         }
         self.0.stopped.notify_one();
         member.quit();
-        self.0.world.records.stop().await;
-        self.0.topics.stop().await;
+        // Each of them may wait for the answer to a batch.
+        future::join(self.0.world.records.stop(), self.0.topics.stop()).await;
         self.0.world.dead_letters.stop().await;
         self.0.tally.stop(&*self.0.world.runs).await;
         // The clocks of two nodes differ a little. The released runs are due by each of them.

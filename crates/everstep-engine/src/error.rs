@@ -37,7 +37,7 @@ pub enum Error {
          the outcome"
     )]
     OutcomeUnknown(NodeId),
-    /// This node has stopped before the database has replied: the op may have been applied.
+    /// This node has stopped before the database has replied: the op may have been applied, or the event published.
     #[error(
         "the server has stopped before the database replied; repeat the request with the same idempotency key to learn \
          the outcome"

@@ -136,10 +136,10 @@ impl Engine {
             before: Some(row.status),
             after,
             entries: &[],
-            since: &[],
+            settled: &[],
             answered: &[],
         };
-        self.tally().count_item(&item, self.world().clock.now());
+        self.tally().count_item(&item, || self.world().clock.now());
         self.world().observe.committed(&item);
         self.wake_claimers(row, wake_at);
     }

@@ -1,8 +1,8 @@
 //! Inputs of runs: from a caller, through nodes, to the shard of the run.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use everstep_core::ids::{NodeId, RunId};
+use everstep_core::ids::{NodeId, RunId, WorkspaceId};
 use everstep_core::run::{Input, Reply};
 use everstep_core::workflow::Workflow;
 use everstep_store::RunGlance;
@@ -33,32 +33,45 @@ pub(crate) enum RunLocation {
 impl Engine {
     /// Sends an input to the node that owns its run, and replies after the commit. Requests to a machine are checked
     /// before and sent again: see [`crate::requests`].
-    pub async fn route(&self, input: RunInput) -> Result<Reply, Error> {
+    pub async fn route(&self, mut input: RunInput) -> Result<Reply, Error> {
         if requests::is_request(&input.input) {
             return self.request(input).await.reply;
         }
         match self.locate(&input).await? {
-            RunLocation::Here(_) => self.route_to(None, &input).await,
-            RunLocation::Stored(glance) => self.route_to(glance.owner, &input).await,
+            RunLocation::Here(_) => self.route_to(None, &mut input).await,
+            RunLocation::Stored(glance) => self.route_to(glance.owner, &mut input).await,
         }
     }
 
-    /// Sends an input to the owner of its run; without one, to the shard of this node.
-    pub(crate) async fn route_to(&self, owner: Option<NodeId>, input: &RunInput) -> Result<Reply, Error> {
+    /// Sends an input to the owner of its run; without one, to the shard of this node. A request keeps the version that
+    /// it has got on the way.
+    pub(crate) async fn route_to(&self, owner: Option<NodeId>, input: &mut RunInput) -> Result<Reply, Error> {
         let owner = owner.filter(|owner| *owner != self.node());
         let mut answer = match owner {
             Some(owner) => Err(Error::Elsewhere(owner)),
-            None => self.receive(input.clone()).await,
+            None => self.receive_here(input).await,
         };
         // A run may move while an input follows it.
         for _ in 0..MOVES_MAX {
             let Err(Error::Elsewhere(owner)) = answer else { return answer };
+            self.see_version(input).await?;
             let peer = self.peer(owner).await?.ok_or(Error::Unreachable(owner))?;
             answer = self.world().peers.send(&peer, input.clone()).await;
             if let Err(Error::Elsewhere(_)) = answer {
-                answer = self.receive(input.clone()).await;
+                answer = self.receive_here(input).await;
             }
         }
+        answer
+    }
+
+    /// Accepts an input of this node. If its shard gives it a version, the input has it from then on.
+    async fn receive_here(&self, input: &mut RunInput) -> Result<Reply, Error> {
+        if !requests::lacks_version(&input.input) {
+            return self.receive(input.clone()).await;
+        }
+        let seen = Arc::new(OnceLock::new());
+        let answer = self.receive_noting(input.clone(), Some(Arc::clone(&seen))).await;
+        requests::fill_version(&mut input.input, seen.get().copied());
         answer
     }
 
@@ -77,8 +90,13 @@ impl Engine {
 
     /// Accepts an input that another node has sent, for a run that this node owns or that no node owns.
     pub async fn receive(&self, input: RunInput) -> Result<Reply, Error> {
+        self.receive_noting(input, None).await
+    }
+
+    async fn receive_noting(&self, input: RunInput, seen_version: Option<Arc<OnceLock<u32>>>) -> Result<Reply, Error> {
         let RunInput { workspace, run, input, expected, key, audit } = input;
-        self.post(run, Envelope { expected, key, workspace: Some(workspace), audit, ..Envelope::new(input) }).await
+        let workspace = Some(workspace);
+        self.post(run, Envelope { expected, key, workspace, audit, seen_version, ..Envelope::new(input) }).await
     }
 
     /// Sends an input to a run that this node owns or that no node owns, and replies after the commit.
@@ -110,7 +128,8 @@ impl Engine {
     }
 
     async fn post_once(&self, run: RunId, envelope: Envelope) -> Result<Reply, Error> {
-        let _permit = self.pending().await?;
+        // Only tests send inputs without a workspace.
+        let _place = self.pending(envelope.workspace.unwrap_or(WorkspaceId::DEFAULT)).await?;
         let (reply, answer) = oneshot::channel();
         let envelope = Envelope { reply_to: ReplyTo::Caller(reply), ..envelope };
         self.member().tell(run, ToShard::Input(run, envelope))?;

@@ -53,15 +53,15 @@ pub use ports::{Clock, Random, Spawn, SystemClock, SystemRng, TokioSpawner, Worl
 pub use read::{
     AttemptDetail, CheckedDefinition, DefinedWait, DefinitionOutcome, Follower, Fork, ForkError, ForkedRun,
     FunctionEnd, HeadFold, HeadPage, HistoryPage, JournalEntry, JournalPage, JournaledRun, Library, LoadedRun, LogLine,
-    LogPage, LookBackSnapshot, MachineSnapshot, RunSnapshot, Runs, SaveOptions, StepActivity, StepDetail, StepPage,
-    StepSnapshot, Version,
+    LogPage, LookBackSnapshot, MachineSnapshot, RunSnapshot, Runs, SaveError, SaveOptions, StepActivity, StepDetail,
+    StepPage, StepSnapshot, Version,
 };
 pub use records::{NewOp, Records};
 pub use requests::RoutedReply;
 pub use run::EXAMINED_EVENTS_MAX;
 pub use start::{Start, StartDetail, StartReply, StartedRun, TEST};
 pub use topics::Topics;
-pub use watch::{Notification, RunEnd, Watch};
+pub use watch::{AwaitedEnd, EndedRun, Notification, RunEnd, Watch};
 pub use workers::{
     Backlog, Hello, ServedWorkflow, Session, SessionId, StepOutcome, StepRecord, Turn, TurnEnd, WorkerBatch,
     WorkerInfo, WorkerMessage, WorkerReport,

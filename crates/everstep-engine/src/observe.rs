@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use everstep_core::ids::{RunId, WorkspaceId};
-use everstep_core::journal::Entry;
+use everstep_core::journal::{Delivery, Entry, Event};
 use everstep_core::records::Verb;
+use everstep_core::run::decide::SettledStep;
 use everstep_core::run::{Input, Parent, Reply, State};
 use everstep_core::status::Status;
 use everstep_core::story::{self, Update};
@@ -107,7 +108,7 @@ pub struct CommittedItem<'a> {
     pub before: Option<Status>,
     pub after: Status,
     pub entries: &'a [Entry],
-    pub(crate) since: &'a [Option<Timestamp>],
+    pub(crate) settled: &'a [SettledStep],
     pub(crate) answered: &'a [(Envelope, Reply)],
 }
 
@@ -132,8 +133,19 @@ impl CommittedItem<'_> {
     /// The changes of the item. An update that settles a step contains the time at which it began, unless the run was
     /// failed or paused from outside its workflow.
     pub fn updates(&self) -> impl Iterator<Item = Update<'_>> {
-        let since = self.since.iter().copied().chain(std::iter::repeat(None));
-        self.entries.iter().zip(since).filter_map(|(entry, since)| story::observe(entry, since, self.folded))
+        self.steps().filter_map(|(entry, settled)| story::observe(entry, settled, self.folded))
+    }
+
+    /// The deliveries that succeeded with this item.
+    pub(crate) fn delivered(&self) -> impl Iterator<Item = &Delivery> {
+        let completed = self.steps().filter(|(entry, _)| matches!(entry.event, Event::StepCompleted { .. }));
+        completed.filter_map(|(_, settled)| settled?.delivery.as_deref())
+    }
+
+    /// The entries, each with the step that it settles.
+    fn steps(&self) -> impl Iterator<Item = (&Entry, Option<&SettledStep>)> {
+        let settled = self.settled.iter().map(Some).chain(std::iter::repeat(None));
+        self.entries.iter().zip(settled)
     }
 }
 

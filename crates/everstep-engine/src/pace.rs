@@ -119,6 +119,20 @@ impl Engine {
             Either::Right(_) => Some(Component::Shard),
         }
     }
+
+    /// Measures whether the database delays writes: it has not answered a batch for a second, or does not answer a query
+    /// within a second.
+    pub async fn is_database_slow(&self) -> bool {
+        let (member, clock) = (self.member(), &self.world().clock);
+        if member.shared.pace.find_slow(clock.monotonic(), false).is_some() {
+            return true;
+        }
+        let answered = std::pin::pin!(self.check_database());
+        match future::select(answered, clock.sleep(SLOW)).await {
+            Either::Left((answer, _)) => answer.is_err(),
+            Either::Right(_) => true,
+        }
+    }
 }
 
 #[cfg(test)]

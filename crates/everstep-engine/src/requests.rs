@@ -2,13 +2,17 @@
 //!
 //! 1. A request without a version expects the version that the run has when the request arrives: by the memory of this
 //!    node, else by the run's row. Without this rule a double click on "approve" would approve two levels, if the next
-//!    state has the same action: the second request would be decided after the first one.
+//!    state has the same action: the second request would be decided after the first one. The request keeps this
+//!    version when it is sent again, since the first one may have been decided by then.
 //! 2. A request whose version is not that of the row is stale, because versions only grow. The node that receives it
 //!    folds the journal and decides on that copy of the state, without the owner and without a lock. The reply names the
 //!    actor that was faster; a repeated idempotency key gets its first answer again. If the copy would change (a timer
 //!    is due), the owner decides.
-//! 3. A row without a version decides nothing: a fork has none before its first claim.
-//! 4. If the owner cannot be reached, or is busy, nothing was written: the request is sent again after a moment.
+//! 3. A row without a version decides nothing: a fork has none before its first claim. Its journal has the version.
+//! 4. A run whose journal has no version yet will have the first one next: a request that arrives before it expects the
+//!    first version. Several such requests would otherwise be decided one after the other, each on the version that the
+//!    one before it has written.
+//! 5. If the owner cannot be reached, or is busy, nothing was written: the request is sent again after a moment.
 
 use std::time::Duration;
 
@@ -25,6 +29,8 @@ use crate::node::peers::RunInput;
 const RETRIES_MAX: usize = 3;
 /// The pause before a request is sent again.
 const RETRY_DELAY: Duration = Duration::from_millis(500);
+/// The version that the start of a machine writes.
+pub(crate) const FIRST_VERSION_NO: u32 = 1;
 
 /// The reply to a request, with the facts that this node has learnt on the way to it.
 #[derive(Debug)]
@@ -43,6 +49,10 @@ impl Engine {
                 Err(Error::Unreachable(_) | Error::Elsewhere(_) | Error::Busy(_)) => {}
                 reply => return RoutedReply { reply, workflow },
             }
+            // An attempt may have ended before it has seen a version.
+            if let Err(error) = self.see_version(&mut input).await {
+                return RoutedReply { reply: Err(error), workflow };
+            }
             self.world().sleep(RETRY_DELAY).await;
         }
         let reply = self.request_once(&mut input, &mut workflow).await;
@@ -51,12 +61,15 @@ impl Engine {
 
     async fn request_once(&self, input: &mut RunInput, workflow: &mut Option<(String, u32)>) -> Result<Reply, Error> {
         let glance = match self.locate(input).await? {
-            RunLocation::Here(known) => {
-                if let Some(known) = known {
-                    *workflow = Some((known.name.clone(), known.version));
-                }
+            RunLocation::Here(Some(known)) => {
+                *workflow = Some((known.name.clone(), known.version));
                 return self.route_to(None, input).await;
             }
+            // The run is being loaded. When that ends, the row may have a later version than now.
+            RunLocation::Here(None) if self.world().runs.is_shared() => {
+                self.runs().glance(input.workspace, input.run).await?
+            }
+            RunLocation::Here(None) => return self.route_to(None, input).await,
             RunLocation::Stored(glance) => glance,
         };
         *workflow = Some((glance.workflow.clone(), glance.version));
@@ -66,6 +79,17 @@ impl Engine {
             return Ok(reply);
         }
         self.route_to(glance.owner, input).await
+    }
+
+    /// Gives a request without a version the version that the run has now, by its journal.
+    pub(crate) async fn see_version(&self, input: &mut RunInput) -> Result<(), Error> {
+        if lacks_version(&input.input) {
+            let run = self.runs().load_shared(input.run).await?;
+            let place = run.loaded.state.as_ref().and_then(|state| state.place_of_machine());
+            let version_no = place.map_or(FIRST_VERSION_NO, |(_, version_no)| version_no);
+            fill_version(&mut input.input, Some(version_no));
+        }
+        Ok(())
     }
 
     /// The reply to a stale request, by a copy of the state; none if the owner must decide.
@@ -102,6 +126,11 @@ pub(crate) fn is_request(input: &Input) -> bool {
         | Input::Fail { .. }
         | Input::Settle => false,
     }
+}
+
+/// Whether an input is a request to a machine that expects no version.
+pub(crate) fn lacks_version(input: &Input) -> bool {
+    matches!(input, Input::Transition(act) if act.version.is_none())
 }
 
 /// Gives a request the version of the run, if the request has none.

@@ -22,7 +22,7 @@ use crate::node::permits::{RunPermit, RunPermits, Share};
 use crate::options::Options;
 use crate::read::{RunSnapshot, Version};
 use crate::shard::ToShard;
-use crate::watch::RunEnd;
+use crate::watch::{EndedRun, RunEnd};
 use crate::workers;
 
 /// The workflow name of a test run. No saved workflow can have it.
@@ -139,6 +139,8 @@ pub(crate) struct StartRequest {
     pub(crate) arrivals: Vec<InboxRow>,
     /// Whether the reply contains the run's row.
     pub(crate) wants_row: bool,
+    /// Receives the run's end, if the caller waits for it.
+    pub(crate) end: Option<oneshot::Sender<EndedRun>>,
     /// The run's permit on this node. Without one it waits in the database until it is claimed.
     pub(crate) permit: Option<RunPermit>,
     pub(crate) reply: oneshot::Sender<Result<ShardReply, Error>>,
@@ -170,6 +172,7 @@ impl StartRequest {
             input: start.input.clone(),
             parent: None,
             tags: start.tags,
+            search_paths: Arc::clone(&version.search_paths),
             retention_days: options.keep_for(start.retention_days.unwrap_or(version.retention_days)),
             is_test: workflow.is_unsaved,
             created_at: now,
@@ -191,6 +194,7 @@ impl StartRequest {
             cause: start.by.map(Into::into),
             arrivals: Vec::new(),
             wants_row: start.detail == StartDetail::Beginning,
+            end: None,
             permit: None,
             reply,
         };
@@ -212,16 +216,16 @@ impl Engine {
             Some(version) => Arc::clone(version),
             None => self.library().find_to_start(&start).await?,
         };
-        version.check_input(&start.input)?;
+        if let Err(rejected) = version.check_input(&start.input) {
+            return self.find_keyed(&start).await?.ok_or(rejected);
+        }
         if start.begin_at.is_some() && version.workflow.is_unsaved {
             return Err(Error::Invalid("a test run begins at once".to_owned()));
         }
         let world = self.world();
         let run = RunId::new(world.clock.now(), world.random.next());
         let (workspace, wants_end) = (start.workspace, start.detail == StartDetail::End);
-        // The watch begins before the run exists: a run may start and end in one item.
-        let watch = wants_end.then(|| self.watch_end(run));
-        let _permit = self.pending().await?;
+        let _place = self.pending(workspace).await?;
         let (mut request, answer) = StartRequest::new(run, start, &version, self.options(), world.clock.now());
         let member = self.member();
         // A node that could not join because the disk is full.
@@ -230,14 +234,28 @@ impl Engine {
         {
             return Err(Error::Full(reason));
         }
+        let (sender, ended) = oneshot::channel();
+        request.end = wants_end.then_some(sender);
         if request.begin_at.is_none() {
             request.take_permit(&member.shared.permits, &world.clock).await;
         }
         member.tell(run, ToShard::Start(Box::new(request)))?;
         let ShardReply { run, created, began } = answer.await.map_err(|_| self.unanswered())??;
-        let watch = watch.filter(|_| created);
-        let end = wants_end.then(|| RunEnd::new(self.clone(), workspace, run, watch));
+        let end = wants_end.then(|| RunEnd::new(self.clone(), workspace, run, ended));
         Ok(StartReply { run, created, began, end })
+    }
+
+    /// The run that has the key of a start. A repeated start finds its run, although its input does not fit the schema of
+    /// a version that was saved after it.
+    async fn find_keyed(&self, start: &Start) -> Result<Option<StartReply>, Error> {
+        let Some((scope, key)) = &start.key else { return Ok(None) };
+        let workspace = start.workspace;
+        let Some(run) = self.world().runs.keyed_run(workspace, scope, key).await? else { return Ok(None) };
+        // No shard reports the end: it is awaited as that of any run.
+        let (_, ended) = oneshot::channel();
+        let wants_end = start.detail == StartDetail::End;
+        let end = wants_end.then(|| RunEnd::new(self.clone(), workspace, run, ended));
+        Ok(Some(StartReply { run, created: false, began: None, end }))
     }
 }
 
@@ -247,7 +265,7 @@ pub(crate) fn input_from_row(row: &RunRow) -> Input {
         (Some(_), _) => Some(Actor::system(Actor::TRIGGER)),
         (None, start) => start.as_ref().and_then(|start| start.by.clone()),
     };
-    let cause = Cause { by, trigger: row.trigger.clone(), ..Cause::default() };
+    let cause = Cause { by, trigger: row.trigger.clone().map(Box::new), ..Cause::default() };
     Input::Start { input: row.input.clone(), cause: (cause != Cause::default()).then_some(cause) }
 }
 

@@ -3,14 +3,19 @@
 use std::fmt;
 use std::time::Duration;
 
+use everstep_core::failure::Failure;
 use everstep_core::ids::{NodeId, RunId, WorkspaceId};
+use everstep_core::journal::Event;
+use everstep_core::payload::Payload;
 use everstep_core::status::Status;
-use everstep_store::RunRow;
-use tokio::sync::mpsc;
+use everstep_core::time::Timestamp;
+use everstep_store::{MachinePlace, RunRow};
+use tokio::sync::{mpsc, oneshot};
 
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::node::peers::Hint;
+use crate::read::{FunctionEnd, MachineSnapshot};
 use crate::shard::ToShard;
 
 /// Another node reports the progress of a run for ten seconds after a request; the request must be renewed before that.
@@ -55,6 +60,8 @@ pub(crate) struct Watcher {
     sender: mpsc::UnboundedSender<Notification>,
     /// Whether [`Notification::Written`] is left out.
     only_end: bool,
+    /// Receives the facts of the end before [`Notification::Ended`], if the run ends on this node.
+    end: Option<oneshot::Sender<EndFacts>>,
 }
 
 impl Watcher {
@@ -69,6 +76,26 @@ impl Watcher {
     pub(crate) fn is_closed(&self) -> bool {
         self.sender.is_closed()
     }
+
+    /// Where the facts of the end are sent.
+    pub(crate) fn take_end(&mut self) -> Option<oneshot::Sender<EndFacts>> {
+        self.end.take()
+    }
+}
+
+/// The columns of a run's row that its end changes, and the other facts about the end.
+#[derive(Clone)]
+pub(crate) struct EndFacts {
+    pub(crate) status: Status,
+    pub(crate) format: u32,
+    pub(crate) output: Option<Payload>,
+    pub(crate) error: Option<Failure>,
+    pub(crate) ended_at: Timestamp,
+    pub(crate) place: Option<MachinePlace>,
+    pub(crate) seq: u64,
+    /// The last event of the journal.
+    pub(crate) last: Option<Event>,
+    pub(crate) machine: Option<MachineSnapshot>,
 }
 
 /// The last request of a follower to other nodes: it is renewed before it expires, and not with every read.
@@ -90,8 +117,34 @@ pub struct RunEnd {
     engine: Engine,
     workspace: WorkspaceId,
     run: RunId,
-    /// Has followed the run since before it began.
-    watch: Option<Watch>,
+    /// Receives the end if the run stays in the memory of this node until then.
+    ended: oneshot::Receiver<EndedRun>,
+}
+
+/// A run as it was when its end was written. No read is needed for it.
+#[derive(Clone, Debug)]
+pub struct EndedRun {
+    pub row: RunRow,
+    pub function: FunctionEnd,
+    /// The place of a run of a machine.
+    pub machine: Option<MachineSnapshot>,
+}
+
+/// A run that has ended or is paused.
+#[derive(Debug)]
+pub enum AwaitedEnd {
+    Ended(Box<EndedRun>),
+    /// The run's row, as it was read.
+    Read(Box<RunRow>),
+}
+
+impl AwaitedEnd {
+    pub fn into_row(self) -> RunRow {
+        match self {
+            Self::Ended(ended) => ended.row,
+            Self::Read(row) => *row,
+        }
+    }
 }
 
 impl fmt::Debug for RunEnd {
@@ -101,38 +154,33 @@ impl fmt::Debug for RunEnd {
 }
 
 impl RunEnd {
-    pub(crate) fn new(engine: Engine, workspace: WorkspaceId, run: RunId, watch: Option<Watch>) -> Self {
-        Self { engine, workspace, run, watch }
+    pub(crate) fn new(engine: Engine, workspace: WorkspaceId, run: RunId, ended: oneshot::Receiver<EndedRun>) -> Self {
+        Self { engine, workspace, run, ended }
     }
 
-    /// Waits until the run has ended or is paused, and returns its row.
-    pub async fn row(self) -> Result<RunRow, Error> {
-        if let Some(mut watch) = self.watch
-            && let Some(Notification::Ended(_)) = watch.next().await
-            && let Some(row) = self.engine.world().runs.get_run(self.workspace, self.run).await?
-            && row.ended_at.is_some()
-        {
-            return Ok(row);
+    /// Waits until the run has ended or is paused.
+    pub async fn halt(self) -> Result<AwaitedEnd, Error> {
+        if let Ok(ended) = self.ended.await {
+            return Ok(AwaitedEnd::Ended(Box::new(ended)));
         }
-        self.engine.wait_for_halt(self.workspace, self.run).await
+        self.engine.wait_for_halt(self.workspace, None, self.run).await
     }
 }
 
 impl Engine {
     /// Follows a run. Entries that were written before must be read from the journal.
     pub fn watch(&self, run: RunId) -> Watch {
-        self.watch_with(run, false)
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let _ = self.member().tell(run, ToShard::Watch(run, Watcher { sender, only_end: false, end: None }));
+        Watch(receiver)
     }
 
     /// Follows a run, for its end only.
-    pub(crate) fn watch_end(&self, run: RunId) -> Watch {
-        self.watch_with(run, true)
-    }
-
-    fn watch_with(&self, run: RunId, only_end: bool) -> Watch {
+    fn watch_end(&self, run: RunId) -> (Watch, oneshot::Receiver<EndFacts>) {
         let (sender, receiver) = mpsc::unbounded_channel();
-        let _ = self.member().tell(run, ToShard::Watch(run, Watcher { sender, only_end }));
-        Watch(receiver)
+        let (end, facts) = oneshot::channel();
+        let _ = self.member().tell(run, ToShard::Watch(run, Watcher { sender, only_end: true, end: Some(end) }));
+        (Watch(receiver), facts)
     }
 
     /// Asks the node that owns a run to notify this one when it continues. A run without an owner may be continued by
@@ -155,31 +203,47 @@ impl Engine {
 
     /// Waits until a run has ended and returns its row.
     pub async fn wait(&self, workspace: WorkspaceId, run: RunId) -> Result<RunRow, Error> {
-        self.wait_until(workspace, run, |row| row.ended_at.is_some()).await
+        let ended = self.wait_until(workspace, None, run, |row| row.ended_at.is_some()).await?;
+        Ok(ended.into_row())
     }
 
-    /// Waits until a run has ended or is paused, and returns its row. A paused run continues only after a request, so
-    /// a caller that waits for its end could wait forever.
-    pub async fn wait_for_halt(&self, workspace: WorkspaceId, run: RunId) -> Result<RunRow, Error> {
-        self.wait_until(workspace, run, |row| row.ended_at.is_some() || row.status == Status::Paused).await
+    /// Waits until a run has ended or is paused. A paused run continues only after a request, so a caller that waits for
+    /// its end could wait forever. A run of another workflow than the one that is named does not exist.
+    pub async fn wait_for_halt(
+        &self,
+        workspace: WorkspaceId,
+        workflow: Option<&str>,
+        run: RunId,
+    ) -> Result<AwaitedEnd, Error> {
+        let has_halted = |row: &RunRow| row.ended_at.is_some() || row.status == Status::Paused;
+        self.wait_until(workspace, workflow, run, has_halted).await
     }
 
+    /// The row is read once, after the watch has begun. A run that ends on this node is not read again.
     async fn wait_until(
         &self,
         workspace: WorkspaceId,
+        workflow: Option<&str>,
         run: RunId,
         is_reached: impl Fn(&RunRow) -> bool,
-    ) -> Result<RunRow, Error> {
+    ) -> Result<AwaitedEnd, Error> {
         loop {
-            let mut watch = self.watch_end(run);
+            let (mut watch, mut facts) = self.watch_end(run);
             let mut request = FollowRequest::default();
             loop {
                 let row = self.world().runs.get_run(workspace, run).await?.ok_or(Error::RunNotFound(run))?;
+                if workflow.is_some_and(|workflow| row.workflow != workflow) {
+                    return Err(Error::RunNotFound(run));
+                }
                 if is_reached(&row) {
-                    return Ok(row);
+                    return Ok(AwaitedEnd::Read(Box::new(row)));
                 }
                 self.follow(&row, &mut request);
-                if watch.next().await.is_none() {
+                let notification = watch.next().await;
+                if let (Some(Notification::Ended(_)), Ok(facts)) = (notification, facts.try_recv()) {
+                    return Ok(AwaitedEnd::Ended(Box::new(facts.complete(row))));
+                }
+                if notification.is_none() {
                     break;
                 }
             }

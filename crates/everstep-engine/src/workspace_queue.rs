@@ -52,17 +52,32 @@ impl<T> WorkspaceQueue<T> {
 
     /// Takes the item that is next, and gives the turn to the next workspace.
     pub(crate) fn pop_front(&mut self) -> Option<T> {
-        let workspace = self.turns.pop_front()?;
+        let (workspace, item) = self.pop_in_turn()?;
+        self.pass_turn(workspace);
+        Some(item)
+    }
+
+    /// Takes the item that is next. Its workspace keeps the turn while it has items.
+    pub(crate) fn pop_in_turn(&mut self) -> Option<(WorkspaceId, T)> {
+        let workspace = *self.turns.front()?;
         let items = self.by_workspace.get_mut(&workspace)?;
         let item = items.pop_front()?;
         self.len -= 1;
-        if !items.is_empty() {
-            self.turns.push_back(workspace);
-        } else if self.by_workspace.len() > 1 {
+        if items.is_empty() {
+            self.turns.pop_front();
             // The last list is kept: a workspace alone would allocate one for each item.
-            self.by_workspace.remove(&workspace);
+            if self.by_workspace.len() > 1 {
+                self.by_workspace.remove(&workspace);
+            }
         }
-        Some(item)
+        Some((workspace, item))
+    }
+
+    /// Gives the turn of a workspace to the next one.
+    pub(crate) fn pass_turn(&mut self, workspace: WorkspaceId) {
+        if self.turns.front() == Some(&workspace) {
+            self.turns.rotate_left(1);
+        }
     }
 
     /// Removes the items for which the condition is false.

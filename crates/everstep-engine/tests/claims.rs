@@ -11,6 +11,7 @@ use everstep_store::{Gate, Item, NewRun, Projection};
 use serde_json::json;
 
 use crate::support::{WORKSPACE, chain, engine, engine_with, open, options, publish, start};
+use crate::worker::{Worker, returned};
 
 /// The due runs of the workspace with a backlog.
 const BACKLOG: u128 = 6_000;
@@ -27,6 +28,7 @@ fn pending(workspace: WorkspaceId, wake_at: Timestamp, number: u128) -> Item {
         input: Payload::from(json!({})),
         parent: None,
         tags: Payload::from(json!({})),
+        search_paths: std::sync::Arc::default(),
         retention_days: 1,
         is_test: false,
         created_at: wake_at,
@@ -66,7 +68,7 @@ async fn a_run_begins_beside_the_backlog_of_another_workspace() {
     let first = engine(folder.path()).await;
     let definition = chain(&[("work", "noop", json!({}))]);
     publish(&first, "w", &definition).await;
-    first.library().publish(OTHER, "w", &definition).await.unwrap().unwrap();
+    first.library().publish(OTHER, "w", &definition).await.unwrap();
     let now = first.world().clock.now();
     first.stop(Duration::from_secs(1)).await.unwrap();
     drop(first);
@@ -101,7 +103,7 @@ async fn a_due_run_of_a_small_workspace_takes_one_of_the_last_permits() {
     let engine = engine_with(open(folder.path()).await, Options { max_active_runs: 16, ..options() }).await;
     let wait = json!({"config": {"delaySeconds": 25}});
     publish(&engine, "waits", &chain(&[("wait", "delay", wait)])).await;
-    engine.library().publish(OTHER, "w", &chain(&[("work", "noop", json!({}))])).await.unwrap().unwrap();
+    engine.library().publish(OTHER, "w", &chain(&[("work", "noop", json!({}))])).await.unwrap();
     let of_other = || Start { workspace: OTHER, ..Start::new("w", json!({})) };
     let first = engine.start_run(of_other()).await.unwrap().run;
     engine.wait(OTHER, first).await.unwrap();
@@ -113,4 +115,27 @@ async fn a_due_run_of_a_small_workspace_takes_one_of_the_last_permits() {
     let later = engine.start_run(Start { begin_at, ..of_other() }).await.unwrap().run;
     let ended = tokio::time::timeout(Duration::from_secs(10), engine.wait(OTHER, later));
     assert_eq!(ended.await.expect("it waits for no run of its neighbour").unwrap().status, Status::Completed);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_due_run_of_a_small_workspace_s_worker_takes_one_of_the_last_permits() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine_with(open(folder.path()).await, Options { max_active_runs: 16, ..options() }).await;
+    let wait = json!({"config": {"delaySeconds": 25}});
+    engine.library().publish(OTHER, "waits", &chain(&[("wait", "delay", wait)])).await.unwrap();
+    let mut worker = Worker::come(&engine, 4, Vec::new()).await;
+    let order = || Start::new("order", json!({}));
+    engine.start_run(order()).await.unwrap();
+    let turn = worker.turn().await;
+    worker.done(&turn, returned(json!("first"))).await;
+    // They leave the last quarter of the permits free, and some of them wait for one.
+    for _ in 0..20 {
+        engine.start_run(Start { workspace: OTHER, ..Start::new("waits", json!({})) }).await.unwrap();
+    }
+    let begin_at = Some(engine.world().clock.now().plus(Duration::from_millis(500)));
+    let later = engine.start_run(Start { begin_at, ..order() }).await.unwrap().run;
+    // The turn arrives within the time for which the worker waits, although no run of its neighbour ends.
+    let turn = worker.turn().await;
+    assert_eq!(turn.run, later);
+    worker.done(&turn, returned(json!("second"))).await;
 }

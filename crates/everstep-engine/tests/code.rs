@@ -495,6 +495,7 @@ async fn the_number_of_workers_of_a_workspace_is_bounded() {
         retention_days: None,
         input_schema: None,
         triggers: Vec::new(),
+        index: Vec::new(),
     }];
     let hello = Hello { workspace: WORKSPACE, worker: "ann".into(), sdk: None, workflows, capacity: 1, holds: vec![] };
     let error = engine.open_session(hello).await.err().unwrap();

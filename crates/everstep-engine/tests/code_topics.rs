@@ -1,13 +1,14 @@
 //! Events of code workflows: publish reports, waits for events, and triggers of a registration.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use everstep_core::code::{Report, StepKind};
+use everstep_core::code::{Report, Since, StepKind};
 use everstep_core::ids::EventId;
 use everstep_core::payload::Payload;
 use everstep_core::topics::{DeclaredTrigger, TopicEvent, TriggerKind};
 use everstep_engine::{Engine, Hello, ServedWorkflow, StepOutcome, StepRecord, Turn, WorkerMessage};
-use everstep_store::{EventQuery, EventRow, PublishOutcome};
+use everstep_store::{EventQuery, EventRow};
 use serde_json::{Value, json};
 
 use crate::support::WORKSPACE;
@@ -34,7 +35,7 @@ fn event(engine: &Engine, topic: &str, data: Value) -> TopicEvent {
 /// Publishes an event, and waits until its fan-out is done.
 async fn publish(engine: &Engine, event: TopicEvent) -> EventRow {
     let id = event.id;
-    assert_eq!(engine.topics().publish(event).await.unwrap(), PublishOutcome::Published);
+    assert!(engine.topics().publish(event).await.unwrap().is_published());
     let fanned = engine.topics().fanned(WORKSPACE, id);
     tokio::time::timeout(Duration::from_secs(30), fanned).await.expect("the fan-out ends").unwrap()
 }
@@ -65,6 +66,7 @@ async fn connect(engine: &Engine, version: u32, triggers: &[Value]) -> Worker {
         retention_days: None,
         input_schema: None,
         triggers: triggers.collect(),
+        index: Vec::new(),
     };
     let worker = format!("worker {version}");
     let hello = Hello { workspace: WORKSPACE, worker, sdk: None, workflows: vec![served], capacity: 10, holds: vec![] };
@@ -99,10 +101,64 @@ async fn a_publish_report_is_decided_at_once_and_publishes_once() {
     assert_eq!(journal(&engine, run).await[..6], kinds);
     let query = EventQuery { limit: 10, ..EventQuery::default() };
     let events = engine.world().topics.list_events(WORKSPACE, &query).await.unwrap();
-    let [row] = &events[..] else { panic!("{events:?}") };
-    assert_eq!(output.value()["id"], row.event.id.to_string());
+    let [listed] = &events[..] else { panic!("{events:?}") };
+    assert_eq!(output.value()["id"], listed.id.to_string());
+    let row = engine.world().topics.event(WORKSPACE, listed.id).await.unwrap().unwrap();
     assert_eq!((row.event.source.as_str(), row.event.event_id.as_str()), (&*format!("run:{run}"), "announce"));
     assert_eq!((row.event.topic.as_str(), row.event.data.value()), ("order.placed", &json!({"order": 7})));
+}
+
+#[tokio::test]
+async fn a_function_publishes_an_id_once() {
+    let (_folder, engine) = place().await;
+    let mut worker = Worker::come(&engine, 10, vec![]).await;
+    start(&engine).await;
+    let turn = worker.turn().await;
+    let mut outcomes = Vec::new();
+    for (step, order) in [("one", 7), ("two", 7), ("three", 8)] {
+        let (topic, data, id) = ("order.placed".to_owned(), Payload::from(json!({"order": order})), "order".to_owned());
+        worker.tell(&turn, Report::Published { step: step.into(), topic, data, id: Some(id), subject: None });
+        outcomes.push(wake(&mut worker, &turn).await.outcome);
+        worker.next().await;
+    }
+    let [StepOutcome::Completed { output: first }, StepOutcome::Completed { output: again }, other] = &outcomes[..]
+    else {
+        panic!("{outcomes:?}")
+    };
+    assert_eq!((&first.value()["created"], &again.value()["created"]), (&json!(true), &json!(false)));
+    assert_eq!(first.value()["id"], again.value()["id"]);
+    assert!(matches!(other, StepOutcome::Failed { failure, .. } if failure.code == "IDEMPOTENCY_KEY_REUSED"));
+    let query = EventQuery { limit: 10, ..EventQuery::default() };
+    let listed = engine.world().topics.list_events(WORKSPACE, &query).await.unwrap();
+    assert_eq!(
+        listed.iter().map(|event| event.id.to_string()).collect::<Vec<_>>(),
+        [first.value()["id"].as_str().unwrap()]
+    );
+    worker.done(&turn, returned(json!(1))).await;
+}
+
+#[tokio::test]
+async fn a_loop_of_waits_that_look_back_takes_each_event_once() {
+    const EVENTS: usize = 300;
+    let (_folder, engine) = place().await;
+    let mut worker = Worker::come(&engine, 10, vec![]).await;
+    start(&engine).await;
+    let turn = worker.turn().await;
+    for n in 0..EVENTS {
+        worker.renew_lease();
+        publish(&engine, event(&engine, "tick", json!(n))).await;
+    }
+    let mut taken = BTreeSet::new();
+    for n in 0..EVENTS {
+        let (step, event, pattern) =
+            (format!("wait {n}").as_str().into(), Some("tick".to_owned()), Payload::from(json!({})));
+        worker.done(&turn, Report::Waited { step, event, pattern, timeout_ms: None, since: Some(Since::Start) }).await;
+        let step = wake(&mut worker, &turn).await;
+        let StepOutcome::Resolved { payload, .. } = &step.outcome else { panic!("{step:?}") };
+        assert!(taken.insert(payload.json().to_owned()), "event {} was taken twice", payload.json());
+    }
+    assert_eq!(taken.len(), EVENTS);
+    worker.done(&turn, returned(json!(1))).await;
 }
 
 #[tokio::test]
@@ -146,7 +202,7 @@ async fn a_registered_trigger_starts_runs_while_its_version_is_active() {
     first.next().await;
     first.done(&turn, returned(json!(1))).await;
     let query = EventQuery { topic: Some("mail.sent".to_owned()), limit: 1, ..EventQuery::default() };
-    assert_eq!(engine.world().topics.list_events(WORKSPACE, &query).await.unwrap()[0].event.depth, 1);
+    assert_eq!(engine.world().topics.list_events(WORKSPACE, &query).await.unwrap()[0].depth, 1);
     // The next version has other triggers, and they alone are in force.
     let mut second = connect(&engine, 2, &[json!({"event": "user.signup"})]).await;
     let old = event(&engine, "order.placed", json!({"plan": "pro"}));

@@ -73,7 +73,7 @@ impl Handler for Target {
             std::future::pending::<()>().await;
         }
         match self.state.is_up.load(Ordering::SeqCst) {
-            0 => TaskResult::from(Err(Failure::fatal("HTTP_STATUS", "erp responded with status 503"))),
+            0 => TaskResult::from(Err(Failure::fatal("HTTP_STATUS", "it was refused").with_status(503))),
             _ => TaskResult::from(Ok(Outcome::from_output(json!({})))),
         }
     }
@@ -157,7 +157,7 @@ impl Fixture {
     async fn requeue(&self, letter: &DeadLetter) {
         let filter = DeadLetterFilter::by_id(letter.id);
         let queued = self.stores.dead_letters.queue_letters(letter.workspace, &filter, self.now(), 1).await.unwrap();
-        assert_eq!(queued, 1);
+        assert_eq!(queued.count, 1);
         self.engine.dead_letters().wake();
     }
 
@@ -265,7 +265,7 @@ async fn a_hung_target_delays_no_other() {
     }
     let all = DeadLetterFilter::default();
     let store = &fixture.stores.dead_letters;
-    assert_eq!(store.queue_letters(WORKSPACE, &all, fixture.now(), 1_000).await.unwrap(), 100);
+    assert_eq!(store.queue_letters(WORKSPACE, &all, fixture.now(), 1_000).await.unwrap().count, 100);
     fixture.engine.dead_letters().wake();
     for _ in 0..1_000 {
         if fixture.target.received().len() == 5 {
@@ -273,13 +273,20 @@ async fn a_hung_target_delays_no_other() {
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
+    // Another target of the workspace, while 95 wait for the one that hangs.
+    let healthy = "https://crm.example.com/hooks".to_owned();
+    let letter = DeadLetter { target: healthy, ..fixture.letter(json!({"target": "healthy"})) };
+    fixture.write(&letter).await;
+    fixture.requeue(&letter).await;
+    fixture.until_status(&letter, DeadLetterStatus::Delivered).await;
+    assert_eq!(fixture.target.received().len(), 6, "five at once of one workspace and target");
     // Another workspace.
     let other = WorkspaceId::from_uuid(uuid::Uuid::from_u128(2));
     let letter = DeadLetter { workspace: other, ..fixture.letter(json!({"target": "hung"})) };
     fixture.write(&letter).await;
     fixture.requeue(&letter).await;
     fixture.until_status(&letter, DeadLetterStatus::Delivered).await;
-    assert_eq!(fixture.target.received().len(), 6, "five at once of one workspace and target");
+    assert_eq!(fixture.target.received().len(), 7, "five at once of one workspace and target");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -371,7 +378,7 @@ async fn a_letter_that_starts_a_run_starts_it_once() {
     fixture.write(&letter).await;
     fixture.requeue(&letter).await;
     let row = fixture.until(&letter, "tried", |row| row.letter.attempts.len() > 3).await;
-    assert_eq!((row.status, row.letter.error()), (DeadLetterStatus::Dead, "NOT_FOUND"));
+    assert_eq!((row.status, row.letter.error()), (DeadLetterStatus::Dead, "WORKFLOW_NOT_FOUND"));
 
     publish(&fixture.engine, "archive", &chain(&[])).await;
     fixture.requeue(&letter).await;

@@ -3,7 +3,7 @@
 //! The tests use the database that `TEST_STORE` names, and a target of webhooks on this machine.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use everstep_core::actor::Actor;
@@ -12,9 +12,11 @@ use everstep_core::journal::Kind;
 use everstep_core::machine::{Act, Rights};
 use everstep_core::run::{Input, Reply};
 use everstep_core::status::Status;
-use everstep_engine::{Engine, Fork, Records, RunInput};
-use everstep_handlers::{Ports, Registry, WebhookBounds};
+use everstep_engine::{CommittedItem, EndedEvent, Engine, Fork, Observe, Options, Records, RunInput, Start, World};
+use everstep_handlers::{MailServer, Ports, Registry, WebhookBounds};
 use everstep_net::{Client, Guard};
+use everstep_store::{DeadLetterFilter, RunFilter};
+use everstep_testkit::smtp_server::SmtpServer;
 use everstep_testkit::webhook_target::{TargetMode, WebhookTarget};
 use serde_json::{Value, json};
 
@@ -37,11 +39,39 @@ fn review(target: &WebhookTarget) -> Value {
 
 /// An engine whose handlers may reach this machine.
 async fn engine_that_reaches_here(folder: &Path, webhooks: WebhookBounds) -> Engine {
+    engine_with(folder, webhooks, None).await
+}
+
+async fn engine_with(folder: &Path, webhooks: WebhookBounds, mail_server: Option<MailServer>) -> Engine {
+    Engine::start(world_that_reaches_here(folder, webhooks, mail_server).await, options()).await.unwrap()
+}
+
+async fn world_that_reaches_here(folder: &Path, webhooks: WebhookBounds, mail_server: Option<MailServer>) -> World {
     let mut world = world(open(folder).await, Registry::default());
     let records = Arc::<Records>::clone(&world.records);
     let client = Client::new("127.0.0.0/8".parse::<Guard>().unwrap());
-    world.handlers = Arc::new(Registry::standard(Ports { client, webhooks, records, ..Ports::none() }));
-    Engine::start(world, options()).await.unwrap()
+    world.handlers = Arc::new(Registry::standard(Ports { client, webhooks, mail_server, records, ..Ports::none() }));
+    world
+}
+
+/// Records the ends of side effects: the workflow, the kind and the outcome of each.
+#[derive(Default)]
+struct Ends(Mutex<Vec<(String, String, &'static str)>>);
+
+impl Observe for Ends {
+    fn committed(&self, _item: &CommittedItem<'_>) {}
+
+    fn event_ended(&self, event: &EndedEvent<'_>) {
+        let workflow = event.workflow.unwrap_or_default().to_owned();
+        self.0.lock().unwrap().push((workflow, event.kind.to_owned(), event.outcome.as_str()));
+    }
+}
+
+async fn engine_with_ends(folder: &Path) -> (Engine, Arc<Ends>) {
+    let ends = Arc::<Ends>::default();
+    let world = world_that_reaches_here(folder, WebhookBounds::default(), None).await;
+    let world = World { observe: Arc::<Ends>::clone(&ends), ..world };
+    (Engine::start(world, options()).await.unwrap(), ends)
 }
 
 async fn act(engine: &Engine, run: RunId, action: &str, version: Option<u32>) -> Reply {
@@ -256,33 +286,78 @@ async fn a_hung_target_slows_no_other() {
     let folder = tempfile::tempdir().unwrap();
     let engine = engine_that_reaches_here(folder.path(), WebhookBounds { target_max: 2, places: 64 }).await;
     // The bound is per host.
-    let (hung, healthy) = (WebhookTarget::start_on("127.0.0.2"), WebhookTarget::start());
-    hung.set_mode(TargetMode::Hang);
-    for (name, address) in [("hung", hung.url("/")), ("healthy", healthy.url("/"))] {
-        let tell = json!([{"type": "webhook", "target": address, "timeoutSeconds": 60}]);
+    let hosts = (2..=21).map(|host| format!("127.0.0.{host}"));
+    let (hung, healthy) =
+        (hosts.map(|host| WebhookTarget::start_on(&host)).collect::<Vec<_>>(), WebhookTarget::start());
+    hung.iter().for_each(|target| target.set_mode(TargetMode::Hang));
+    let names = hung.iter().enumerate().map(|(n, target)| (format!("hung{n}"), target));
+    for (name, target) in names.chain([("healthy".to_owned(), &healthy)]) {
+        let tell = json!([{"type": "webhook", "target": target.url("/"), "timeoutSeconds": 60}]);
         let states = json!([
             {"name": "open", "initial": true, "on": {"CLOSE": {"to": "closed", "events": tell}}},
+            {"name": "closed", "terminal": true},
+        ]);
+        publish(&engine, &name, &json!({ "states": states })).await;
+    }
+    // More webhooks for each target than may be under way.
+    let mut runs = Vec::new();
+    for n in (0..hung.len()).cycle().take(4 * hung.len()) {
+        runs.push(start(&engine, &format!("hung{n}"), json!({})).await);
+    }
+    for run in &runs {
+        is_applied(&act(&engine, *run, "CLOSE", None).await);
+    }
+    let counts = || hung.iter().map(WebhookTarget::count).collect::<Vec<_>>();
+    until("the hung targets have their requests", async || counts() == [2; 20]).await;
+    for _ in 0..20 {
+        let run = start(&engine, "healthy", json!({})).await;
+        is_applied(&act(&engine, run, "CLOSE", None).await);
+        assert_eq!(finish(&engine, run).await.status, Status::Completed);
+    }
+    assert_eq!(counts(), [2; 20], "a webhook that waits for its target holds no place");
+    assert_eq!(healthy.count(), 20);
+    for run in runs {
+        send(&engine, run, Input::Cancel { reason: None }).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hung_mail_server_slows_no_webhook() {
+    let folder = tempfile::tempdir().unwrap();
+    let (hung, healthy) = (SmtpServer::start(), WebhookTarget::start());
+    hung.set_mode(TargetMode::Hang);
+    let mail_server = MailServer::new(&hung.url(), "no-reply@example.com").unwrap();
+    let engine = engine_with(folder.path(), WebhookBounds { target_max: 2, places: 64 }, Some(mail_server)).await;
+    let mail = json!({"type": "notify", "target": "ann@example.com", "timeoutSeconds": 60, "template": {"subject": "a", "text": "b"}});
+    let webhook = json!({"type": "webhook", "target": healthy.url("/")});
+    for (name, effect) in [("hung", mail), ("healthy", webhook)] {
+        let states = json!([
+            {"name": "open", "initial": true, "on": {"CLOSE": {"to": "closed", "events": [effect]}}},
             {"name": "closed", "terminal": true},
         ]);
         publish(&engine, name, &json!({ "states": states })).await;
     }
     let mut runs = Vec::new();
     for _ in 0..20 {
-        runs.push(start(&engine, "hung", json!({})).await);
+        let run = start(&engine, "hung", json!({})).await;
+        is_applied(&act(&engine, run, "CLOSE", None).await);
+        runs.push(run);
     }
-    for run in &runs {
-        is_applied(&act(&engine, *run, "CLOSE", None).await);
-    }
-    until("the hung target has its requests", async || hung.count() == 2).await;
+    until("the mail server has its mails", async || hung.count() == 2).await;
     for _ in 0..20 {
         let run = start(&engine, "healthy", json!({})).await;
         is_applied(&act(&engine, run, "CLOSE", None).await);
         assert_eq!(finish(&engine, run).await.status, Status::Completed);
     }
-    assert_eq!((hung.count(), healthy.count()), (2, 20), "a webhook that waits for its target holds no place");
+    assert_eq!((hung.count(), healthy.count()), (2, 20), "the bound of a target is that of the mail server");
+    // Every mail is delivered when the server answers.
+    hung.set_mode(TargetMode::Accept);
     for run in runs {
-        send(&engine, run, Input::Cancel { reason: None }).await;
+        assert_eq!(finish(&engine, run).await.status, Status::Completed);
     }
+    let accepted = hung.received().into_iter().filter(|mail| mail.is_accepted).count();
+    assert_eq!(accepted, 20);
+    assert_eq!(dead_letters(folder.path()).await, []);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -335,4 +410,112 @@ async fn a_side_effect_starts_a_run_and_does_not_wait_for_it() {
     assert_eq!(letters.len(), 1, "{letters:?}");
     assert_eq!((&*letters[0].0, &*letters[0].2), ("APPROVE[2].unknown", "WORKFLOW_NOT_FOUND"));
     assert_eq!(steps(&engine, run, Kind::StepCompleted).await, [StepKey::from("APPROVE[2].known")]);
+
+    // A requeue starts it under the id of the delivery, as the transition would have.
+    let started: RunId = letters[0].1.parse().unwrap();
+    publish(&engine, "missing", &chain(&[])).await;
+    let all = DeadLetterFilter::default();
+    let now = engine.world().clock.now();
+    let queued = engine.dead_letters().store().queue_letters(WORKSPACE, &all, now, 10).await.unwrap();
+    assert_eq!(queued.count, 1);
+    engine.dead_letters().wake();
+    until("the run exists", async || engine.world().runs.get_run(WORKSPACE, started).await.unwrap().is_some()).await;
+    let row = finish(&engine, started).await;
+    assert_eq!((row.status, row.workflow.as_str(), row.parent), (Status::Completed, "missing", Some(run)));
+    let children = RunFilter { parent: Some(run), ..RunFilter::default() };
+    let children = engine.world().runs.list_runs(WORKSPACE, children, None, 10).await.unwrap().runs;
+    let known = children.iter().find(|row| row.workflow == "waits").unwrap();
+    let state = async |run| engine.runs().load(run).await.unwrap().state.unwrap();
+    let (requeued, delivered) = (state(started).await, state(known.id).await);
+    let (parent, expected) = (requeued.parent().unwrap(), delivered.parent().unwrap());
+    assert_eq!((parent.run, parent.waits, parent.depth), (expected.run, expected.waits, expected.depth));
+    assert_eq!(parent.step.as_str(), "APPROVE[2].unknown");
+    assert_eq!(requeued.started_by(), delivered.started_by());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn runs_that_wait_for_a_hung_target_do_not_stop_starts() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = world_that_reaches_here(folder.path(), WebhookBounds { target_max: 2, places: 64 }, None).await;
+    let engine = Engine::start(world, Options { max_active_runs: 4, ..options() }).await.unwrap();
+    let target = WebhookTarget::start();
+    target.set_mode(TargetMode::Hang);
+    let tell = json!([{"type": "webhook", "target": target.url("/"), "timeoutSeconds": 60}]);
+    publish(
+        &engine,
+        "tells",
+        &json!({"states": [
+            {"name": "open", "initial": true, "entry": tell, "on": {"CLOSE": {"to": "closed"}}},
+            {"name": "closed", "terminal": true, "output": {"closed": true}},
+        ]}),
+    )
+    .await;
+    publish(&engine, "works", &chain(&[("a", "noop", json!({}))])).await;
+    let mut waiting = Vec::new();
+    for _ in 0..12 {
+        let run = start(&engine, "tells", json!({})).await;
+        until("the run has begun", async || steps(&engine, run, Kind::StepDispatched).await.len() == 1).await;
+        waiting.push(run);
+    }
+    until("two webhooks hang", async || target.count() == 2).await;
+    for _ in 0..8 {
+        let run = start(&engine, "works", json!({})).await;
+        assert_eq!(finish(&engine, run).await.status, Status::Completed);
+    }
+    // A run leaves the memory of its node after its end is committed.
+    until("only the waiting runs to be owned by the node", async || engine.active_runs() == 12).await;
+    // They still act, and end with their webhooks.
+    for run in &waiting {
+        is_applied(&act(&engine, *run, "CLOSE", Some(1)).await);
+    }
+    target.set_mode(TargetMode::Accept);
+    for run in waiting {
+        assert_eq!(finish(&engine, run).await.status, Status::Completed);
+    }
+    assert_eq!(dead_letters(folder.path()).await, []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_test_run_leaves_no_letter() {
+    let folder = tempfile::tempdir().unwrap();
+    let (engine, ends) = engine_with_ends(folder.path()).await;
+    let target = WebhookTarget::start();
+    target.set_mode(TargetMode::Refuse(404));
+    let version = engine.library().compile_test(&review(&target), None).unwrap();
+    let run = engine.start_run(Start::of_version(&version, json!({"n": 1}))).await.unwrap().run;
+    is_applied(&act(&engine, run, "APPROVE", None).await);
+    until("the last attempt has failed", async || steps(&engine, run, Kind::StepFailed).await.len() == 3).await;
+    target.set_mode(TargetMode::Hang);
+    is_applied(&act(&engine, run, "CLOSE", None).await);
+    until("the second webhook hangs", async || target.count() == 4).await;
+    send(&engine, run, Input::Cancel { reason: None }).await;
+    assert_eq!(finish(&engine, run).await.status, Status::Cancelled);
+    assert_eq!(dead_letters(folder.path()).await, []);
+    assert_eq!(*ends.0.lock().unwrap(), []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_delivery_is_counted_under_its_own_kind() {
+    let folder = tempfile::tempdir().unwrap();
+    let (engine, ends) = engine_with_ends(folder.path()).await;
+    let target = WebhookTarget::start();
+    publish(&engine, "works", &chain(&[("a", "noop", json!({}))])).await;
+    // Ids are unique in their list: two states have a side effect `tell` each, of different kinds.
+    publish(
+        &engine,
+        "review",
+        &json!({"states": [
+            {"name": "open", "initial": true, "entry": [{"id": "tell", "type": "workflow", "target": "works"}],
+             "on": {"CLOSE": {"to": "closed"}}},
+            {"name": "closed", "terminal": true, "entry": [{"id": "tell", "type": "webhook", "target": target.url("/")}]},
+        ]}),
+    )
+    .await;
+    let run = start(&engine, "review", json!({})).await;
+    let ended = || ends.0.lock().unwrap().clone();
+    let end = |kind: &str| ("review".to_owned(), kind.to_owned(), "delivered");
+    until("the run is started", async || ended() == [end("workflow")]).await;
+    is_applied(&act(&engine, run, "CLOSE", None).await);
+    assert_eq!(finish(&engine, run).await.status, Status::Completed);
+    until("the webhook is counted", async || ended() == [end("workflow"), end("webhook")]).await;
 }

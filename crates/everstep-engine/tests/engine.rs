@@ -10,7 +10,7 @@ use everstep_core::payload::Payload;
 use everstep_core::run::{Input, Reply};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
-use everstep_engine::{Engine, Error, Options, Start};
+use everstep_engine::{Engine, Error, Options, SaveError, Start};
 use everstep_handlers::{Ports, Registry};
 use everstep_sandbox::Sandbox;
 use everstep_store::sqlite::{self, SqliteStore};
@@ -108,7 +108,7 @@ async fn keys_belong_to_their_workspace_and_are_bounded() {
     let other = WorkspaceId::from_uuid(uuid::Uuid::from_u128(2));
     let definition = chain(&[]);
     publish(&engine, "w", &definition).await;
-    engine.library().publish(other, "w", &definition).await.unwrap().unwrap();
+    engine.library().publish(other, "w", &definition).await.unwrap();
     let keyed = |workspace, key: &str| Start {
         workspace,
         key: Some((String::new(), key.to_owned())),
@@ -141,7 +141,8 @@ async fn bad_input_is_refused_and_leaves_nothing() {
     }
     assert_eq!(engine.start_run(Start::new("missing", json!({}))).await.unwrap_err().code(), "NOT_FOUND");
     assert!(engine.library().publish(WORKSPACE, "No Name", &chain(&[])).await.is_err());
-    assert!(engine.library().publish(WORKSPACE, "w", &json!({"nodes": []})).await.unwrap().is_err());
+    let invalid = engine.library().publish(WORKSPACE, "w", &json!({"nodes": []})).await;
+    assert!(matches!(invalid, Err(SaveError::Invalid(_))), "{invalid:?}");
     let page = engine.world().runs.list_runs(WORKSPACE, Default::default(), None, 10).await.unwrap();
     assert!(page.runs.is_empty());
 }
@@ -473,7 +474,8 @@ async fn a_script_has_at_most_the_longest_timeout_of_its_server() {
     let script = json!({"config": {"code": "for (;;) {}"}, "timeoutSeconds": 61, "retry": {"maxAttempts": 1}});
     let definition = chain(&[("endless", "javascript", script)]);
     let usual = Engine::start(world(stores.clone(), Registry::standard(Ports::none())), options()).await.unwrap();
-    let refused = usual.library().publish(WORKSPACE, "w", &definition).await.unwrap().unwrap_err();
+    let refused = usual.library().publish(WORKSPACE, "w", &definition).await.unwrap_err();
+    let SaveError::Invalid(refused) = refused else { panic!("it is {refused:?}") };
     let refused: Vec<_> = refused.iter().map(|problem| (problem.path.as_str(), problem.message.as_str())).collect();
     assert_eq!(refused, [("/nodes/1/timeoutSeconds", "a timeout of this type is at most 60 seconds")]);
     usual.stop(Duration::ZERO).await.unwrap();

@@ -110,7 +110,7 @@ impl Fixture {
         let engine = Engine::start(world, Options { shards: 1, ..options }).await.unwrap();
         for workspace in [WORKSPACE, other()] {
             let definition = chain(&[("pass", "turnstile", json!({"config": {"door": "{{ctx.input.door}}"}}))]);
-            engine.library().publish(workspace, "gate", &definition).await.unwrap().unwrap();
+            engine.library().publish(workspace, "gate", &definition).await.unwrap();
         }
         publish(&engine, "nothing", &chain(&[])).await;
         Self { engine, begun, let_through, most, _folder: folder }

@@ -261,6 +261,37 @@ async fn a_double_click_approves_one_level() {
     }
 }
 
+/// The second click waits in a node that loses its lease, while another node approves the first level: the request is
+/// sent again with the version that it had on its arrival.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_double_click_that_is_sent_again_approves_one_level() {
+    let (database, street) = (Cluster::shared().migrated_database(), Street::default());
+    let (one, two) = (join(&database, &street, "one").await, join(&database, &street, "two").await);
+    publish(&one, "two", &two_levels(true)).await;
+    let run = start(&one, "two").await;
+    settle(&[&one], run, true).await;
+
+    let connect = async || {
+        let (client, connection) = tokio_postgres::connect(&database.url(), tokio_postgres::NoTls).await.unwrap();
+        tokio::spawn(connection);
+        client
+    };
+    // The commits of the first node wait for its row. It is fenced when this transaction ends.
+    let (fencing, releasing, node) = (connect().await, connect().await, one.node());
+    let fence = format!("update nodes set fenced = true where id = '{node}'");
+    fencing.batch_execute(&format!("begin; select from nodes where id = '{node}' for update; {fence}")).await.unwrap();
+    let mut second = Box::pin(one.route(approve(run, "ann", None)));
+    arrive(&one, run, second.as_mut()).await;
+    releasing.batch_execute(&format!("update runs set owner = null where id = '{run}'")).await.unwrap();
+    let first = two.route(approve(run, "ann", Some(1))).await;
+    fencing.batch_execute("commit").await.unwrap();
+
+    let (applied, refused) = sort(vec![first, second.await]);
+    assert_eq!((applied.len(), applied[0].next_state.as_str(), applied[0].version_no), (1, "second", 2));
+    assert_eq!((refused[0].0.as_str(), refused[0].1.version_no), ("CONCURRENCY_ERROR", Some(2)));
+    assert_eq!(transitions(&two, run).await, 2);
+}
+
 /// The answer without the mark of a repetition.
 fn answer(reply: &Result<Reply, Error>) -> Applied {
     match reply {

@@ -31,6 +31,7 @@ async fn a_name_belongs_to_one_style() {
                 retention_days: None,
                 input_schema: None,
                 triggers: Vec::new(),
+                index: Vec::new(),
             })
             .to_vec(),
         capacity: 1,
@@ -204,6 +205,7 @@ async fn serve(engine: &Engine, schema: Option<Value>) {
         retention_days: None,
         input_schema,
         triggers: Vec::new(),
+        index: Vec::new(),
     }];
     let hello = Hello { workspace: WORKSPACE, worker: "ann".into(), sdk: None, workflows, capacity: 1, holds: vec![] };
     let session = engine.open_session(hello).await.expect("the worker is accepted");

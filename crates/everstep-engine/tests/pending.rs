@@ -265,6 +265,7 @@ async fn a_pending_start_of_a_version_that_is_gone_fails() {
         input: Payload::from(json!({"n": 1})),
         parent: None,
         tags: Payload::from(json!({})),
+        search_paths: std::sync::Arc::default(),
         retention_days: 1,
         is_test: false,
         created_at: now,

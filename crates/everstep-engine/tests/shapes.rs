@@ -65,7 +65,7 @@ impl Fixture {
     }
 
     async fn publish(&self, name: &str, definition: &Value) {
-        let published = self.engine.library().publish(WorkspaceId::DEFAULT, name, definition).await.unwrap();
+        let published = self.engine.library().publish(WorkspaceId::DEFAULT, name, definition).await;
         assert_eq!(published, Ok(1), "{name}");
     }
 

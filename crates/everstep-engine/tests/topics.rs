@@ -1,19 +1,26 @@
 //! Events: the runs that they start, and the waits that they resolve.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
+use everstep_core::dead_letter::DeadLetterSource;
 use everstep_core::ids::{EventId, RunId, SubscriptionId};
 use everstep_core::journal::Kind;
 use everstep_core::payload::Payload;
 use everstep_core::run::{Input, Reply};
 use everstep_core::status::Status;
 use everstep_core::topics::{Filter, Origin, Pattern, Subscription, Target, TopicEvent, TriggerKind};
-use everstep_engine::{Engine, RunInput, Start};
-use everstep_store::{EventResult, EventRow, PublishOutcome, RunFilter, RunRow, StoredEntry, SubscriptionOutcome};
+use everstep_engine::{Engine, Error, NodeClock, RunInput, Start, World};
+use everstep_handlers::{Ports, Registry};
+use everstep_store::{
+    DeadLetterFilter, DeadLetterQuery, EventQuery, EventResult, EventRow, PublishOutcome, RunFilter, RunRow,
+    StoredEntry, SubscriptionOutcome, UnmatchedEvents,
+};
+use everstep_testkit::held::{HeldClock, StoreGate};
 use serde_json::{Value, json};
 
-use crate::support::{WORKSPACE, chain, engine, finish, publish, start};
+use crate::support::{WORKSPACE, chain, engine, finish, open, options, publish, start, world};
 
 fn quick() -> Value {
     chain(&[("work", "noop", json!({}))])
@@ -45,7 +52,7 @@ fn event(engine: &Engine, topic: &str, id: &str, data: Value) -> TopicEvent {
 /// Publishes an event, and waits until its fan-out is done.
 async fn fan_out(engine: &Engine, event: TopicEvent) -> EventRow {
     let id = event.id;
-    assert_eq!(engine.topics().publish(event).await.unwrap(), PublishOutcome::Published);
+    assert!(engine.topics().publish(event).await.unwrap().is_published());
     fanned(engine, id).await
 }
 
@@ -184,8 +191,6 @@ async fn filters_and_templates_decide_which_runs_start_and_with_what_input() {
     let paid = event(&engine, "order.paid", "1", json!({"plan": "pro", "total": 20}));
     let fanned = fan_out(&engine, paid.clone()).await;
     assert_eq!((fanned.matched.workflows, fanned.matched.failed), (2, 1));
-    let late = subscription(&engine, "order.paid", "w");
-    subscribe(&engine, &late).await;
     let results = results(&engine, paid.id).await;
     for result in &results {
         match result {
@@ -328,8 +333,9 @@ async fn look_back_and_fan_out_deliver_once() {
     let wait = || json!({"config": {"event": "go.now", "sinceSeconds": 600}});
     publish(&engine, "w", &chain(&[("one", "wait", wait()), ("two", "wait", wait())])).await;
     let mut runs = Vec::new();
-    for n in 0..20 {
-        let published = event(&engine, "go.now", &format!("e{n}"), json!({}));
+    // A wait without a match accepts data of any type.
+    for (n, data) in [json!({}), json!(null), json!("a text")].iter().cycle().take(21).enumerate() {
+        let published = event(&engine, "go.now", &format!("e{n}"), data.clone());
         let (run, _) = tokio::join!(start(&engine, "w", json!({})), engine.topics().publish(published));
         runs.push(run);
     }
@@ -339,6 +345,20 @@ async fn look_back_and_fan_out_deliver_once() {
         let ended = finish(&engine, run).await;
         assert_eq!(ended.status, Status::Completed);
         assert_eq!((completions(&engine, run, "one").await, completions(&engine, run, "two").await), (1, 1));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wait_looks_back_to_data_that_is_not_an_object() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path()).await;
+    for (n, data) in [json!(null), json!("a text"), json!([1])].into_iter().enumerate() {
+        let topic = format!("go.{n}");
+        let workflow = format!("w{n}");
+        publish(&engine, &workflow, &waits_for(&topic, json!({"sinceSeconds": 600}))).await;
+        fan_out(&engine, event(&engine, &topic, &topic, data.clone())).await;
+        let run = start(&engine, &workflow, json!({})).await;
+        assert_eq!(finish(&engine, run).await.status, Status::Completed, "{data}");
     }
 }
 
@@ -361,6 +381,26 @@ async fn a_signal_does_not_need_an_event_and_an_event_no_signal() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn two_events_with_one_key_name_one_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path()).await;
+    publish(&engine, "w", &quick()).await;
+    let key = Some("order {{ payload.order }}".to_owned());
+    let target = Target::Workflow { name: "w".to_owned(), version: None, retention_days: None, key };
+    let subscription = Subscription { target, ..subscription(&engine, "a.*", "w") };
+    subscribe(&engine, &subscription).await;
+    let mut named = Vec::new();
+    for id in ["first", "second"] {
+        let fanned = fan_out(&engine, event(&engine, "a.b", id, json!({"order": 7, "event": id}))).await;
+        assert_eq!(fanned.matched.workflows, 1);
+        named.extend(results(&engine, fanned.event.id).await);
+    }
+    let [EventResult::Run { run, .. }, second] = &named[..] else { panic!("{named:?}") };
+    assert_eq!(second, &named[0]);
+    assert_eq!(finish(&engine, *run).await.status, Status::Completed);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_run_publishes_an_event_that_starts_another() {
     let folder = tempfile::tempdir().unwrap();
     let engine = engine(folder.path()).await;
@@ -370,10 +410,10 @@ async fn a_run_publishes_an_event_that_starts_another() {
     subscribe(&engine, &subscription(&engine, "order.*", "follower")).await;
     let run = engine.start_run(Start::new("publisher", json!({"order": "7"}))).await.unwrap().run;
     assert_eq!(finish(&engine, run).await.status, Status::Completed);
-    let query = everstep_store::EventQuery { limit: 10, ..Default::default() };
+    let query = EventQuery { limit: 10, ..Default::default() };
     let events = engine.world().topics.list_events(WORKSPACE, &query).await.unwrap();
     assert_eq!(events.len(), 1);
-    let published = &events[0].event;
+    let published = engine.world().topics.event(WORKSPACE, events[0].id).await.unwrap().unwrap().event;
     assert_eq!((published.source.clone(), published.event_id.as_str()), (format!("run:{run}"), "announce"));
     assert_eq!(published.data.value(), &json!({"order": "7"}));
     let fanned = fanned(&engine, published.id).await;
@@ -393,7 +433,7 @@ async fn a_fan_out_that_another_process_left_open_is_continued_at_the_start() {
     // The process has died after the commit of the events.
     let left: Vec<_> = (0..100).map(|n| event(&first, "a.b", &n.to_string(), json!({}))).collect();
     first.stop(Duration::from_secs(1)).await.unwrap();
-    first.world().topics.publish(&left).await.unwrap();
+    first.world().topics.publish(&left, UnmatchedEvents::Done).await.unwrap();
     drop(first);
     let second = engine(folder.path()).await;
     for event in left {
@@ -403,4 +443,108 @@ async fn a_fan_out_that_another_process_left_open_is_continued_at_the_start() {
         assert_eq!(runs.len(), 1);
         assert_eq!(finish(&second, runs[0]).await.status, Status::Completed);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_subscription_receives_no_earlier_event_also_in_a_late_slice() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = engine(folder.path()).await;
+    publish(&first, "w", &quick()).await;
+    let early = subscription(&first, "a.*", "w");
+    subscribe(&first, &early).await;
+    let published = event(&first, "a.b", "1", json!({}));
+    let late =
+        Subscription { created_at: published.at.plus(Duration::from_micros(1)), ..subscription(&first, "a.b", "w") };
+    first.stop(Duration::from_secs(1)).await.unwrap();
+    // The process has died after the publish. The first slice is made after the second subscription was created.
+    let topics = &first.world().topics;
+    topics.publish(std::slice::from_ref(&published), UnmatchedEvents::Open).await.unwrap();
+    subscribe(&first, &late).await;
+    drop(first);
+    let second = engine(folder.path()).await;
+    let fanned = fanned(&second, published.id).await;
+    assert_eq!(fanned.matched.workflows, 1);
+    let results = results(&second, published.id).await;
+    assert!(matches!(results[..], [EventResult::Run { subscription, .. }] if subscription == early.id), "{results:?}");
+    // The next event reaches both.
+    assert_eq!(fan_out(&second, event(&second, "a.b", "2", json!({}))).await.matched.workflows, 2);
+}
+
+/// How long a stopping engine waits for the answer to a batch.
+const STOP_PATIENCE: Duration = Duration::from_secs(3);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_that_the_database_refuses_is_a_dead_letter() {
+    let folder = tempfile::tempdir().unwrap();
+    let gate = Arc::<StoreGate>::default();
+    gate.open();
+    gate.refuse_starts();
+    let stores = open(folder.path()).await;
+    let letters = Arc::clone(&stores.dead_letters);
+    let topics = gate.hold_events(Arc::clone(&stores.topics));
+    let world = World { topics, ..world(stores, Registry::standard(Ports::none())) };
+    let engine = Engine::start(world, options()).await.unwrap();
+    publish(&engine, "w", &quick()).await;
+    let subscriptions = ["a.*", "a.b"].map(|pattern| subscription(&engine, pattern, "w"));
+    for subscription in &subscriptions {
+        subscribe(&engine, subscription).await;
+    }
+    let fanned = fan_out(&engine, event(&engine, "a.b", "1", json!({"order": 7}))).await;
+    assert_eq!((fanned.matched.workflows, fanned.matched.failed), (0, 2));
+    let results = results(&engine, fanned.event.id).await;
+    assert!(results.iter().all(|result| matches!(result, EventResult::Failed { code, .. } if code == "STORE_REFUSED")));
+    let filter = DeadLetterFilter { source: Some(DeadLetterSource::Start), ..DeadLetterFilter::default() };
+    let query = DeadLetterQuery { filter, before: None, limit: 10 };
+    let letters = letters.list_letters(WORKSPACE, &query).await.unwrap();
+    assert!(letters.iter().all(|row| row.letter.error() == "STORE_REFUSED" && row.letter.target == "w"));
+    let found: BTreeSet<_> = letters.iter().filter_map(|row| row.letter.subscription).collect();
+    assert_eq!(found, subscriptions.iter().map(|subscription| subscription.id).collect());
+}
+
+/// Stops an engine while one event is in flight and another one waits. Returns their answers, and the ids of the events
+/// that exist.
+async fn stop_in_flight(end: impl Fn(&StoreGate, &HeldClock)) -> ([Result<PublishOutcome, Error>; 2], Vec<String>) {
+    let folder = tempfile::tempdir().unwrap();
+    let (gate, held) = (Arc::<StoreGate>::default(), HeldClock::new(STOP_PATIENCE));
+    let stores = open(folder.path()).await;
+    let topics = gate.hold_events(Arc::clone(&stores.topics));
+    let clock = Arc::new(NodeClock::new(Arc::clone(&held) as _));
+    let world = World { topics, clock, ..world(stores, Registry::with([])) };
+    let engine = Engine::start(world, options()).await.unwrap();
+    let publish = |id: &str| {
+        let (engine, event) = (engine.clone(), event(&engine, "a.b", id, json!({})));
+        tokio::spawn(async move { engine.topics().publish(event).await })
+    };
+    let first = publish("first");
+    until("a batch", async || gate.batches() == 1).await;
+    let second = publish("second");
+    until("an event that waits", async || engine.topics().waiting() == 1).await;
+    let stopping = {
+        let engine = engine.clone();
+        tokio::spawn(async move { engine.stop(Duration::from_secs(1)).await })
+    };
+    // Only the event publisher has something to wait for.
+    until("the event publisher to stop", async || held.sleepers() == 1).await;
+    end(&gate, &held);
+    stopping.await.unwrap().unwrap();
+    let answers = [first.await.unwrap(), second.await.unwrap()];
+    drop(engine);
+    let query = EventQuery { limit: 10, ..EventQuery::default() };
+    let events = open(folder.path()).await.topics.list_events(WORKSPACE, &query).await.unwrap();
+    (answers, events.into_iter().map(|event| event.event_id).collect())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stopping_engine_answers_the_events_in_flight_and_refuses_the_others() {
+    let ([first, second], stored) = stop_in_flight(|gate, _| gate.open()).await;
+    assert!(first.unwrap().is_published());
+    assert_eq!(second, Err(Error::Stopping));
+    assert_eq!(stored, ["first"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_in_flight_has_an_unknown_outcome_if_the_database_does_not_reply() {
+    let ([first, _], stored) = stop_in_flight(|_, held| held.wake()).await;
+    assert_eq!(first, Err(Error::Unanswered));
+    assert!(stored.is_empty());
 }

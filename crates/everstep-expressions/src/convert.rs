@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use everstep_core::evaluate::Fields;
 use everstep_core::limits::JSON_DEPTH;
 use minijinja::value::ValueKind;
 use serde_json::{Map, Number, Value};
@@ -29,35 +30,62 @@ impl Size {
     }
 }
 
-/// The size of a value; an error if it is longer than `most` or nested deeper than `depth`.
-pub(crate) fn measure(value: &Value, most: usize, depth: usize) -> Result<Size, String> {
-    let (mut left, mut values) = (most, 0);
-    measure_value(value, (&mut left, &mut values), most, depth)?;
-    Ok(Size { bytes: most - left, values })
+/// The size of a value. If it is longer than `most` or nested deeper than `depth`, the size is of the part that was
+/// examined, so that the caller can charge for it, and the result is an error.
+pub(crate) fn measure(value: &Value, most: usize, depth: usize) -> (Size, Result<(), String>) {
+    let mut measure = Measure { most, left: most, values: 0 };
+    let result = measure.add(value, depth);
+    (measure.size(), result)
 }
 
-fn measure_value(
-    value: &Value,
-    (left, values): (&mut usize, &mut u64),
+/// The size of an object that consists of these fields.
+pub(crate) fn measure_fields(fields: &Fields<'_>, most: usize, depth: usize) -> (Size, Result<(), String>) {
+    let mut measure = Measure { most, left: most, values: 1 };
+    let result = measure.add_names(fields.iter().map(|(name, _)| name.len())).and_then(|()| {
+        let depth = deeper(depth)?;
+        fields.iter().try_for_each(|(_, value)| measure.add(value, depth))
+    });
+    (measure.size(), result)
+}
+
+/// A measurement in progress.
+struct Measure {
     most: usize,
-    depth: usize,
-) -> Result<(), String> {
-    *values += 1;
-    let mut spend = |bytes: usize| spend_bytes(left, bytes, most);
-    match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) => spend(4),
-        Value::String(text) => spend(text.len() + 2),
-        Value::Array(items) => {
-            spend(2)?;
-            let depth = deeper(depth)?;
-            items.iter().try_for_each(|item| measure_value(item, (left, values), most, depth))
+    left: usize,
+    values: u64,
+}
+
+impl Measure {
+    fn size(&self) -> Size {
+        Size { bytes: self.most - self.left, values: self.values }
+    }
+
+    fn add(&mut self, value: &Value, depth: usize) -> Result<(), String> {
+        self.values += 1;
+        match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) => self.spend(4),
+            Value::String(text) => self.spend(text.len() + 2),
+            Value::Array(items) => {
+                self.spend(2)?;
+                let depth = deeper(depth)?;
+                items.iter().try_for_each(|item| self.add(item, depth))
+            }
+            Value::Object(object) => {
+                self.add_names(object.keys().map(String::len))?;
+                let depth = deeper(depth)?;
+                object.values().try_for_each(|item| self.add(item, depth))
+            }
         }
-        Value::Object(object) => {
-            *values += object.len() as u64 * fuel::CONVERTED_FIELD_VALUES;
-            spend(2 + object.keys().map(|key| key.len() + 4).sum::<usize>())?;
-            let depth = deeper(depth)?;
-            object.values().try_for_each(|item| measure_value(item, (left, values), most, depth))
-        }
+    }
+
+    /// Adds the names of an object, of these lengths.
+    fn add_names(&mut self, lengths: impl ExactSizeIterator<Item = usize>) -> Result<(), String> {
+        self.values += lengths.len() as u64 * fuel::CONVERTED_FIELD_VALUES;
+        self.spend(2 + lengths.map(|length| length + 4).sum::<usize>())
+    }
+
+    fn spend(&mut self, bytes: usize) -> Result<(), String> {
+        spend_bytes(&mut self.left, bytes, self.most)
     }
 }
 

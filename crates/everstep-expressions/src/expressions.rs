@@ -2,13 +2,14 @@
 
 use everstep_core::evaluate::{Evaluate, Fault, Lookup, Reference};
 use everstep_core::failure::{Failure, code};
-use everstep_core::limits::{DECISION_FUEL, EXPRESSION_FUEL, FUEL_PER_MS, JSON_DEPTH, PAYLOAD_BYTES};
+use everstep_core::limits::{CONTEXT_BYTES, DECISION_FUEL, EXPRESSION_FUEL, FUEL_PER_MS, JSON_DEPTH, PAYLOAD_BYTES};
 use everstep_core::meter::Meter;
 use serde_json::{Map, Value};
 
 use crate::cache::Cache;
-use crate::convert;
+use crate::convert::{self, Size};
 use crate::environment::Mode;
+use crate::fuel;
 use crate::path::{Path, Segment};
 use crate::position;
 use crate::program;
@@ -28,17 +29,14 @@ impl Expressions {
         Self::default()
     }
 
-    fn evaluate(&self, source: &str, mode: Mode, lookup: &dyn Lookup, meter: &Meter) -> Result<Value, Failure> {
+    fn evaluate(&self, source: &str, lookup: &dyn Lookup, meter: &Meter, bounds: Bounds) -> Result<Evaluated, Failure> {
+        let mode = bounds.mode;
         let budget = meter.left_for_part().min(EXPRESSION_FUEL);
         if budget == 0 {
             return Err(too_costly(source.trim(), budget, 0));
         }
         if let Some(path) = Path::parse(source) {
-            return match (path.resolve(lookup), mode) {
-                (Some(value), _) => Ok(value.into_owned()),
-                (None, Mode::Lenient) => Ok(Value::Null),
-                (None, Mode::Strict) => Err(failure(program::undefined(&path.to_string()))),
-            };
+            return read_path(&path, source, lookup, meter, bounds);
         }
         let source = source.trim();
         let failure_at = |message: &str, at: Option<usize>| {
@@ -50,7 +48,8 @@ impl Expressions {
         if used > budget {
             return Err(too_costly(source, budget, used));
         }
-        value.map_err(|error| failure_at(&error.message, error.at))
+        let value = value.map_err(|error| failure_at(&error.message, error.at))?;
+        Ok(Evaluated { value, size: None })
     }
 
     fn find_faults(&self, pointer: &str, found: Found<'_>, faults: &mut Vec<Fault>) {
@@ -121,7 +120,9 @@ impl Evaluate for Expressions {
     }
 
     fn expression(&self, source: &str, lookup: &dyn Lookup, meter: &Meter) -> Result<Value, Failure> {
-        self.evaluate(template::unwrap(source), Mode::Lenient, lookup, meter)
+        // No more than a whole context, whose variables are one level deeper, or two as fields of a node.
+        let bounds = Bounds { mode: Mode::Lenient, bytes_max: CONTEXT_BYTES, depth_max: JSON_DEPTH + 2 };
+        self.evaluate(template::unwrap(source), lookup, meter, bounds).map(|evaluated| evaluated.value)
     }
 
     fn check(&self, template: &Value) -> Vec<Fault> {
@@ -240,16 +241,68 @@ impl<'r> Resolver<'r> {
     }
 
     fn evaluate(&mut self, source: &str, depth: usize) -> Result<Value, Failure> {
-        let value = self.expressions.evaluate(source, self.mode, self.lookup, self.meter)?;
-        let size = convert::measure(&value, self.left, JSON_DEPTH - depth).map_err(|message| {
-            let message =
-                if message == convert::too_long(self.left) { convert::too_long(PAYLOAD_BYTES) } else { message };
-            failure(format!("{message}, in `{}`", position::shortened(source.trim())))
-        })?;
+        let bounds = Bounds { mode: self.mode, bytes_max: self.left, depth_max: JSON_DEPTH - depth };
+        let Evaluated { value, size } = self.expressions.evaluate(source, self.lookup, self.meter, bounds)?;
+        let size = match size {
+            Some(size) => size,
+            None => {
+                let (size, result) = convert::measure(&value, bounds.bytes_max, bounds.depth_max);
+                self.meter.charge(size.fuel());
+                result.map_err(|message| too_large(&message, bounds.bytes_max, source))?;
+                size
+            }
+        };
         self.left -= size.bytes;
-        self.meter.charge(size.fuel());
         Ok(value)
     }
+}
+
+/// The value of an expression that is only a path. It charges for the value before it copies it, and also for one that
+/// is too long.
+fn read_path(
+    path: &Path,
+    source: &str,
+    lookup: &dyn Lookup,
+    meter: &Meter,
+    bounds: Bounds,
+) -> Result<Evaluated, Failure> {
+    meter.charge(fuel::PATH + source.len() as u64 * fuel::PATH_BYTE);
+    let resolved = match (path.resolve(lookup), bounds.mode) {
+        (Some(resolved), _) => resolved,
+        (None, Mode::Lenient) => return Ok(Evaluated { value: Value::Null, size: None }),
+        (None, Mode::Strict) => return Err(failure(program::undefined(&path.to_string()))),
+    };
+    let (size, result) = resolved.measure(bounds.bytes_max, bounds.depth_max);
+    meter.charge(size.fuel());
+    result.map_err(|message| too_large(&message, bounds.bytes_max, source))?;
+    // A path may use all fuel of the part. A payload never needs so much, but a context does.
+    if meter.left_for_part() == 0 {
+        return Err(too_costly(source.trim(), 0, size.fuel()));
+    }
+    Ok(Evaluated { value: resolved.into_value(), size: Some(size) })
+}
+
+/// The bounds of the value of an expression.
+#[derive(Clone, Copy)]
+struct Bounds {
+    mode: Mode,
+    bytes_max: usize,
+    depth_max: usize,
+}
+
+/// The value of an expression.
+struct Evaluated {
+    value: Value,
+    /// Its size, if it has been charged for.
+    size: Option<Size>,
+}
+
+/// The failure of an expression whose value exceeds its bounds. The bound that a message names is the one of a whole
+/// template, whatever earlier expressions have left of it.
+fn too_large(message: &str, bytes_max: usize, source: &str) -> Failure {
+    let is_long = message == convert::too_long(bytes_max);
+    let message = if is_long { convert::too_long(bytes_max.max(PAYLOAD_BYTES)) } else { message.to_owned() };
+    failure(format!("{message}, in `{}`", position::shortened(source.trim())))
 }
 
 /// The failure of an expression that was ended.

@@ -12,6 +12,10 @@ use minijinja::{Error, ErrorKind};
 pub(crate) const EXPRESSION: u64 = 1_000;
 /// Fuel per byte of the source.
 pub(crate) const SOURCE_BYTE: u64 = 20;
+/// Fuel of an expression that is only a path, without its value.
+pub(crate) const PATH: u64 = 200;
+/// Fuel per byte of the source of a path.
+pub(crate) const PATH_BYTE: u64 = 5;
 /// Fuel of a value that is converted between JSON and the library.
 pub(crate) const CONVERTED_VALUE: u64 = 30;
 /// The name and the place of a field are converted like so many values.

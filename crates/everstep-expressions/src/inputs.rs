@@ -6,7 +6,7 @@ use everstep_core::evaluate::Lookup;
 use everstep_core::limits::JSON_DEPTH;
 
 use crate::INPUT_BYTES_MAX;
-use crate::convert;
+use crate::fuel;
 use crate::path::{Path, Segment};
 use crate::scan::PathRead;
 
@@ -23,8 +23,6 @@ pub(crate) struct Inputs {
 pub(crate) struct GatheredInputs {
     pub(crate) root: minijinja::Value,
     pub(crate) bytes: usize,
-    /// The fuel of converting the values.
-    pub(crate) fuel: u64,
     /// The first path without a value, and its position in the source.
     pub(crate) missing: Option<(String, usize)>,
     /// Whether a path with a fallback ends before its last segment, which the library does not accept.
@@ -48,31 +46,32 @@ impl Inputs {
         &self.written
     }
 
-    /// Builds the smallest context in which the expression reads the same values as in the whole one.
+    /// Builds the smallest context in which the expression reads the same values as in the whole one. It charges for each
+    /// value before it copies it, and also for one that is too large.
     ///
     /// A path without a value still gets its parents, so that only its last segment is undefined: `ctx.a.b|default(1)`
     /// then works without `ctx.a`.
     pub(crate) fn gather(&self, lookup: &dyn Lookup) -> Result<GatheredInputs, String> {
         let mut root = BTreeMap::new();
-        let (mut bytes, mut fuel) = (0, 0);
+        let mut bytes = 0;
         for names in &self.covering {
             let path =
                 Path { root: names[0].clone(), segments: names[1..].iter().cloned().map(Segment::Name).collect() };
             let value = path.resolve(lookup);
             if let Some(value) = &value {
-                let size = convert::measure(value, INPUT_BYTES_MAX - bytes, JSON_DEPTH).map_err(|_| {
+                let (size, result) = value.measure(INPUT_BYTES_MAX - bytes, JSON_DEPTH);
+                fuel::charge(size.fuel()).map_err(|error| error.to_string())?;
+                result.map_err(|_| {
                     format!("with `{path}` it reads more than {} KiB or {JSON_DEPTH} levels", INPUT_BYTES_MAX / 1024)
                 })?;
                 bytes += size.bytes;
-                fuel += size.fuel();
             }
-            insert_value(&mut root, names, value.map(|value| convert::to_library(&value)));
+            insert_value(&mut root, names, value.map(|value| value.to_library()));
         }
         let missing = self.written.iter().filter(|path_read| !path_read.path.has_value(lookup)).collect::<Vec<_>>();
         Ok(GatheredInputs {
             root: whole(root),
             bytes,
-            fuel,
             missing: missing.first().map(|path_read| (path_read.path.to_string(), path_read.at)),
             breaks_off: missing.iter().any(|path_read| path_read.has_fallback && !self.has_parents(&path_read.path)),
         })

@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use everstep_core::evaluate::Lookup;
-use serde_json::{Map, Value};
+use everstep_core::evaluate::{Fields, Lookup};
+use serde_json::Value;
 
+use crate::convert::{self, Size};
 use crate::token::{self, Kind, Token};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,26 +79,75 @@ impl Path {
         is_root || self.resolve(lookup).is_some()
     }
 
-    /// The value of the path.
-    pub(crate) fn resolve<'l>(&self, lookup: &'l dyn Lookup) -> Option<Cow<'l, Value>> {
+    /// The value of the path, which is not copied yet.
+    pub(crate) fn resolve<'l>(&self, lookup: &'l dyn Lookup) -> Option<Resolved<'l>> {
         let (base, segments) = self.base(lookup)?;
-        match base {
-            Cow::Borrowed(value) => walk(value, segments).map(Cow::Borrowed),
-            Cow::Owned(value) if segments.is_empty() => Some(Cow::Owned(value)),
-            Cow::Owned(value) => walk(&value, segments).cloned().map(Cow::Owned),
-        }
+        let (value, segments) = match (base, segments) {
+            (Resolved::Fields(fields), []) => return Some(Resolved::Fields(fields)),
+            (Resolved::Fields(fields), [first, rest @ ..]) => {
+                let name = first.name();
+                (fields.into_iter().find(|(field, _)| *field == name)?.1, rest)
+            }
+            (Resolved::Value(value), segments) => (value, segments),
+        };
+        Some(Resolved::Value(match value {
+            Cow::Borrowed(value) => Cow::Borrowed(walk(value, segments)?),
+            Cow::Owned(value) if segments.is_empty() => Cow::Owned(value),
+            Cow::Owned(value) => Cow::Owned(walk(&value, segments)?.clone()),
+        }))
     }
 
     /// The value at which the path begins, and the remaining segments.
-    fn base<'l>(&self, lookup: &'l dyn Lookup) -> Option<(Cow<'l, Value>, &[Segment])> {
+    fn base<'l>(&self, lookup: &'l dyn Lookup) -> Option<(Resolved<'l>, &[Segment])> {
+        let owned = |value: Value| Resolved::Value(Cow::Owned(value));
         match (self.root.as_str(), self.segments.as_slice()) {
             ("ctx" | "vars", [Segment::Name(name), rest @ ..]) => Some((variable(lookup, name)?, rest)),
             ("ctx" | "vars", [Segment::Index(index), rest @ ..]) => Some((variable(lookup, &index.to_string())?, rest)),
-            ("ctx" | "vars", []) => Some((Cow::Owned(whole_context(lookup)), &[])),
-            ("payload", segments) => Some((Cow::Borrowed(lookup.payload()), segments)),
-            ("meta", segments) => Some((Cow::Owned(lookup.meta()), segments)),
-            ("null", []) => Some((Cow::Owned(Value::Null), &[])),
-            (name, segments) => Some((lookup.local(name)?, segments)),
+            ("ctx" | "vars", []) => Some((Resolved::Fields(whole_context(lookup)), &[])),
+            ("payload", segments) => Some((Resolved::Value(Cow::Borrowed(lookup.payload())), segments)),
+            ("meta", segments) => Some((owned(lookup.meta()), segments)),
+            ("null", []) => Some((owned(Value::Null), &[])),
+            (name, segments) => {
+                let fields = lookup.local_fields(name).map(Resolved::Fields);
+                Some((fields.or_else(|| lookup.local(name).map(Resolved::Value))?, segments))
+            }
+        }
+    }
+}
+
+/// The value of a path, by reference where the lookup stores it. It is measured before it is copied.
+pub(crate) enum Resolved<'l> {
+    Value(Cow<'l, Value>),
+    /// An object, as its fields.
+    Fields(Fields<'l>),
+}
+
+impl Resolved<'_> {
+    /// The size of the value, or of the part that fits; see [`convert::measure`].
+    pub(crate) fn measure(&self, most: usize, depth: usize) -> (Size, Result<(), String>) {
+        match self {
+            Self::Value(value) => convert::measure(value, most, depth),
+            Self::Fields(fields) => convert::measure_fields(fields, most, depth),
+        }
+    }
+
+    pub(crate) fn into_value(self) -> Value {
+        match self {
+            Self::Value(value) => value.into_owned(),
+            Self::Fields(fields) => {
+                let fields = fields.into_iter().map(|(name, value)| (name.into_owned(), value.into_owned()));
+                Value::Object(fields.collect())
+            }
+        }
+    }
+
+    /// Converts the value for the library. Call `measure` first: this function has no limit of depth.
+    pub(crate) fn to_library(&self) -> minijinja::Value {
+        match self {
+            Self::Value(value) => convert::to_library(value),
+            Self::Fields(fields) => minijinja::Value::from_pairs(
+                fields.iter().map(|(name, value)| (name.to_string(), convert::to_library(value))),
+            ),
         }
     }
 }
@@ -126,23 +176,32 @@ fn walk<'v>(value: &'v Value, segments: &[Segment]) -> Option<&'v Value> {
 }
 
 /// A variable of the context. The names of an iteration hide outer ones.
-fn variable<'l>(lookup: &'l dyn Lookup, name: &str) -> Option<Cow<'l, Value>> {
-    let found = lookup.local(name).or_else(|| lookup.variable(name));
-    match name {
-        "input" => found.or_else(|| Some(Cow::Borrowed(lookup.payload()))),
-        _ => found,
+fn variable<'l>(lookup: &'l dyn Lookup, name: &str) -> Option<Resolved<'l>> {
+    if let Some(local) = lookup.local(name) {
+        return Some(Resolved::Value(local));
     }
+    if let Some(fields) = lookup.variable_fields(name) {
+        return Some(Resolved::Fields(fields));
+    }
+    let found = lookup.variable(name);
+    let found = found.or_else(|| if name == "input" { Some(Cow::Borrowed(lookup.payload())) } else { None });
+    found.map(Resolved::Value)
 }
 
 /// Everything that can be listed: variables, the input, and the usual names of an iteration.
-fn whole_context(lookup: &dyn Lookup) -> Value {
-    let mut context = Map::new();
-    let names = lookup.names();
-    for name in names.iter().map(String::as_str).chain(["input", "item", "index"]) {
-        let Some(value) = variable(lookup, name) else { continue };
-        context.entry(name).or_insert_with(|| value.into_owned());
+fn whole_context(lookup: &dyn Lookup) -> Fields<'_> {
+    let mut names = lookup.names();
+    for name in ["input", "item", "index"] {
+        if !names.iter().any(|known| known == name) {
+            names.push(name.to_owned());
+        }
     }
-    Value::Object(context)
+    let fields = names.into_iter().filter_map(|name| match variable(lookup, &name)? {
+        Resolved::Value(value) => Some((Cow::Owned(name), value)),
+        // No name that can be listed has such fields.
+        Resolved::Fields(_) => None,
+    });
+    fields.collect()
 }
 
 /// Names of constants.

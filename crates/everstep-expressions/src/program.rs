@@ -76,7 +76,7 @@ impl Program {
         let given = self.inputs.gather(lookup)?;
         let indexes = self.charges.indexes * (given.bytes as u64 / fuel::INDEXED_BYTES);
         let source = fuel::EXPRESSION + self.source_bytes as u64 * fuel::SOURCE_BYTE + self.charges.literal_bytes;
-        fuel::charge(source + given.fuel + indexes).map_err(|error| describe(&error))?;
+        fuel::charge(source + indexes).map_err(|error| describe(&error))?;
         // The library compares an undefined value without an error even in strict mode, so this code checks first.
         if let (Mode::Strict, false, Some(missing)) = (mode, self.expects_missing, &given.missing) {
             return Err(missing_error(missing));

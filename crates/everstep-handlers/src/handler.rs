@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use everstep_core::definition::Problem;
 use everstep_core::evaluate::Fault;
 use everstep_core::failure::Failure;
 use everstep_core::fair_share::ShareBounds;
@@ -107,6 +108,12 @@ pub trait Handler: Send + Sync {
     /// The errors in the code of a config, such as the syntax of a script. Called when a definition is saved.
     fn check_code(&self, _config: &Value) -> Vec<Fault> {
         Vec::new()
+    }
+
+    /// The problem of a definition of this workspace that contains tasks of this kind, if the server is not configured to
+    /// perform them. Its path is that of the task. Called when a definition is saved.
+    async fn find_obstacle(&self, _workspace: WorkspaceId) -> Result<Option<Problem>, Failure> {
+        Ok(None)
     }
 
     /// Whether the handler itself ends a task at its timeout. The engine does so for all others.

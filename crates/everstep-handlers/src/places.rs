@@ -2,13 +2,16 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use everstep_core::fair_share::{FairShare, PlaceRequestId, ShareBounds};
+use everstep_core::fair_share::{FairShare, PlaceRequest, PlaceRequestId, ShareBounds};
 use everstep_core::ids::WorkspaceId;
 use tokio::sync::oneshot;
 
 /// The places of a resource that workspaces share. Cheap to clone; clones share the places.
 #[derive(Clone)]
 pub struct Places<K: Ord + Clone = ()>(Arc<Mutex<FairShare<K, oneshot::Sender<Place<K>>>>>);
+
+/// A caller that waited and whose turn it is.
+type Admitted<K> = PlaceRequest<K, oneshot::Sender<Place<K>>>;
 
 /// Places in use. Dropping it returns them.
 pub struct Place<K: Ord + Clone = ()> {
@@ -54,15 +57,15 @@ impl<K: Ord + Clone> Places<K> {
 
     /// Waits for places. `None` if the bounds never admit that many. Dropping the future withdraws the request.
     pub async fn acquire(&self, workspace: WorkspaceId, key: K, amount: u64) -> Option<Place<K>> {
-        let (sender, admitted) = oneshot::channel();
-        let waiter = {
+        let (waiter, admitted) = {
             let mut share = self.share();
             if share.try_take(workspace, &key, amount) {
                 drop(share);
                 return Some(Place { places: self.clone(), workspace, key, amount });
             }
+            let (sender, admitted) = oneshot::channel();
             let request = share.request(workspace, key.clone(), amount, sender)?;
-            Waiter { places: self, workspace, key, request }
+            (Waiter { places: self, workspace, key, request }, admitted)
         };
         // Requests of others that do not fit may wait, and this one may precede them.
         self.admit();
@@ -73,11 +76,17 @@ impl<K: Ord + Clone> Places<K> {
 
     /// Gives free places to the callers whose turn it is.
     fn admit(&self) {
-        loop {
-            // The lock is released before the place is sent: if its receiver is gone, the place is returned at once.
-            let Some(admitted) = self.share().admit_next() else { return };
+        let admitted = self.share().admit_next();
+        self.send(admitted);
+    }
+
+    /// Sends a place to the caller that was admitted, and admits the next ones.
+    fn send(&self, mut next: Option<Admitted<K>>) {
+        while let Some(admitted) = next {
             let (workspace, key, amount) = (admitted.workspace, admitted.key, admitted.amount);
+            // The lock is not held while the place is sent: if its receiver is gone, the place is returned at once.
             let _ = admitted.item.send(Place { places: self.clone(), workspace, key, amount });
+            next = self.share().admit_next();
         }
     }
 
@@ -101,8 +110,13 @@ impl<K: Ord + Clone> Place<K> {
 
     fn give_back(&self, amount: u64) {
         if amount > 0 {
-            self.places.share().release(self.workspace, &self.key, amount);
-            self.places.admit();
+            // Usually no caller waits, and the lock is taken once.
+            let admitted = {
+                let mut share = self.places.share();
+                share.release(self.workspace, &self.key, amount);
+                share.admit_next()
+            };
+            self.places.send(admitted);
         }
     }
 }

@@ -14,6 +14,7 @@ use everstep_sandbox::Sandbox;
 use zeroize::Zeroizing;
 
 use crate::http::HttpBounds;
+use crate::notify::MailServer;
 use crate::sources::{Drivers, Query, SOURCE_NOT_FOUND, Source};
 use crate::webhook::WebhookBounds;
 
@@ -35,6 +36,24 @@ pub trait Sources: Send + Sync {
 #[async_trait]
 pub trait FetchPolicy: Send + Sync {
     async fn allows(&self, workspace: WorkspaceId) -> Result<bool, Failure>;
+}
+
+/// The address of a workspace that receives its mails.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotifyTarget {
+    pub url: String,
+    /// The name of the secret that signs them.
+    pub secret: String,
+}
+
+/// Finds the addresses of workspaces that receive their mails.
+#[async_trait]
+pub trait NotifyPolicy: Send + Sync {
+    /// The address as it was a few seconds ago.
+    async fn find_target(&self, workspace: WorkspaceId) -> Result<Option<NotifyTarget>, Failure>;
+
+    /// The address as it is now.
+    async fn reread_target(&self, workspace: WorkspaceId) -> Result<Option<NotifyTarget>, Failure>;
 }
 
 /// Applies ops of steps to records and links, and reads them. It waits as long as necessary; only the data of an op, or
@@ -73,6 +92,9 @@ pub struct Ports {
     pub sources: Arc<dyn Sources>,
     pub drivers: Drivers,
     pub fetch_policy: Arc<dyn FetchPolicy>,
+    pub notify_policy: Arc<dyn NotifyPolicy>,
+    /// The mail server, if there is one.
+    pub mail_server: Option<MailServer>,
     pub records: Arc<dyn Records>,
 }
 
@@ -91,6 +113,8 @@ impl Ports {
             secrets,
             sources: Arc::new(Nothing),
             fetch_policy: Arc::new(Nothing),
+            notify_policy: Arc::new(Nothing),
+            mail_server: None,
             records: Arc::new(Nothing),
         }
     }
@@ -127,6 +151,17 @@ impl Sources for Nothing {
 impl FetchPolicy for Nothing {
     async fn allows(&self, _: WorkspaceId) -> Result<bool, Failure> {
         Ok(false)
+    }
+}
+
+#[async_trait]
+impl NotifyPolicy for Nothing {
+    async fn find_target(&self, _: WorkspaceId) -> Result<Option<NotifyTarget>, Failure> {
+        Ok(None)
+    }
+
+    async fn reread_target(&self, _: WorkspaceId) -> Result<Option<NotifyTarget>, Failure> {
+        Ok(None)
     }
 }
 

@@ -12,6 +12,7 @@ use crate::handler::{Description, Handler};
 use crate::http::HttpHandler;
 use crate::javascript::JavaScriptHandler;
 use crate::noop::NoopHandler;
+use crate::notify::NotifyHandler;
 use crate::ports::Ports;
 use crate::store::RecordHandler;
 use crate::webhook::WebhookHandler;
@@ -28,6 +29,13 @@ impl Registry {
         let others = [
             Arc::new(JavaScriptHandler::new(ports.sandbox, ports.client.clone(), ports.fetch_policy))
                 as Arc<dyn Handler>,
+            Arc::new(NotifyHandler::new(
+                ports.client.clone(),
+                Arc::clone(&ports.secrets),
+                ports.notify_policy,
+                ports.mail_server,
+                ports.webhooks,
+            )),
             Arc::new(WebhookHandler::new(ports.client.clone(), Arc::clone(&ports.secrets), ports.webhooks)),
             Arc::new(HttpHandler::new(ports.client, ports.secrets, ports.http)),
             Arc::new(DataQueryHandler::new(ports.sources, ports.drivers)),

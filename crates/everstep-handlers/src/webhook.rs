@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 use async_trait::async_trait;
 use everstep_core::evaluate::Fault;
@@ -16,7 +16,7 @@ use everstep_core::kinds::KindInfo;
 use everstep_core::time::Timestamp;
 use everstep_core::webhook;
 use everstep_net::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use everstep_net::{Client, Method, Request, Response, Url};
+use everstep_net::{Client, Method, OpenResponse, Request, StatusCode, Url};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -27,12 +27,12 @@ use crate::http::{ERROR_BODY_CHARS_MAX, TextValue, WrittenHost, cut, failure};
 use crate::ports::Secrets;
 use crate::secrets::RevealedSecrets;
 
-const TIMEOUT_SECONDS_DEFAULT: u32 = 10;
-const TIMEOUT_SECONDS_MAX: u32 = 60;
 /// The type of the message of a graph's node.
 const STEP_TYPE: &str = "workflow.step";
 /// The body of a response is only read for the message of a failure.
 const RESPONSE_BYTES_MAX: usize = 64 * 1024;
+/// The time for the body of a response, after its status.
+const BODY_TIMEOUT: Duration = Duration::from_secs(1);
 const IDEMPOTENCY_HEADER: &str = "idempotency-key";
 
 /// The bounds of the webhooks that a node sends at the same time. A webhook that waits for its target holds no place.
@@ -73,7 +73,7 @@ struct Config {
     secret: Option<String>,
     /// The time limit of an attempt, in seconds.
     #[serde(default)]
-    #[schemars(range(min = 1, max = 60))]
+    #[schemars(range(min = 1, max = Delivery::TIMEOUT_SECONDS_MAX))]
     #[expect(dead_code, reason = "the core reads it from the config and sets the time limit of the task")]
     timeout_seconds: Option<u32>,
 }
@@ -83,9 +83,9 @@ fn type_default() -> String {
 }
 
 /// A message and its id, which is the same for all attempts.
-struct Message {
-    id: String,
-    body: Value,
+pub(crate) struct Message {
+    pub(crate) id: String,
+    pub(crate) body: Value,
 }
 
 /// Sends webhooks through the guarded client.
@@ -103,8 +103,8 @@ impl WebhookHandler {
             name: Delivery::WEBHOOK.to_owned(),
             output_variable: Some("webhookResponse".to_owned()),
             secret_places: schema.secret_places(),
-            timeout_seconds: TIMEOUT_SECONDS_DEFAULT,
-            longest_timeout_seconds: TIMEOUT_SECONDS_MAX,
+            timeout_seconds: Delivery::TIMEOUT_SECONDS_DEFAULT,
+            longest_timeout_seconds: Delivery::TIMEOUT_SECONDS_MAX,
             ..KindInfo::default()
         };
         let description = Description {
@@ -132,46 +132,63 @@ impl WebhookHandler {
         if has_secret_header {
             check_host(&task.written["target"], &url)?;
         }
-        let message = Message::new(&task, &config, delivery)?;
+        let message = match delivery {
+            Some(delivery) => Message::from_delivery(delivery)?,
+            None => {
+                let mut message = Message::from_task(&task, &config.message_type);
+                message.body["data"]["payload"] = config.payload.clone();
+                message
+            }
+        };
         let mut request = Request::new(Method::POST, url);
         request.headers = headers(&config, &secret_places)?;
-        message.sign(&config, now(), &mut request)?;
-        request.redirects = 0;
-        request.max_bytes = RESPONSE_BYTES_MAX;
-        // A longer response is returned without its body, whatever its status is.
-        request.read = vec![0..=0];
-        if !task.timeout.is_zero() {
-            request.timeout = task.timeout;
-        }
-        let response = self.client.send(request).await.map_err(|error| failure(&error, &revealed))?;
-        read_response(response, &revealed)
+        message.sign(config.secret.as_deref(), now(), &mut request)?;
+        let status = post(&self.client, request, task.timeout, &revealed).await?;
+        Ok(Outcome::from_output(json!({"status": status.as_u16()})))
     }
 }
 
+/// Sends a signed message. Redirects are not followed. The status decides, whatever happens to the body.
+pub(crate) async fn post(
+    client: &Client,
+    mut request: Request,
+    timeout: Duration,
+    revealed: &RevealedSecrets,
+) -> Result<StatusCode, Failure> {
+    if !timeout.is_zero() {
+        request.timeout = timeout;
+    }
+    let (began, timeout) = (Instant::now(), request.timeout);
+    let host = request.url.host_str().unwrap_or_default().to_owned();
+    let mut response = client.open(request).await.map_err(|error| failure(&error, revealed))?;
+    let rest = timeout.saturating_sub(began.elapsed()) / 2;
+    let body = read_body(&mut response, rest.min(BODY_TIMEOUT)).await;
+    read_response(response.status(), &host, body, revealed)
+}
+
 impl Message {
-    fn new(task: &Task, config: &Config, delivery: Option<Value>) -> Result<Self, Failure> {
-        match delivery {
-            Some(mut delivery) => {
-                let id = delivery["id"].as_str().map(str::to_owned);
-                let id = id.ok_or_else(|| invalid("the delivery has no id"))?;
-                let [message_type, timestamp, data] = ["type", "timestamp", "data"].map(|field| delivery[field].take());
-                Ok(Self { id, body: json!({"type": message_type, "timestamp": timestamp, "data": data}) })
-            }
-            None => {
-                let begin = Timestamp::from_millis(i64::try_from(task.run.uuid().as_u128() >> 80).unwrap_or_default());
-                let data = json!({"runId": task.run, "step": task.step, "payload": config.payload});
-                Ok(Self {
-                    id: Delivery::id_of(task.run, &task.step, begin).to_string(),
-                    body: json!({"type": config.message_type, "timestamp": now().to_string(), "data": data}),
-                })
-            }
+    /// The message of a side effect, as it was decided.
+    pub(crate) fn from_delivery(mut delivery: Value) -> Result<Self, Failure> {
+        let id = delivery["id"].as_str().map(str::to_owned);
+        let id = id.ok_or_else(|| invalid("the delivery has no id"))?;
+        let [message_type, timestamp, data] = ["type", "timestamp", "data"].map(|field| delivery[field].take());
+        Ok(Self { id, body: json!({"type": message_type, "timestamp": timestamp, "data": data}) })
+    }
+
+    /// The message of a node of a graph.
+    pub(crate) fn from_task(task: &Task, message_type: &str) -> Self {
+        let begin = Timestamp::from_millis(i64::try_from(task.run.uuid().as_u128() >> 80).unwrap_or_default());
+        let data = json!({"runId": task.run, "step": task.step});
+        Self {
+            id: Delivery::id_of(task.run, &task.step, begin).to_string(),
+            body: json!({"type": message_type, "timestamp": now().to_string(), "data": data}),
         }
     }
 
     /// Adds the body and the headers of Standard Webhooks.
-    fn sign(&self, config: &Config, at: Timestamp, request: &mut Request) -> Result<(), Failure> {
+    pub(crate) fn sign(&self, secret: Option<&str>, at: Timestamp, request: &mut Request) -> Result<(), Failure> {
         let body = self.body.to_string().into_bytes();
-        let signature = config.secret.as_ref().map(|secret| webhook::sign(secret, &self.id, at, &body)).transpose();
+        let signature = secret.map(|secret| webhook::sign(secret, &self.id, at, &body)).transpose();
         let signature = signature.map_err(|error| Failure::fatal("WEBHOOK_SECRET_INVALID", error.to_string()))?;
         let mut set = |name: HeaderName, text: &str| -> Result<(), Failure> {
             request.headers.insert(name, HeaderValue::from_str(text).map_err(|error| invalid(error.to_string()))?);
@@ -293,23 +310,42 @@ fn headers(config: &Config, secret_places: &[String]) -> Result<HeaderMap, Failu
     Ok(headers)
 }
 
+/// The body of a response, if it is short and arrives in time. A part of it is not returned: it might end in the middle
+/// of a secret.
+async fn read_body(response: &mut OpenResponse, timeout: Duration) -> Vec<u8> {
+    let read = async {
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.ok()? {
+            if body.len() + chunk.len() > RESPONSE_BYTES_MAX {
+                return None;
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Some(body)
+    };
+    tokio::time::timeout(timeout, read).await.ok().flatten().unwrap_or_default()
+}
+
 /// Every status except 2xx is a failure. Another attempt may succeed, whatever the status is.
-fn read_response(response: Response, revealed: &RevealedSecrets) -> Result<Outcome, Failure> {
-    let status = response.status;
+fn read_response(
+    status: StatusCode,
+    host: &str,
+    body: Vec<u8>,
+    revealed: &RevealedSecrets,
+) -> Result<StatusCode, Failure> {
     if status.is_success() {
-        return Ok(Outcome::from_output(json!({"status": status.as_u16()})));
+        return Ok(status);
     }
-    let host = response.url.host_str().unwrap_or_default();
     let mut message = format!("{host} responded with status {status}");
-    let bytes = revealed.mask_bytes(response.body);
+    let bytes = revealed.mask_bytes(body);
     let text = String::from_utf8_lossy(&bytes);
     if !text.trim().is_empty() {
         message.push_str(&format!(": {}", cut(text.trim(), ERROR_BODY_CHARS_MAX)));
     }
-    Err(Failure::transient("HTTP_STATUS", revealed.mask(&message)))
+    Err(Failure::transient("HTTP_STATUS", revealed.mask(&message)).with_status(status.as_u16()))
 }
 
-fn now() -> Timestamp {
+pub(crate) fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }

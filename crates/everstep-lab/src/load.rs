@@ -95,9 +95,7 @@ pub(crate) async fn run(args: &Args, config: &Config) -> anyhow::Result<ExitCode
         return Err(exit::invalid("name a data folder with --data, or a database with --database-url"));
     }
     let mut stop = StopSignals::new()?;
-    let style = definition::read(&args.file)?.and_then(|definition| wire::check(&definition));
-    let style = style.map_err(|problems| definition::refuse(&args.file, &problems))?;
-    let graph = definition::graph(&args.file, style)?;
+    let graph = definition::graph(&args.file, definition::check(&args.file)?)?;
     let name = definition::name(&args.file, args.name.as_deref())?;
     let input = input::read("--input", &args.input)?;
     let stores = wire::open_stores(&config.server.data, &config.database).await?;

@@ -58,6 +58,11 @@ pub fn roots(pem: &[u8]) -> Result<RootCertStore, TlsError> {
     if roots.is_empty() { Err(unusable(&"it contains no certificate in PEM")) } else { Ok(roots) }
 }
 
+/// The certificates that browsers trust, each in DER.
+pub fn web_root_certificates() -> impl Iterator<Item = &'static [u8]> {
+    webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().map(AsRef::as_ref)
+}
+
 /// The certificates that browsers trust.
 pub fn web_roots() -> RootCertStore {
     let mut roots = RootCertStore::empty();

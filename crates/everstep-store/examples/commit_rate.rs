@@ -185,6 +185,7 @@ fn start(node: NodeId, run: RunId, commit: CommitId, now: Timestamp) -> Item {
         tags: Payload::null(),
         retention_days: 7,
         is_test: false,
+        search_paths: std::sync::Arc::default(),
         created_at: now,
         trigger: None,
         start: None,

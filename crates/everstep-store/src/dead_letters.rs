@@ -31,6 +31,8 @@ pub struct DeadLetterRow {
 pub struct DeadLetterFilter {
     /// Only this one.
     pub id: Option<DeadLetterId>,
+    /// Only those after this one, in the order of their ids.
+    pub after: Option<DeadLetterId>,
     pub status: Option<DeadLetterStatus>,
     pub source: Option<DeadLetterSource>,
     pub kind: Option<String>,
@@ -52,9 +54,11 @@ impl DeadLetterFilter {
 
     /// The range of ids: from the first, before the second.
     pub(crate) fn bounds(&self) -> (Uuid, Uuid) {
+        let next = |id: DeadLetterId| Uuid::from_u128(id.uuid().as_u128().saturating_add(1));
         let (from, to) = (self.since.map_or(Uuid::nil(), first_id), self.until.map_or(Uuid::max(), first_id));
-        let Some(id) = self.id.map(DeadLetterId::uuid) else { return (from, to) };
-        (from.max(id), to.min(Uuid::from_u128(id.as_u128().saturating_add(1))))
+        let from = self.after.map_or(from, |after| from.max(next(after)));
+        let Some(id) = self.id else { return (from, to) };
+        (from.max(id.uuid()), to.min(next(id)))
     }
 
     /// Whether a row with the status `dead` can match.
@@ -85,22 +89,59 @@ impl DeadLetterQuery {
     }
 }
 
+/// The dead letters that were queued, or discarded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChangedLetters {
+    pub count: u64,
+    /// The last one, in the order of their ids.
+    pub last: Option<DeadLetterId>,
+}
+
 /// What a node takes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeadLetterClaim {
     /// The number of queued dead letters to take.
     pub letters_max: usize,
-    /// The dead letters that the node performs. Others that it has taken are returned again: the reply to an earlier
-    /// call was lost.
+    /// The dead letters that the node performs, or whose result it writes. They are not taken, also if they were queued
+    /// again: a result that is sent again would end the later requeue. Others that the node has taken are returned
+    /// again: the reply to an earlier call was lost.
     pub held: Vec<DeadLetterId>,
     /// Workspaces of which the node takes no more.
     pub crowded: Vec<WorkspaceId>,
+    /// Targets for which the node takes no more.
+    pub crowded_targets: Vec<LetterTarget>,
     /// The number of notices to take.
     pub notices_max: usize,
     /// The dead letters of whose notices the same holds.
     pub held_notices: Vec<DeadLetterId>,
     /// Notices are sent of dead letters that were written from this time on.
     pub notices_since: Timestamp,
+}
+
+/// The target of the dead letters of a workspace that wait for the same server.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LetterTarget {
+    pub workspace: WorkspaceId,
+    pub kind: String,
+    /// As [`DeadLetter::target_prefix`] returns it.
+    pub prefix: String,
+}
+
+impl LetterTarget {
+    pub fn from_letter(letter: &DeadLetter) -> Self {
+        Self { workspace: letter.workspace, kind: letter.kind.clone(), prefix: letter.target_prefix() }
+    }
+
+    /// Whether a dead letter with these columns has this target.
+    pub(crate) fn contains(&self, workspace: WorkspaceId, kind: &str, target: &str) -> bool {
+        let has_prefix = || match self.prefix.strip_suffix('/') {
+            Some(name) => {
+                target.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '\\']))
+            }
+            None => target.starts_with(&self.prefix),
+        };
+        self.workspace == workspace && self.kind == kind && has_prefix()
+    }
 }
 
 /// What a node has taken.

@@ -12,6 +12,34 @@ use crate::rows::{RunPage, RunSummary};
 /// The maximum number of runs that one call examines.
 pub(crate) const EXAMINED_RUNS_MAX: usize = 10_000;
 
+/// Characters of the code of an error that the index has.
+const PLAIN_CODE_CHARS_MAX: usize = 200;
+
+/// How the runs of a list are found: the index whose entries are examined one by one, newest run first.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Walk<'a> {
+    /// The id of the trigger.
+    Trigger(&'a str),
+    Key(&'a str),
+    Ids(Uuid, Uuid),
+    Parent(RunId),
+    Origin(RunId),
+    /// A workflow and the state of its open runs.
+    State(&'a str, &'a str),
+    ErrorCode(&'a str),
+    /// A workflow, and the statuses of the filter, none of which is `completed`.
+    WorkflowStatuses(&'a str),
+    /// The statuses of the filter, none of which is `completed`.
+    Statuses,
+    Workflow(&'a str),
+    All,
+}
+
+/// The statuses that `runs_by_status` and `runs_running` have. A run that starts and completes in one item is never in
+/// these indexes.
+pub(crate) const STATUSES_WITH_INDEX: [Status; 6] =
+    [Status::Pending, Status::Running, Status::Waiting, Status::Paused, Status::Failed, Status::Cancelled];
+
 /// The statuses of runs that have not ended.
 const OPEN_STATUSES: &[Status] = &[Status::Pending, Status::Running, Status::Waiting, Status::Paused];
 
@@ -61,15 +89,61 @@ impl RunFilter {
     }
 
     /// The workflow and the state of the open runs that are listed, if an index finds all of them.
-    pub(crate) fn open_state(&self) -> Option<(&str, &str)> {
+    fn open_state(&self) -> Option<(&str, &str)> {
         let may_have_ended = self.statuses.iter().any(|status| status.has_ended());
         let (workflow, state) = (self.workflow.as_deref()?, self.state.as_deref()?);
-        (self.parent.is_none() && !self.is_narrow() && !may_have_ended).then_some((workflow, state))
+        (!may_have_ended).then_some((workflow, state))
     }
 
-    /// Whether an index finds the few runs that may be listed.
-    pub(crate) fn is_narrow(&self) -> bool {
-        self.key.is_some() || self.ids.is_some() || self.trigger.is_some()
+    /// The index that finds the runs, unless a term is known. The first ones find few runs.
+    pub(crate) fn walk(&self) -> Walk<'_> {
+        if let Some((_, trigger)) = &self.trigger {
+            return Walk::Trigger(trigger);
+        }
+        if let Some(key) = &self.key {
+            return Walk::Key(key);
+        }
+        if let Some((first, last)) = self.ids {
+            return Walk::Ids(first, last);
+        }
+        if let Some(parent) = self.parent {
+            return Walk::Parent(parent);
+        }
+        if let Some(origin) = self.origin {
+            return Walk::Origin(origin);
+        }
+        if let Some((workflow, state)) = self.open_state() {
+            return Walk::State(workflow, state);
+        }
+        if let Some(code) = self.error_code.as_deref().filter(|code| is_plain_code(code)) {
+            return Walk::ErrorCode(code);
+        }
+        let statuses = self.listed_statuses();
+        let is_by_status = !statuses.is_empty() && statuses.iter().all(|status| STATUSES_WITH_INDEX.contains(status));
+        match self.workflow.as_deref() {
+            Some(workflow) if is_by_status => Walk::WorkflowStatuses(workflow),
+            None if is_by_status => Walk::Statuses,
+            Some(workflow) => Walk::Workflow(workflow),
+            None => Walk::All,
+        }
+    }
+
+    /// Whether terms may find the runs: no other index finds few of them. Runs that wait may be many.
+    pub(crate) fn may_use_terms(&self) -> bool {
+        let finds_many = match self.walk() {
+            Walk::Workflow(_) | Walk::All => true,
+            Walk::Statuses | Walk::WorkflowStatuses(_) => {
+                self.listed_statuses().iter().any(|status| matches!(status, Status::Pending | Status::Waiting))
+            }
+            Walk::Trigger(_)
+            | Walk::Key(_)
+            | Walk::Ids(..)
+            | Walk::Parent(_)
+            | Walk::Origin(_)
+            | Walk::State(..)
+            | Walk::ErrorCode(_) => false,
+        };
+        finds_many && self.examines_documents()
     }
 
     /// The range of ids of the listed runs.
@@ -99,18 +173,6 @@ impl RunFilter {
         !self.input.is_empty() || !self.tags.is_empty()
     }
 
-    /// Whether a run may be examined and left out.
-    pub(crate) fn is_selective(&self) -> bool {
-        self.examines_documents()
-            || !self.statuses.is_empty()
-            || self.version.is_some()
-            || (self.state.is_some() && self.open_state().is_none())
-            || self.origin.is_some()
-            || self.error_code.is_some()
-            || self.is_narrow()
-            || (self.parent.is_some() && self.workflow.is_some())
-    }
-
     /// Whether tags have the expected values.
     pub(crate) fn has_tags(&self, tags: &str) -> bool {
         self.tags.is_empty()
@@ -138,13 +200,18 @@ impl RunFilter {
     }
 }
 
+/// Whether the index has errors with this code.
+fn is_plain_code(code: &str) -> bool {
+    code.chars().count() <= PLAIN_CODE_CHARS_MAX && !code.contains(['"', '\\']) && !code.contains(char::is_control)
+}
+
 /// Parses a document. A document that cannot be parsed matches no filter.
 fn parse(json: &str) -> Option<Value> {
     serde_json::from_str(json).ok()
 }
 
 /// The value at a path.
-fn find<'a>(value: &'a Value, path: &[String]) -> Option<&'a Value> {
+pub(crate) fn find<'a>(value: &'a Value, path: &[String]) -> Option<&'a Value> {
     path.iter().try_fold(value, |value, name| match value {
         Value::Object(fields) => fields.get(name),
         Value::Array(items) => array_index(name).and_then(|index| items.get(index)),
@@ -179,11 +246,13 @@ pub(crate) struct PageBuilder {
     runs: Vec<RunSummary>,
     limit: usize,
     has_more: bool,
+    /// Runs that were examined, also those that were left out.
+    pub(crate) scanned: usize,
 }
 
 impl PageBuilder {
     pub(crate) fn new(limit: usize) -> Self {
-        Self { runs: Vec::new(), limit, has_more: false }
+        Self { runs: Vec::new(), limit, has_more: false, scanned: 0 }
     }
 
     /// Adds the next run that matches. Returns false if the page is full: then there is another page.
@@ -196,10 +265,25 @@ impl PageBuilder {
         true
     }
 
+    /// The greatest number of runs of the page.
+    pub(crate) fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// The runs that may still be examined.
+    pub(crate) fn left(&self) -> usize {
+        EXAMINED_RUNS_MAX.saturating_sub(self.scanned)
+    }
+
+    /// The position of the last run of the page.
+    pub(crate) fn last(&self) -> Option<(Timestamp, RunId)> {
+        self.runs.last().map(|run| (run.created_at, run.id))
+    }
+
     /// The page. `end` is the position of the last run that was examined, or none if all runs were examined.
     pub(crate) fn finish(self, end: Option<(Timestamp, RunId)>) -> RunPage {
-        let last = self.runs.last().map(|run| (run.created_at, run.id));
-        RunPage { next: if self.has_more { last } else { end }, runs: self.runs }
+        let next = if self.has_more { self.last() } else { end };
+        RunPage { next, runs: self.runs, scanned: self.scanned }
     }
 }
 
@@ -234,6 +318,50 @@ mod tests {
     fn the_open_statuses_are_those_of_runs_that_have_not_ended() {
         let open: Vec<_> = Status::ALL.iter().copied().filter(|status| !status.has_ended()).collect();
         assert_eq!(open, OPEN_STATUSES);
+    }
+
+    #[test]
+    fn every_status_but_completed_has_an_index() {
+        let others: Vec<_> = Status::ALL.iter().copied().filter(|status| *status != Status::Completed).collect();
+        assert_eq!(others, STATUSES_WITH_INDEX);
+    }
+
+    #[test]
+    fn statuses_without_completed_are_found_by_their_index() {
+        let by = |statuses: &[Status]| RunFilter { statuses: statuses.to_vec(), ..RunFilter::default() };
+        let of_orders = |filter| RunFilter { workflow: Some("orders".to_owned()), ..filter };
+        for statuses in [&[Status::Running][..], &[Status::Failed, Status::Waiting]] {
+            assert_eq!(by(statuses).walk(), Walk::Statuses);
+            assert_eq!(of_orders(by(statuses)).walk(), Walk::WorkflowStatuses("orders"));
+        }
+        for statuses in [&[][..], &[Status::Completed], &[Status::Failed, Status::Completed]] {
+            assert_eq!(by(statuses).walk(), Walk::All);
+            assert_eq!(of_orders(by(statuses)).walk(), Walk::Workflow("orders"));
+        }
+        // Without a workflow, the runs in a state are among those that have not ended.
+        let in_state = RunFilter { state: Some("review".to_owned()), ..RunFilter::default() };
+        assert_eq!(in_state.walk(), Walk::Statuses);
+        assert_eq!(of_orders(in_state).walk(), Walk::State("orders", "review"));
+    }
+
+    #[test]
+    fn terms_find_runs_unless_another_index_finds_few() {
+        let tagged = |statuses: &[Status]| RunFilter {
+            statuses: statuses.to_vec(),
+            tags: vec![("team".to_owned(), "blue".to_owned())],
+            ..RunFilter::default()
+        };
+        for (statuses, may_use_terms) in [
+            (&[][..], true),
+            (&[Status::Completed], true),
+            (&[Status::Waiting, Status::Failed], true),
+            (&[Status::Failed], false),
+            (&[Status::Running, Status::Paused], false),
+        ] {
+            assert_eq!(tagged(statuses).may_use_terms(), may_use_terms, "{statuses:?}");
+        }
+        assert!(!RunFilter { key: Some("k".to_owned()), ..tagged(&[]) }.may_use_terms());
+        assert!(!RunFilter::default().may_use_terms());
     }
 
     #[test]

@@ -93,13 +93,25 @@ pub struct NewFork {
     pub now: Timestamp,
     /// The payload of its first entry, if it differs from that of the original: the cause of a fork has another actor.
     pub first_payload: Option<Vec<u8>>,
+    /// The data of the original by which the fork is found.
+    pub origin: ForkOrigin,
     pub side: SideWrites,
+}
+
+/// The data of a run by which its forks are found. The original may be older than the search attributes of its workflow.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ForkOrigin {
+    pub workflow: String,
+    pub input: Payload,
+    pub tags: Payload,
+    pub search_paths: Arc<[String]>,
+    pub is_test: bool,
 }
 
 impl NewFork {
     /// A fork whose entries are those of the original, without side writes.
     pub fn new(run: RunId, at: u64, now: Timestamp) -> Self {
-        Self { run, at, now, first_payload: None, side: SideWrites::default() }
+        Self { run, at, now, first_payload: None, origin: ForkOrigin::default(), side: SideWrites::default() }
     }
 }
 
@@ -133,6 +145,8 @@ pub struct NewRun {
     pub input: Payload,
     pub parent: Option<RunId>,
     pub tags: Payload,
+    /// The search attributes of the workflow: paths of the input, by which the run is found. It is found by its tags too.
+    pub search_paths: Arc<[String]>,
     pub retention_days: u32,
     pub is_test: bool,
     pub created_at: Timestamp,

@@ -13,6 +13,7 @@ mod item;
 mod journal;
 mod migrations;
 mod numbers;
+mod pace;
 mod pack;
 mod ports;
 pub mod postgres;
@@ -25,6 +26,7 @@ mod rows;
 mod space;
 pub mod sqlite;
 mod stats;
+mod terms;
 mod texts;
 mod topics;
 mod workflows;
@@ -32,18 +34,19 @@ mod workflows;
 pub use access::{AuditFilter, AuditRow, KeyOutcome, KeyRow, WorkspaceRow};
 pub use claims::ClaimResult;
 pub use dead_letters::{
-    DeadLetterClaim, DeadLetterFilter, DeadLetterOutcome, DeadLetterQuery, DeadLetterResult, DeadLetterRetention,
-    DeadLetterRow, TakenLetters,
+    ChangedLetters, DeadLetterClaim, DeadLetterFilter, DeadLetterOutcome, DeadLetterQuery, DeadLetterResult,
+    DeadLetterRetention, DeadLetterRow, LetterTarget, TakenLetters,
 };
 pub use error::{Error, Result};
 pub use files::{FileFault, FileReservation, FileRow, FinishedFile, NewFile, ReserveOutcome, UploadOutcome};
 pub use filter::RunFilter;
 pub use item::{
-    CommitOutcome, Gate, HeldStart, InboxId, InboxInput, Item, MachinePlace, NewEntry, NewFork, NewRun, PendingStart,
-    Projection, SentInput, SideWrites, Wait, WaitChange, WaitKind,
+    CommitOutcome, ForkOrigin, Gate, HeldStart, InboxId, InboxInput, Item, MachinePlace, NewEntry, NewFork, NewRun,
+    PendingStart, Projection, SentInput, SideWrites, Wait, WaitChange, WaitKind,
 };
 pub use ports::{
-    AccessStore, DeadLetterStore, FileStore, RecordStore, ResourceStore, RunStore, Stores, TopicStore, WorkflowStore,
+    AccessStore, DeadLetterStore, EVENT_PAGE_BYTES, FileStore, RecordStore, ResourceStore, RunStore, Stores,
+    TopicStore, WorkflowStore,
 };
 pub use preconditions::{ActivationOutcome, Precondition, RegistrationOutcome, SaveOutcome};
 pub use records::{
@@ -58,7 +61,8 @@ pub use rows::{
 pub use space::Space;
 pub use stats::{DURATION_BUCKETS, MinuteStats, RunStats, StatsQuery, minute_of};
 pub use topics::{
-    EventQuery, EventResult, EventRow, EventSlice, FanOutPosition, MatchCounts, MatchingWait, PublishOutcome,
-    ResultPage, SliceOutcome, StartRow, SubscriptionOutcome, SubscriptionQuery, WaitPage, WaitPosition,
+    EventPage, EventQuery, EventResult, EventRow, EventSlice, FanOutPosition, ListedEvent, MatchCounts, MatchingWait,
+    PublishOutcome, ResultPage, SliceOutcome, StartRow, SubscriptionOutcome, SubscriptionQuery, UnmatchedEvents,
+    WaitPage, WaitPosition,
 };
-pub use workflows::{Deletion, NewWorkflow, VersionRow, WorkflowRow, WorkflowSummary};
+pub use workflows::{ChangeKey, Deletion, KeyedChange, NewWorkflow, VersionRow, WorkflowRow, WorkflowSummary};

@@ -37,6 +37,9 @@ pub(crate) const POSTGRES: &[Migration] = migrations! {
     10 "claims_by_workspace",
     11 "files",
     12 "dead_letters",
+    13 "search",
+    14 "workflow_keys",
+    15 "lists",
 };
 
 /// The migrations of SQLite, in their order.
@@ -55,6 +58,9 @@ pub(crate) const SQLITE: &[Migration] = migrations! {
     11 "claims_by_workspace",
     12 "files",
     13 "dead_letters",
+    14 "search",
+    15 "workflow_keys",
+    16 "lists",
 };
 
 /// The table of applied migrations, for both databases.

@@ -1,7 +1,5 @@
 //! Stored bytes: long ones are compressed.
 
-use std::borrow::Cow;
-
 use crate::error::{Error, Result};
 use crate::item::Item;
 
@@ -23,21 +21,23 @@ impl Codec {
     }
 }
 
-/// An item with its long payloads compressed. They are compressed on the caller's thread, not on the writer's.
+/// The compressed payloads of an item by the index of their entry. Nearly always empty.
+pub(crate) type CompressedPayloads = Vec<(usize, Vec<u8>)>;
+
+/// An item with its long payloads compressed.
 #[derive(Debug)]
 pub(crate) struct Packed<'a> {
-    pub(crate) item: Cow<'a, Item>,
-    /// The compressed payloads by the index of their entry. Nearly always empty.
-    compressed: Vec<(usize, Vec<u8>)>,
+    pub(crate) item: &'a Item,
+    compressed: CompressedPayloads,
 }
 
 impl<'a> Packed<'a> {
     pub(crate) fn borrow(item: &'a Item) -> Self {
-        Self { item: Cow::Borrowed(item), compressed: compress_long(item) }
+        Self::new(item, compress_long(item))
     }
 
-    pub(crate) fn copy(item: &Item) -> Packed<'static> {
-        Packed { item: Cow::Owned(item.clone()), compressed: compress_long(item) }
+    pub(crate) fn new(item: &'a Item, compressed: CompressedPayloads) -> Self {
+        Self { item, compressed }
     }
 
     /// The payload of the entry at `index`, as it is stored.
@@ -49,7 +49,8 @@ impl<'a> Packed<'a> {
     }
 }
 
-fn compress_long(item: &Item) -> Vec<(usize, Vec<u8>)> {
+/// Compresses the long payloads of an item.
+pub(crate) fn compress_long(item: &Item) -> CompressedPayloads {
     let payloads = item.entries.iter().map(|entry| entry.row.payload.as_slice()).enumerate();
     payloads.filter_map(|(index, payload)| compress(payload).map(|bytes| (index, bytes))).collect()
 }

@@ -2,6 +2,7 @@
 
 use everstep_core::style::StyleName;
 
+use crate::terms::PriorVersions;
 use crate::workflows::{NewWorkflow, default_permissions};
 
 /// The expected state of a workflow. It is checked in the transaction of the change, so that one of two calls with the
@@ -32,6 +33,13 @@ pub enum SaveOutcome {
     Unexpected { active: u32 },
     /// A workflow with that name exists, of a style that this version cannot follow: nothing was written.
     OtherStyle(String),
+}
+
+impl SaveOutcome {
+    /// The versions that the workflow had before this one was saved: numbers are never used again.
+    pub(crate) fn prior_versions(version: u32, is_new: bool) -> PriorVersions {
+        if is_new && version == 1 { PriorVersions::Absent } else { PriorVersions::Present }
+    }
 }
 
 /// The result of registering a version under its own number.
@@ -132,6 +140,11 @@ impl VersionState {
     /// Whether the workspace has no workflow of that name.
     pub(crate) fn is_new_name(&self) -> bool {
         self.style.is_none()
+    }
+
+    /// The versions that the workflow had before.
+    pub(crate) fn prior_versions(&self) -> PriorVersions {
+        if self.is_new_name() && self.deleted == 0 { PriorVersions::Absent } else { PriorVersions::Present }
     }
 
     /// The style of the workflow, if it differs.

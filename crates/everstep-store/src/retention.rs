@@ -4,6 +4,8 @@ use std::time::Duration;
 
 /// The minimum time for which the versions of a deleted workflow are kept, so that a start that has read one may begin.
 pub(crate) const DELETED_VERSIONS_KEPT_MIN: Duration = Duration::from_secs(86_400);
+/// The time for which the idempotency key of a change of a workflow is known.
+pub(crate) const WORKFLOW_KEY_RETENTION: Duration = Duration::from_secs(86_400);
 /// When a deleted workflow whose versions are still in use is checked again.
 pub(crate) const DELETED_WORKFLOW_RECHECK_INTERVAL: Duration = Duration::from_secs(3_600);
 /// The number of deleted workflows that one sweep checks.

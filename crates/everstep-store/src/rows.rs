@@ -182,6 +182,8 @@ pub struct RunPage {
     pub runs: Vec<RunSummary>,
     /// Where the next page begins; `None` on the last one.
     pub next: Option<(Timestamp, RunId)>,
+    /// How many runs were examined for it, those of the page included.
+    pub scanned: usize,
 }
 
 /// The number of runs of a workflow in a status. Test runs are not counted.

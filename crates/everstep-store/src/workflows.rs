@@ -18,6 +18,25 @@ pub struct NewWorkflow {
     pub created_at: Timestamp,
     /// Absent if no caller saves it; it then counts as [`Publisher::default`].
     pub publisher: Option<Publisher>,
+    /// The idempotency key of the request that saves it.
+    pub key: Option<ChangeKey>,
+}
+
+/// The idempotency key of a request that changes a workflow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangeKey {
+    pub key: String,
+    /// The digest of the request: another request has another one.
+    pub digest: String,
+    pub at: Timestamp,
+}
+
+/// A change of a workflow that was made under an idempotency key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyedChange {
+    pub digest: String,
+    /// The version that its response names.
+    pub version: u32,
 }
 
 impl NewWorkflow {
@@ -82,4 +101,8 @@ pub struct WorkflowRow {
     pub created_at: Timestamp,
     /// Absent if no caller has saved it, or an earlier release has.
     pub publisher: Option<Publisher>,
+    /// The search attributes of the workflow, which its active version declares; in order.
+    pub search_paths: Vec<String>,
+    /// Whether the version was deleted: it is kept for its runs.
+    pub is_deleted: bool,
 }

@@ -85,6 +85,15 @@ fn send(method: &str, address: &str, key: &str, path: &str, body: &str) -> Vec<u
     .into_bytes()
 }
 
+/// The head of a request to upload a file, whose bytes follow ([`Connection::send_bytes`]).
+pub fn upload(address: &str, key: &str, path: &str, bytes: usize) -> Vec<u8> {
+    format!(
+        "POST {path} HTTP/1.1\r\nhost: {address}\r\nx-api-key: {key}\r\n\
+         content-type: application/octet-stream\r\ncontent-length: {bytes}\r\n\r\n"
+    )
+    .into_bytes()
+}
+
 /// A GET request that needs no API key.
 pub fn get(address: &str, path: &str) -> Vec<u8> {
     format!("GET {path} HTTP/1.1\r\nhost: {address}\r\n\r\n").into_bytes()

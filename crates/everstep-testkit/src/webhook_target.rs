@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// The response of a target to a request.
+/// The response of a target to a request; a mail server answers mails with 250 instead of 204.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TargetMode {
     /// It answers 204.
@@ -25,6 +25,8 @@ pub enum TargetMode {
     Late(Duration),
     /// It reads the request and closes the connection.
     CutOff,
+    /// It answers with this status, and closes the connection before the body.
+    HeadOnly(u16),
 }
 
 /// A request that a target has received.
@@ -155,7 +157,7 @@ fn answer(connection: &TcpStream, shared: &Shared) {
     };
     let status = match mode {
         TargetMode::Accept => 204,
-        TargetMode::Refuse(status) => status,
+        TargetMode::Refuse(status) | TargetMode::HeadOnly(status) => status,
         TargetMode::Late(delay) => {
             thread::sleep(delay);
             204
@@ -171,7 +173,8 @@ fn answer(connection: &TcpStream, shared: &Shared) {
     if status == 204 {
         shared.lock().received[number].is_accepted = true;
     }
-    let head = format!("HTTP/1.1 {status} Status\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+    let length = if matches!(mode, TargetMode::HeadOnly(_)) { 100 } else { 0 };
+    let head = format!("HTTP/1.1 {status} Status\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n");
     let mut connection = connection;
     let _ = connection.write_all(head.as_bytes());
 }

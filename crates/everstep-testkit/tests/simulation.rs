@@ -172,231 +172,254 @@ mod planted {
 
     use super::*;
 
-    /// Proves that the simulator finds bugs: each planted bug must be caught.
-    fn caught(bug: Bug, options: fn(u64) -> Options) {
+    /// With persons, and with clients that write records and links.
+    fn machines_with_records(seed: u64) -> Options {
+        Options { records: Some(true), ..machines_of_several(seed) }
+    }
+
+    /// Proves that the simulator finds bugs: each planted bug must be caught within [`SEEDS`] seeds.
+    ///
+    /// `known` is a seed that has caught the bug. It is played first, which saves the time of the others; a change of the
+    /// engine or of the simulator may let another seed catch it.
+    fn caught(bug: Bug, options: fn(u64) -> Options, known: u64) {
         let options = |seed| Options { bug: Some(bug), ..options(seed) };
-        let found = (0..SEEDS).find_map(|seed| sim::play(seed, &options(seed)).err());
+        let found = std::iter::once(known).chain(0..SEEDS).find_map(|seed| sim::play(seed, &options(seed)).err());
         let Some(failure) = found else { panic!("{} was not caught within {SEEDS} seeds", bug.name()) };
         eprintln!("{} was caught by seed {}: {}", bug.name(), failure.seed, failure.message);
     }
 
     #[test]
     fn dispatch_before_commit_is_caught() {
-        caught(Bug::DispatchBeforeCommit, alone);
+        caught(Bug::DispatchBeforeCommit, alone, 0);
     }
 
     #[test]
     fn an_item_without_head_gate_is_caught() {
-        caught(Bug::ItemWithoutHeadGate, alone);
+        caught(Bug::ItemWithoutHeadGate, alone, 27);
     }
 
     #[test]
     fn a_reused_attempt_is_caught() {
-        caught(Bug::AttemptReused, alone);
+        caught(Bug::AttemptReused, alone, 0);
     }
 
     #[test]
     fn a_park_that_ignores_the_inbox_is_caught() {
-        caught(Bug::ParkIgnoresInbox, alone);
+        caught(Bug::ParkIgnoresInbox, alone, 68);
     }
 
     #[test]
     fn a_timer_lost_on_reload_is_caught() {
-        caught(Bug::TimerLostOnReload, alone);
+        caught(Bug::TimerLostOnReload, alone, 19);
     }
 
     #[test]
     fn a_late_result_after_cancel_is_caught() {
-        caught(Bug::LateResultAfterCancel, alone);
+        caught(Bug::LateResultAfterCancel, alone, 229);
     }
 
     #[test]
     fn a_fence_that_is_not_checked_is_caught() {
-        caught(Bug::FenceNotChecked, several);
+        caught(Bug::FenceNotChecked, several, 77);
     }
 
     #[test]
     fn a_release_that_stops_half_way_is_caught() {
-        caught(Bug::ReleaseStopsHalfWay, several);
+        caught(Bug::ReleaseStopsHalfWay, several, 3);
     }
 
     #[test]
     fn a_restarted_node_that_keeps_its_id_is_caught() {
-        caught(Bug::RestartKeepsId, several);
+        caught(Bug::RestartKeepsId, several, 4);
     }
 
     #[test]
     fn a_lease_on_a_node_s_clock_is_caught() {
-        caught(Bug::LeaseOnNodeClock, several);
+        caught(Bug::LeaseOnNodeClock, several, 4);
     }
 
     #[test]
     fn a_turn_that_is_not_fenced_is_caught() {
-        caught(Bug::TurnNotFenced, code_alone);
+        caught(Bug::TurnNotFenced, code_alone, 14);
     }
 
     #[test]
     fn a_lost_turn_that_is_forgotten_is_caught() {
-        caught(Bug::LostTurnForgotten, code_alone);
+        caught(Bug::LostTurnForgotten, code_alone, 13);
     }
 
     #[test]
     fn a_turn_before_its_commit_is_caught() {
-        caught(Bug::TurnBeforeCommit, code_alone);
+        caught(Bug::TurnBeforeCommit, code_alone, 0);
     }
 
     #[test]
     fn side_writes_without_their_item_are_caught() {
-        caught(Bug::SideWritesWithoutItem, alone);
+        caught(Bug::SideWritesWithoutItem, alone, 0);
     }
 
     #[test]
     fn a_park_that_races_a_signal_is_caught() {
-        caught(Bug::ParkRacesSignal, several);
+        caught(Bug::ParkRacesSignal, several, 0);
     }
 
     #[test]
     fn a_stale_version_that_is_taken_is_caught() {
-        caught(Bug::StaleVersionTaken, machines_alone);
+        caught(Bug::StaleVersionTaken, machines_alone, 1);
     }
 
     #[test]
     fn a_version_that_is_checked_before_the_key_is_caught() {
-        caught(Bug::VersionCheckedBeforeKey, machines_alone);
+        caught(Bug::VersionCheckedBeforeKey, machines_alone, 4);
     }
 
     #[test]
     fn a_key_that_is_forgotten_on_reload_is_caught() {
-        caught(Bug::KeyForgottenOnReload, machines_alone);
+        caught(Bug::KeyForgottenOnReload, machines_alone, 0);
     }
 
     #[test]
     fn a_vote_that_is_counted_twice_is_caught() {
-        caught(Bug::VoteCountedTwice, machines_alone);
+        caught(Bug::VoteCountedTwice, machines_alone, 1);
     }
 
     #[test]
     fn voters_that_are_resolved_again_are_caught() {
-        caught(Bug::VotersResolvedAgain, machines_alone);
+        caught(Bug::VotersResolvedAgain, machines_alone, 4);
     }
 
     #[test]
     fn a_timer_that_outlives_its_state_is_caught() {
-        caught(Bug::TimerOutlivesItsState, machines_alone);
+        caught(Bug::TimerOutlivesItsState, machines_alone, 0);
     }
 
     #[test]
     fn a_row_that_lags_behind_is_caught() {
-        caught(Bug::RowLagsBehind, machines_of_several);
+        caught(Bug::RowLagsBehind, machines_of_several, 0);
     }
 
     #[test]
     fn an_op_key_without_the_iteration_is_caught() {
-        caught(Bug::OpKeyWithoutIteration, records_alone);
+        caught(Bug::OpKeyWithoutIteration, records_alone, 1);
     }
 
     #[test]
     fn an_op_key_with_the_attempt_is_caught() {
-        caught(Bug::OpKeyWithAttempt, records_alone);
+        caught(Bug::OpKeyWithAttempt, records_alone, 0);
     }
 
     #[test]
     fn an_output_that_is_not_saved_with_the_write_is_caught() {
-        caught(Bug::OutputNotSaved, records_alone);
+        caught(Bug::OutputNotSaved, records_alone, 0);
     }
 
     #[test]
     fn an_expired_record_that_a_sweep_revives_is_caught() {
-        caught(Bug::ExpiredRecordRevived, records_alone);
+        caught(Bug::ExpiredRecordRevived, records_alone, 0);
     }
 
     #[test]
     fn a_transaction_that_is_half_applied_is_caught() {
-        caught(Bug::TransactionHalfApplied, records_alone);
+        caught(Bug::TransactionHalfApplied, records_alone, 3);
     }
 
     #[test]
     fn an_op_that_is_given_up_when_its_outcome_is_unknown_is_caught() {
-        caught(Bug::UnknownOpGivenUp, records_alone);
+        caught(Bug::UnknownOpGivenUp, records_alone, 2);
     }
 
     #[test]
     fn figures_that_count_a_resent_item_twice_are_caught() {
-        caught(Bug::StatsCountAResentItem, alone);
+        caught(Bug::StatsCountAResentItem, alone, 4);
     }
 
     #[test]
     fn a_feed_that_forgets_a_gap_is_caught() {
-        caught(Bug::FeedForgetsAGap, several);
+        caught(Bug::FeedForgetsAGap, several, 0);
     }
 
     #[test]
     fn a_fan_out_without_the_gate_of_the_cursor_is_caught() {
-        caught(Bug::FanOutWithoutCursorGate, events_of_several);
+        caught(Bug::FanOutWithoutCursorGate, events_of_several, 0);
     }
 
     #[test]
     fn a_cursor_that_moves_before_its_slice_is_caught() {
-        caught(Bug::CursorBeforeSlice, events_alone);
+        caught(Bug::CursorBeforeSlice, events_alone, 0);
     }
 
     #[test]
     fn a_wait_that_is_missed_while_it_opens_is_caught() {
-        caught(Bug::WaitMissedWhileOpening, events_alone);
+        caught(Bug::WaitMissedWhileOpening, events_of_several, 0);
     }
 
     #[test]
     fn an_event_that_is_published_before_the_commit_is_caught() {
-        caught(Bug::EventPublishedBeforeCommit, events_alone);
+        caught(Bug::EventPublishedBeforeCommit, events_alone, 0);
     }
 
     #[test]
     fn triggers_of_an_old_version_are_caught() {
-        caught(Bug::TriggersOfAnOldVersion, events_alone);
+        caught(Bug::TriggersOfAnOldVersion, events_alone, 0);
     }
 
     #[test]
     fn a_pending_start_that_is_loaded_twice_is_caught() {
-        caught(Bug::PendingStartLoadedTwice, events_of_several);
+        caught(Bug::PendingStartLoadedTwice, events_of_several, 69);
     }
 
     #[test]
     fn a_run_that_is_parked_before_it_looks_back_is_caught() {
-        caught(Bug::ParkedBeforeLookBack, events_alone);
+        caught(Bug::ParkedBeforeLookBack, events_alone, 69);
     }
 
     #[test]
     fn a_claim_by_time_alone_is_caught() {
-        caught(Bug::ClaimByTimeAlone, neighbours_alone);
+        caught(Bug::ClaimByTimeAlone, neighbours_alone, 0);
     }
 
     #[test]
     fn a_share_that_forgets_a_workspace_is_caught() {
-        caught(Bug::ShareForgetsAWorkspace, neighbours_alone);
+        caught(Bug::ShareForgetsAWorkspace, neighbours_alone, 5);
     }
 
     #[test]
     fn a_claim_by_time_alone_is_caught_on_several_nodes() {
-        caught(Bug::ClaimByTimeAlone, neighbours_of_several);
+        caught(Bug::ClaimByTimeAlone, neighbours_of_several, 1);
     }
 
     #[test]
     fn delivery_dies_with_cancel_is_caught() {
-        caught(Bug::DeliveryDiesWithCancel, machines_alone);
+        caught(Bug::DeliveryDiesWithCancel, machines_alone, 21);
     }
 
     #[test]
     fn fork_delivers_again_is_caught() {
-        caught(Bug::ForkDeliversAgain, machines_alone);
+        caught(Bug::ForkDeliversAgain, machines_alone, 9);
     }
 
     #[test]
     fn config_resolved_late_is_caught() {
-        caught(Bug::ConfigResolvedLate, machines_alone);
+        caught(Bug::ConfigResolvedLate, machines_alone, 4);
+    }
+
+    #[test]
+    fn letter_beside_its_item_is_caught() {
+        caught(Bug::LetterBesideItsItem, machines_with_records, 200);
+    }
+
+    #[test]
+    fn requeue_forgotten_is_caught() {
+        caught(Bug::RequeueForgotten, machines_of_several, 398);
+    }
+
+    #[test]
+    fn file_bound_twice_is_caught() {
+        caught(Bug::FileBoundTwice, machines_alone, 29);
     }
 
     #[test]
     fn parent_waits_for_webhooks_is_caught() {
-        caught(Bug::ParentWaitsForWebhooks, machines_alone);
+        caught(Bug::ParentWaitsForWebhooks, machines_alone, 21);
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 use everstep_core::journal::Kind;
+use everstep_testkit::contents::unlisted_sections;
 use everstep_testkit::tidy::{File, files, glossary_nouns, is_known_noun, public_types, root};
 use everstep_testkit::words::{avoided_words, needless_exceptions};
 use serde_json::Value;
@@ -27,6 +28,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
 ];
 const FILE_LINES_MAX: usize = 800;
+/// The lines of a page without a table of contents.
+const PAGE_LINES_MAX: usize = 140;
 /// Files that a script writes from another file.
 const GENERATED_FILES: &[&str] = &["console/src/api/types.ts"];
 
@@ -127,6 +130,22 @@ fn no_file_is_longer_than_eight_hundred_lines() {
         .map(|(lines, path)| format!("{path} has {lines} lines; find the second idea in it"))
         .collect();
     assert!(long.is_empty(), "{}", long.join("\n"));
+}
+
+#[test]
+fn long_pages_begin_with_a_table_of_contents() {
+    let mut wrong = Vec::new();
+    let pages = files().into_iter().filter(|file| file.path.starts_with("docs/") && file.has_extension(&["md"]));
+    for page in pages {
+        match unlisted_sections(&page.text) {
+            Some(titles) => wrong.extend(titles.iter().map(|title| format!("{} does not list {title:?}", page.path))),
+            None if page.text.lines().count() > PAGE_LINES_MAX => {
+                wrong.push(format!("{} has no section \"Contents\"", page.path));
+            }
+            None => {}
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
@@ -302,11 +321,15 @@ fn every_invariant_of_the_code_is_in_the_architecture() {
 #[test]
 fn texts_use_precise_words() {
     let files = files();
-    let is_text = |path: &str, is_typescript: bool| !is_typescript || path.starts_with("sdks/");
-    let texts = files.iter().filter(|file| {
-        file.has_extension(&["md", "rs", "sql", "ts"]) && is_text(&file.path, file.has_extension(&["ts"]))
-    });
-    let avoided: Vec<_> = texts.flat_map(avoided_words).collect();
+    // The other locales are generated from English.
+    let is_text = |file: &&File| {
+        file.has_extension(&["md", "rs", "sql", "ts", "tsx", "mjs"]) || file.path == "console/locales/en.json"
+    };
+    let texts: Vec<_> = files.iter().filter(is_text).collect();
+    for folder in ["console/src/", "console/e2e/", "console/locales/", "sdks/"] {
+        assert!(texts.iter().any(|file| file.path.starts_with(folder)), "no text of {folder} is checked");
+    }
+    let avoided: Vec<_> = texts.into_iter().flat_map(avoided_words).collect();
     assert!(avoided.is_empty(), "{}\n{} places", avoided.join("\n"), avoided.len());
     let needless = needless_exceptions(&files);
     assert!(needless.is_empty(), "{}", needless.join("\n"));

@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 
 use crate::error::Error;
 use crate::key::Keyring;
-use crate::name;
+use crate::name::check_name;
 use crate::seal::{self, SealScope};
 
 /// Bytes of a secret.
@@ -53,7 +53,7 @@ impl Vault {
         value: &str,
         now: Timestamp,
     ) -> Result<(SecretInfo, bool), Error> {
-        name::check(name)?;
+        check_name(name)?;
         if value.is_empty() {
             return Err(Error::Invalid("a secret must not be empty; delete it if it is no longer needed".to_owned()));
         }

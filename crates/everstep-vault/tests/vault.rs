@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use everstep_core::ids::WorkspaceId;
 use everstep_core::time::Timestamp;
-use everstep_handlers::{FetchPolicy, Secrets};
+use everstep_handlers::{FetchPolicy, NotifyPolicy, NotifyTarget, Secrets};
 use everstep_store::{ResourceKind, ResourceRow, Stores, WorkspaceRow, sqlite};
-use everstep_vault::{Error, FetchOptions, Keyring, SealKey, Vault};
+use everstep_vault::{Error, Keyring, SealKey, Vault, WorkspaceOptions};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -107,8 +107,28 @@ async fn fetch_is_allowed_by_the_options_of_the_workspace() {
         created_at: NOW,
     };
     assert!(stores.access.add_workspace(&row).await.unwrap());
-    let options = FetchOptions::new(stores.access);
+    let options = WorkspaceOptions::new(stores.access);
     assert!(options.allows(elsewhere()).await.unwrap());
     assert!(!options.allows(HERE).await.unwrap());
     assert!(!options.allows(WorkspaceId::new(NOW, 8)).await.unwrap());
+}
+
+#[tokio::test]
+async fn mails_are_sent_to_the_address_of_their_workspace() {
+    let (_folder, stores) = open();
+    let row = WorkspaceRow {
+        id: elsewhere(),
+        name: "shop".to_owned(),
+        options: json!({"notifyUrl": "https://mail.example.com/", "notifySecret": "mail-signing"}).into(),
+        created_at: NOW,
+    };
+    assert!(stores.access.add_workspace(&row).await.unwrap());
+    let options = WorkspaceOptions::new(std::sync::Arc::clone(&stores.access));
+    let target = NotifyTarget { url: "https://mail.example.com/".to_owned(), secret: "mail-signing".to_owned() };
+    assert_eq!(options.find_target(elsewhere()).await.unwrap(), Some(target));
+    assert_eq!(options.find_target(HERE).await.unwrap(), None);
+    // A change is seen when the options are read again.
+    assert!(stores.access.set_workspace_options(elsewhere(), &json!({}).into()).await.unwrap());
+    assert_eq!(options.reread_target(elsewhere()).await.unwrap(), None);
+    assert_eq!(options.find_target(elsewhere()).await.unwrap(), None);
 }

@@ -229,6 +229,11 @@ pub(crate) struct ActArgs {
     #[arg(long, value_name = "N")]
     pub(crate) at_version: Option<u32>,
 
+    /// The digest of the values that you were shown; `everstep actions` prints it if an action needs it. The request is
+    /// rejected if the values have changed.
+    #[arg(long, value_name = "DIGEST")]
+    pub(crate) shown: Option<String>,
+
     /// The id of a file that you have uploaded with POST /v1/files; repeat it for several files.
     #[arg(long = "file", value_name = "ID")]
     pub(crate) files: Vec<String>,

@@ -44,8 +44,8 @@ impl Cluster {
     }
 
     /// Listens, and returns the address at which other nodes reach this one.
-    pub(crate) async fn bind(&self, database: &DatabaseUrl) -> anyhow::Result<(TcpListener, String)> {
-        let listener = TcpListener::bind(self.listen).await.map_err(|error| {
+    pub(crate) fn bind(&self, database: &DatabaseUrl) -> anyhow::Result<(TcpListener, String)> {
+        let listener = everstep_api::bind(self.listen).map_err(|error| {
             anyhow!(
                 "cannot listen for other nodes on {}: {error}; choose another address with --cluster-listen",
                 self.listen

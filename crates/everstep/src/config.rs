@@ -13,7 +13,7 @@ use everstep_api::auth::identity::IdentityOptions;
 use everstep_api::{BodyOptions, FILE_BYTES_MAX, Streams};
 use everstep_core::records::RecordLimits;
 use everstep_engine::Options;
-use everstep_handlers::{HttpBounds, WebhookBounds};
+use everstep_handlers::{HttpBounds, MailServer, WebhookBounds};
 use everstep_net::Guard;
 use everstep_vault::SealKey;
 use rustix::process::{Resource, getrlimit};
@@ -107,6 +107,8 @@ pub(crate) struct EngineConfig {
     pub(crate) allows_fetch: bool,
     /// The address that is notified of dead letters.
     pub(crate) ops_url: Option<OpsUrl>,
+    /// The server that receives mails.
+    pub(crate) mail_server: Option<MailServer>,
 }
 
 /// The settings file.
@@ -290,6 +292,7 @@ impl EngineConfig {
             sqlite_sources,
             allows_fetch,
             ops_url,
+            mail_server: mail_server(typed, file)?,
         })
     }
 }
@@ -304,6 +307,23 @@ fn ops_url(typed: &EngineSettings, file: &EngineSettings) -> anyhow::Result<Opti
     let mut set = set.into_iter().filter_map(|(name, url)| Some((name, url.as_deref().filter(|url| !url.is_empty())?)));
     let Some((name, url)) = set.next() else { return Ok(None) };
     url.parse().map(Some).map_err(|error| invalid(format!("{name} {error}")))
+}
+
+/// The mail server. Its URL may contain a password, and is not part of a message.
+fn mail_server(typed: &EngineSettings, file: &EngineSettings) -> anyhow::Result<Option<MailServer>> {
+    let find = |typed: &Option<String>, file: &Option<String>| {
+        let set = typed.clone().or_else(|| file.clone());
+        set.filter(|text| !text.trim().is_empty())
+    };
+    match (find(&typed.smtp_url, &file.smtp_url), find(&typed.smtp_from, &file.smtp_from)) {
+        (None, None) => Ok(None),
+        (Some(_), None) => Err(invalid("smtp-url needs smtp-from, the sender of the mails")),
+        (None, Some(_)) => Err(invalid("smtp-from has no effect without smtp-url, the mail server")),
+        (Some(url), Some(from)) => MailServer::new(&url, &from).map(Some).map_err(|error| {
+            let name = if error.is_sender { "smtp-from" } else { "smtp-url" };
+            invalid(format!("{name} {}", error.message))
+        }),
+    }
 }
 
 fn http_bounds(typed: &EngineSettings, file: &EngineSettings) -> anyhow::Result<HttpBounds> {
@@ -506,6 +526,34 @@ mod tests {
         assert!(differ.contains("set only EVERSTEP_STORE_MAX_VALUE_BYTES"), "{differ}");
         for bytes in [1_023, 768 * 1024 + 1] {
             assert!(read(settings(Some(bytes), None)).unwrap_err().contains("must be from 1024 to 786432"));
+        }
+    }
+
+    #[test]
+    fn a_mail_server_that_cannot_be_used_is_refused() {
+        let settings = |url: Option<&str>, from: Option<&str>| EngineSettings {
+            smtp_url: url.map(str::to_owned),
+            smtp_from: from.map(str::to_owned),
+            ..EngineSettings::default()
+        };
+        let read = |url, from| {
+            let read = mail_server(&settings(url, from), &EngineSettings::default());
+            read.map(|server| server.is_some()).map_err(|error| error.to_string())
+        };
+        let (url, from) = (Some("smtp://ann:pw@mail.example.com"), Some("Everstep <no-reply@example.com>"));
+        assert_eq!((read(None, None), read(url, from), read(Some(""), Some(" "))), (Ok(false), Ok(true), Ok(false)));
+        for (url, from, message) in [
+            (url, None, "smtp-url needs smtp-from, the sender of the mails"),
+            (None, from, "smtp-from has no effect without smtp-url, the mail server"),
+            (Some("mail.example.com:587"), from, "smtp-url must begin with smtp:// or smtps://"),
+            (Some("smtp://ann@mail.example.com"), from, "smtp-url must have both a user and a password, or neither"),
+            (
+                url,
+                Some("no address"),
+                "smtp-from is not the address of a mail; write for example `Everstep <no-reply@example.com>`",
+            ),
+        ] {
+            assert_eq!(read(url, from), Err(message.to_owned()), "{url:?} {from:?}");
         }
     }
 

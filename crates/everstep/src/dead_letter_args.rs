@@ -133,7 +133,7 @@ pub(crate) struct DiscardArgs {
     #[command(flatten)]
     pub(crate) selection: LetterSelection,
 
-    /// Why, for the other users of the workspace.
+    /// The reason, which other users of the workspace can read.
     #[arg(long)]
     pub(crate) reason: Option<String>,
 
@@ -151,7 +151,7 @@ pub(crate) struct LetterSelection {
     #[command(flatten)]
     pub(crate) filter: LetterFilter,
 
-    /// Select every dead letter that is dead.
+    /// Select all dead letters with the status dead.
     #[arg(long, conflicts_with_all = ["source", "kind", "workflow", "run", "error", "since", "until"])]
     pub(crate) all: bool,
 

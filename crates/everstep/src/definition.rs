@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use everstep_core::graph::{Graph, Problem};
 use everstep_core::limits::JSON_DEPTH;
@@ -12,15 +12,58 @@ use everstep_core::workflow::is_name;
 use serde_json::Value;
 
 use crate::exit::invalid;
-use crate::text;
+use crate::{text, wire};
 
 /// A larger file is not a workflow.
 const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// The number of problems that are shown to a person; a program receives all of them.
 const PROBLEMS_SHOWN_MAX: usize = 50;
 
-/// Reads a file into JSON. A syntax error is a problem like any other.
-pub fn read(path: &Path) -> anyhow::Result<Result<Value, Vec<Problem>>> {
+/// Reads a file and checks its definition.
+pub fn check(path: &Path) -> Result<Style, FileError> {
+    let invalid = |problems| FileError::Invalid { path: path.to_owned(), problems };
+    wire::check(&read(path)?).map_err(invalid)
+}
+
+/// Reads a file into JSON.
+pub fn read(path: &Path) -> Result<Value, FileError> {
+    let text = read_text(path)?;
+    let parsed = match is_yaml(path, &text) {
+        true => parse_yaml(&text).map_err(|message| format!("not YAML: {message}")),
+        false => {
+            serde_json::from_str(&text).map(|StrictValue(value)| value).map_err(|error| format!("not JSON: {error}"))
+        }
+    };
+    parsed.map_err(|message| FileError::Invalid { path: path.to_owned(), problems: vec![Problem::at("", message)] })
+}
+
+/// Why a file is not a workflow.
+#[derive(Debug)]
+pub enum FileError {
+    Unreadable(anyhow::Error),
+    /// A syntax error is a problem like any other.
+    Invalid {
+        path: PathBuf,
+        problems: Vec<Problem>,
+    },
+}
+
+impl From<anyhow::Error> for FileError {
+    fn from(error: anyhow::Error) -> Self {
+        Self::Unreadable(error)
+    }
+}
+
+impl From<FileError> for anyhow::Error {
+    fn from(error: FileError) -> Self {
+        match error {
+            FileError::Unreadable(error) => error,
+            FileError::Invalid { path, problems } => refuse(&path, &problems),
+        }
+    }
+}
+
+fn read_text(path: &Path) -> anyhow::Result<String> {
     let unreadable = |error: std::io::Error| invalid(format!("{} cannot be read: {error}", path.display()));
     let file = std::fs::File::open(path).map_err(unreadable)?;
     let mut bytes = Vec::new();
@@ -28,16 +71,7 @@ pub fn read(path: &Path) -> anyhow::Result<Result<Value, Vec<Problem>>> {
     if bytes.len() as u64 > FILE_BYTES_MAX {
         return Err(invalid(format!("{} has more than {} MiB", path.display(), FILE_BYTES_MAX / 1024 / 1024)));
     }
-    let Ok(text) = String::from_utf8(bytes) else {
-        return Err(invalid(format!("{} is not a text in UTF-8", path.display())));
-    };
-    let parsed = match is_yaml(path, &text) {
-        true => parse_yaml(&text).map_err(|message| format!("not YAML: {message}")),
-        false => {
-            serde_json::from_str(&text).map(|StrictValue(value)| value).map_err(|error| format!("not JSON: {error}"))
-        }
-    };
-    Ok(parsed.map_err(|message| vec![Problem::at("", message)]))
+    String::from_utf8(bytes).map_err(|_| invalid(format!("{} is not a text in UTF-8", path.display())))
 }
 
 /// By its extension; a file with another one is JSON if it begins like JSON.
@@ -96,7 +130,7 @@ pub fn graph(path: &Path, style: Style) -> anyhow::Result<Graph> {
 }
 
 /// An error with the problems of a file: place, reason and hint.
-pub fn refuse(path: &Path, problems: &[Problem]) -> anyhow::Error {
+fn refuse(path: &Path, problems: &[Problem]) -> anyhow::Error {
     let mut message = format!("{} is not a valid workflow: {}", path.display(), text::count(problems.len(), "problem"));
     for problem in problems.iter().take(PROBLEMS_SHOWN_MAX) {
         let pointer = if problem.path.is_empty() { "/" } else { &problem.path };

@@ -66,7 +66,7 @@ impl Notices for OpsNotices {
         let response = self.client.send(request).await.map_err(|error| error.to_string())?;
         match response.status {
             status if status.is_success() => Ok(()),
-            status => Err(format!("the address for notices answers {status}")),
+            status => Err(format!("the URL for notices responded with status {status}")),
         }
     }
 }

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use clap::{Arg, Args, Command};
+use everstep_testkit::contents;
 
 use crate::commands::config::default_of;
 use crate::config::is_key;
@@ -92,23 +93,24 @@ fn groups() -> Vec<Group> {
 }
 
 fn page() -> String {
-    let mut page = HEAD.to_owned();
+    let mut sections = String::new();
     for Group { title, table, arguments } in groups() {
         let place = match table {
             Some(table) => format!("`[{table}]` in the file."),
             None => "Not in the file: they belong to the user of a command.".to_owned(),
         };
-        let _ = write!(page, "\n## {title}\n\n{place}\n\n");
-        page += "| key | flag | variable | default | meaning |\n|---|---|---|---|---|\n";
+        let _ = write!(sections, "\n## {title}\n\n{place}\n\n");
+        sections += "| key | flag | variable | default | meaning |\n|---|---|---|---|---|\n";
         for argument in arguments {
             let key = if table.is_some() { format!("`{}`", argument.get_id()) } else { "-".to_owned() };
             let flag = argument.get_long().expect("every setting has a flag");
             let variable = argument.get_env().expect("every setting has a variable").to_string_lossy().into_owned();
             let default = default_of(&argument).map_or_else(|| "-".to_owned(), |default| default.replace('|', "\\|"));
-            let _ = writeln!(page, "| {key} | `--{flag}` | `{variable}` | {default} | {} |", meaning(&argument));
+            let _ = writeln!(sections, "| {key} | `--{flag}` | `{variable}` | {default} | {} |", meaning(&argument));
         }
     }
-    page + TAIL
+    sections += TAIL;
+    format!("{HEAD}\n{}{sections}", contents::table(&sections))
 }
 
 /// The help of a setting, without the default.

@@ -65,7 +65,7 @@ pub struct ServerSettings {
     pub(crate) shutdown_grace: Option<HumanDuration>,
 
     /// The maximum number of streams of this node: event streams, WebSockets, Socket.IO connections, and the runs
-    /// that a connection follows. A workspace may have half of them [default: 2000].
+    /// that a connection follows. A workspace may have at most half of them [default: 2000].
     #[arg(long, env = "EVERSTEP_MAX_STREAMS", hide_env_values = true, value_name = "N")]
     pub(crate) max_streams: Option<usize>,
 
@@ -84,13 +84,13 @@ pub struct ServerSettings {
     pub(crate) workspace_rate_limit: Option<u32>,
 
     /// The maximum number of open HTTP connections; at least 16. When it is reached, the connection that has been idle for
-    /// the longest time is closed for a new one [default: three quarters of the limit of open files (ulimit -n), and at
-    /// most 4096 fewer].
+    /// the longest time is closed for a new one [default: the limit of open files (ulimit -n), less a quarter of it
+    /// and at most 4096].
     #[arg(long, env = "EVERSTEP_MAX_CONNECTIONS", hide_env_values = true, value_name = "N")]
     pub(crate) max_connections: Option<usize>,
 
-    /// Memory for the bodies of requests that are being read or processed, in MiB; at least 72. A request that does not
-    /// fit waits up to 5 s, and an API key may use a quarter of it [default: 256].
+    /// Memory for the bodies of requests that are being read or processed, in MiB; at least 72. A request for which there
+    /// is no memory waits up to 5 s and is then rejected; an API key may use at most a quarter [default: 256].
     #[arg(long, env = "EVERSTEP_BODY_MEMORY_MIB", hide_env_values = true, value_name = "MIB")]
     pub(crate) body_memory_mib: Option<usize>,
 
@@ -459,6 +459,28 @@ pub struct EngineSettings {
     #[serde(skip)]
     pub(crate) n8n_webhook_url: Option<String>,
 
+    /// The mail server, such as smtp://user:password@mail.example.com:587 or smtps://mail.example.com: it receives the
+    /// mails of workspaces that have no notifyUrl. STARTTLS is required for smtp://, unless the host is this machine
+    /// [default: none].
+    #[arg(
+        long,
+        env = "EVERSTEP_SMTP_URL",
+        hide_env_values = true,
+        value_name = "URL",
+        help_heading = "Engine options"
+    )]
+    pub(crate) smtp_url: Option<String>,
+
+    /// The sender of the mails, such as "Everstep <no-reply@example.com>"; required with --smtp-url [default: none].
+    #[arg(
+        long,
+        env = "EVERSTEP_SMTP_FROM",
+        hide_env_values = true,
+        value_name = "ADDRESS",
+        help_heading = "Engine options"
+    )]
+    pub(crate) smtp_from: Option<String>,
+
     /// The time between two searches for expired records and old changes of the data store [default: 60s].
     #[arg(
         long,
@@ -509,7 +531,8 @@ pub struct EngineSettings {
     )]
     pub(crate) max_http_mib: Option<usize>,
 
-    /// The maximum number of webhooks that a node sends at the same time to one host, for one workspace [default: 5].
+    /// The maximum number of webhooks that a node sends at the same time to one host, for one workspace. The same bound
+    /// applies to mails, separately [default: 5].
     #[arg(
         long,
         env = "EVERSTEP_DELIVERY_PER_TARGET",
@@ -519,7 +542,8 @@ pub struct EngineSettings {
     )]
     pub(crate) delivery_per_target: Option<usize>,
 
-    /// The maximum number of webhooks that a node sends at the same time [default: 256].
+    /// The maximum number of webhooks that a node sends at the same time. The same bound applies to mails, separately
+    /// [default: 256].
     #[arg(
         long,
         env = "EVERSTEP_DELIVERY_CONCURRENCY",

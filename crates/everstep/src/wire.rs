@@ -11,8 +11,8 @@ use everstep_core::graph::{Graph, Problem};
 use everstep_core::ids::WorkspaceId;
 use everstep_core::style::Style;
 use everstep_engine::{
-    DeadLetters, Engine, Error, NoPeers, NodeClock, Notices, Observe, Options, Peers, Records, SystemRng, TokioSpawner,
-    World,
+    DeadLetters, Engine, Error, NoPeers, NodeClock, Notices, Observe, Options, Peers, Records, SaveError, SystemRng,
+    TokioSpawner, World,
 };
 use everstep_expressions::Expressions;
 use everstep_handlers::sources::Drivers;
@@ -20,7 +20,7 @@ use everstep_handlers::{FetchPolicy, Ports, Registry};
 use everstep_net::Client;
 use everstep_sandbox::Sandbox;
 use everstep_store::{ResourceStore, Stores, postgres, sqlite};
-use everstep_vault::{DataSources, FetchOptions, Vault};
+use everstep_vault::{DataSources, Vault, WorkspaceOptions};
 use serde_json::Value;
 
 use crate::config::{self, Config};
@@ -83,7 +83,7 @@ impl LocalNode {
             let engine = start(stores, ports, config.engine.options.clone(), Arc::new(NoPeers), observe).await?;
             return Ok(Self { engine, cluster: None, data });
         };
-        let (listener, address) = config.cluster.bind(url).await?;
+        let (listener, address) = config.cluster.bind(url)?;
         let key = match &config.cluster.key {
             Some(key) => key.clone(),
             None => ClusterKey::from_store(&*stores.access).await.context("reading the key of the cluster")?,
@@ -154,9 +154,10 @@ impl NodePorts {
             sources: Arc::new(DataSources::new(Arc::clone(&stores.resources))),
             drivers: Drivers::new(client.clone(), Arc::<Vault>::clone(vault), config.sqlite_sources.clone()),
         };
+        let options = Arc::new(WorkspaceOptions::new(Arc::clone(&stores.access)));
         let fetch_policy: Arc<dyn FetchPolicy> = match config.allows_fetch {
             true => Arc::new(AllowAll),
-            false => Arc::new(FetchOptions::new(Arc::clone(&stores.access))),
+            false => Arc::<WorkspaceOptions>::clone(&options),
         };
         let handlers = Registry::standard(Ports {
             sandbox: config
@@ -170,6 +171,8 @@ impl NodePorts {
             sources: Arc::<DataSources>::clone(&data.sources),
             drivers: data.drivers.clone(),
             fetch_policy,
+            notify_policy: options,
+            mail_server: config.mail_server.clone(),
             records: Arc::<Records>::clone(&records),
         });
         let notices = config.ops_url.clone().map(|url| Arc::new(OpsNotices::new(url)) as Arc<dyn Notices>);
@@ -178,15 +181,19 @@ impl NodePorts {
 }
 
 /// Checks a definition as for saving.
-pub fn check(definition: &Value) -> Result<Style, Vec<Problem>> {
+pub(crate) fn check(definition: &Value) -> Result<Style, Vec<Problem>> {
     definition::compile(definition, &Registry::standard(Ports::none()), &Expressions::default())
 }
 
 /// Saves a valid definition.
 pub async fn save_definition(engine: &Engine, name: &str, graph: &Graph) -> anyhow::Result<u32> {
-    let saved = engine.library().publish(WorkspaceId::DEFAULT, name, graph.definition()).await;
-    let saved = saved.map_err(describe_error).context("saving the workflow")?;
-    saved.map_err(|problems| invalid(problems.first().map_or("invalid", |problem| &problem.message)))
+    match engine.library().publish(WorkspaceId::DEFAULT, name, graph.definition()).await {
+        Ok(version) => Ok(version),
+        Err(SaveError::Invalid(problems)) => {
+            Err(invalid(problems.first().map_or("invalid", |problem| &problem.message)))
+        }
+        Err(SaveError::Engine(error)) => Err(describe_error(error).context("saving the workflow")),
+    }
 }
 
 /// An engine's error for the exit code: an invalid input is an error of the user, every other error is ours.

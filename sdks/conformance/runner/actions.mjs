@@ -41,6 +41,23 @@ const ACTIONS = {
     execution.runs.set(as, started.filter(Boolean));
   },
 
+  async together(execution, { together, permissions, timeout, isAwaited = true }) {
+    const starts = together.flatMap(({ workflow, count = 1, input, key }) =>
+      Array.from({ length: count }, (_, i) => ({ workflow, input: input === undefined ? { i } : input, options: { idempotencyKey: key } })),
+    );
+    const results = await execution.startTogether({ starts, isAwaited, options: { timeout } }, permissions);
+    for (const { workflow, as = workflow, count = 1, runs = count, expect } of together) {
+      const own = results.splice(0, count);
+      const ids = [...new Set(own.map(({ runId }) => runId).filter(Boolean))];
+      own.forEach(({ runId, ...result }, i) => {
+        const wrong = expect && mismatch(withNumber(expect, i), result, `the result of ${as} ${i} (${runId})`);
+        if (wrong) throw new Error(wrong);
+      });
+      if (ids.length !== runs) throw new Error(`${ids.length} runs of ${as} were started, not ${runs}`);
+      execution.runs.set(as, ids.map((id) => ({ id, workflow })));
+    }
+  },
+
   worker: (execution, { worker, mayDie }) => execution.startWorker(worker, mayDie),
   kill: (execution, { kill }) => execution.worker(kill).kill(),
   stop: (execution, { stop }) => execution.worker(stop).signal('SIGSTOP'),
@@ -168,6 +185,14 @@ const ACTIONS = {
 
   check: (execution, { check, ...expected }) => execution.check(check, expected),
 };
+
+/** An expectation in which `{"$": "i"}` is replaced by the number of a run. */
+function withNumber(expected, i) {
+  if (expected === null || typeof expected !== 'object') return expected;
+  if (expected.$ === 'i') return i;
+  if (Array.isArray(expected)) return expected.map((one) => withNumber(one, i));
+  return Object.fromEntries(Object.entries(expected).map(([name, value]) => [name, withNumber(value, i)]));
+}
 
 /** The run that a run has started. */
 async function childOf(execution, id) {

@@ -25,8 +25,8 @@ export function printJournal(journal) {
 export function checkRun(expected, { run, journal, ledger, signal, steps }) {
   const wrong = [];
   const compare = (what, wanted, found) => {
-    const told = mismatch(wanted, found, what);
-    if (told) wrong.push(told);
+    const difference = mismatch(wanted, found, what);
+    if (difference) wrong.push(difference);
   };
   const { status, output, error, unawaited, waitingFor, version } = expected;
   if (status !== undefined) compare('status', status, run.status);

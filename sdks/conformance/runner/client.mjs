@@ -21,8 +21,8 @@ export class Client {
     const options = { host: '127.0.0.1', port: this.port(), method, path, headers, agent: this.#agent };
     return new Promise((resolve, reject) => {
       const fail = (error) => {
-        const told = new Error(`${method} ${path}: ${error.message}`);
-        reject(Object.assign(told, { isConnection: true }));
+        const failure = new Error(`${method} ${path}: ${error.message}`);
+        reject(Object.assign(failure, { isConnection: true }));
       };
       const request = http.request(options, (response) => {
         let answer = '';
@@ -47,9 +47,9 @@ export class Client {
   async expect(statuses, method, path, body) {
     const answer = await this.ask(method, path, body);
     if (statuses.includes(answer.status)) return answer.body;
-    const told = new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
+    const failure = new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
     // A node that has just started, or whose peer has just ended, may be unavailable for a moment.
-    throw Object.assign(told, { isConnection: [503, 504].includes(answer.status) });
+    throw Object.assign(failure, { isConnection: [503, 504].includes(answer.status) });
   }
 
   get(path) {

@@ -56,8 +56,8 @@ export class Environments {
     };
     try {
       for (let index = 0; index < count; index++) {
-        const told = { binary: this.#binary, data, settings: given, database };
-        servers.push(await Server.start(told));
+        const options = { binary: this.#binary, data, settings: given, database };
+        servers.push(await Server.start(options));
       }
     } catch (error) {
       await release();

@@ -61,6 +61,16 @@ export class Execution {
     this.waiters.set(name, await Promise.all(this.runsOf(run).map(start)));
   }
 
+  /** Starts runs at once through one client of the SDK. Returns their results in order. */
+  async startTogether(config, permissions) {
+    const url = `http://127.0.0.1:${this.servers[this.asked].port}`;
+    let apiKey = this.client.key;
+    if (permissions) apiKey = (await this.client.expect([201], 'POST', '/v1/keys', { name: 'client', permissions })).secret;
+    const waiter = await Waiter.start(this.programs.client, { url, apiKey, ...config });
+    this.waiters.set(Symbol('together'), [waiter]);
+    return waiter.result();
+  }
+
   waitersOf(name) {
     const waiters = this.waiters.get(name);
     if (!waiters) throw new Error(`no client is called ${name}; there are ${[...this.waiters.keys()].join(', ')}`);
@@ -135,10 +145,10 @@ export class Execution {
   async explain() {
     const parts = [];
     for (const [name, runs] of this.runs) {
-      const told = await Promise.all(runs.map((started) => this.#see(started).catch((error) => ({ error, started }))));
+      const reports = await Promise.all(runs.map((started) => this.#see(started).catch((error) => ({ error, started }))));
       // Of many runs only those that have not completed are shown.
-      const odd = told.filter(({ run }, index) => runs[index].isOdd || run?.status !== 'completed');
-      for (const seen of (odd.length > 0 ? odd : told).slice(0, 3)) {
+      const odd = reports.filter(({ run }, index) => runs[index].isOdd || run?.status !== 'completed');
+      for (const seen of (odd.length > 0 ? odd : reports).slice(0, 3)) {
         if (seen.error) parts.push(`run ${name} (${seen.started.id}): ${seen.error.message}`);
         else parts.push(`run ${name} (${seen.run.id}) is ${seen.run.status}, ${seen.run.waitingFor}, error ${JSON.stringify(seen.run.error)}\n${printJournal(seen.journal)}`);
       }

@@ -11,6 +11,8 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => p
 
 export class Program {
   said = '';
+  /** Characters of its output that are kept. */
+  saidMax = 16_384;
   #child;
   #ended;
 
@@ -22,7 +24,7 @@ export class Program {
       // The output of a program at its failure is kept, however much follows.
       const at = this.panic === undefined ? this.said.indexOf('panicked at') : -1;
       if (at >= 0) this.panic = this.said.slice(at, at + 4_000);
-      this.said = this.said.slice(-16_384);
+      this.said = this.said.slice(-this.saidMax);
     };
     this.#child.stdout.on('data', hear);
     this.#child.stderr.on('data', hear);

@@ -151,8 +151,8 @@ function ask(port, { method, url, headers }, body, agent) {
       response.on('data', (chunk) => chunks.push(chunk));
       response.on('error', reject);
       response.on('end', () => {
-        const { connection: _, 'transfer-encoding': __, ...told } = response.headers;
-        resolve({ status: response.statusCode, headers: told, body: Buffer.concat(chunks) });
+        const { connection: _, 'transfer-encoding': __, ...headers } = response.headers;
+        resolve({ status: response.statusCode, headers, body: Buffer.concat(chunks) });
       });
     });
     request.on('error', reject);

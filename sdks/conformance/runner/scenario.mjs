@@ -10,9 +10,12 @@ const WORKER = ['serves', 'via', 'transport', 'concurrency'];
 const SERVED = ['workflow', 'version', 'retention', 'inputSchema', 'triggers', 'program'];
 const EXPECTED = ['run', 'status', 'output', 'error', 'unawaited', 'waitingFor', 'version', 'journal', 'entries', 'data', 'steps', 'ran', 'noted', 'by', 'values', 'tookMs', 'medianMs', 'signalled'];
 
+const TOGETHER = ['workflow', 'as', 'count', 'input', 'key', 'runs', 'expect'];
+
 /** The members of an action, by its verb. */
 const VERBS = {
   start: ['as', 'input', 'count', 'version', 'key', 'retentionDays', 'allowUnserved', 'status', 'expect'],
+  together: ['permissions', 'timeout', 'isAwaited'],
   worker: ['mayDie'],
   kill: [],
   stop: [],
@@ -60,9 +63,9 @@ function check(name, scenario) {
   if (!requirements.every(Number.isInteger)) throw new Error('requirements are numbers');
   oneOf('store', stores, STORES);
   oneOf('transport', transports, TRANSPORTS);
-  for (const [worker, told] of Object.entries(workers)) {
-    known(`worker ${worker}`, told, WORKER);
-    for (const served of told.serves) {
+  for (const [worker, options] of Object.entries(workers)) {
+    known(`worker ${worker}`, options, WORKER);
+    for (const served of options.serves) {
       known(`what worker ${worker} serves`, served, SERVED);
       if (!programs[served.program ?? served.workflow]) throw new Error(`there is no program for ${served.workflow}`);
     }
@@ -71,6 +74,7 @@ function check(name, scenario) {
   for (const action of scenario.do) {
     const verb = verbOf(action);
     known(`the action ${verb}`, action, [verb, ...VERBS[verb]]);
+    if (verb === 'together') for (const starts of action.together) known('a list of starts', starts, TOGETHER);
     if (verb === 'await') known('what is awaited', action.await, [...AWAITED, 'run', 'times', 'server']);
   }
   for (const expected of scenario.expect ?? []) known('an expectation', expected, EXPECTED);

@@ -1,7 +1,10 @@
-// A client of the SDK as a separate process, which waits for the end of a run.
+// A client of the SDK as a separate process, which waits for the ends of runs.
 
 import { Program } from './process.mjs';
 import { until } from './until.mjs';
+
+/** The results of some hundred runs are one line. */
+const RESULT_CHARACTERS_MAX = 1024 * 1024;
 
 export class Waiter {
   #program;
@@ -11,12 +14,13 @@ export class Waiter {
     const waiter = new Waiter();
     const [file, ...args] = command;
     waiter.#program = new Program(file, args);
+    waiter.#program.saidMax = RESULT_CHARACTERS_MAX;
     waiter.#program.stdin.write(`${JSON.stringify(config)}\n`);
-    await until(`a client to wait for run ${config.run}`, () => waiter.#lines().includes('waiting') || waiter.#program.isOver);
+    await until(`a client to wait for ${config.run ?? 'its runs'}`, () => waiter.#lines().includes('waiting') || waiter.#program.isOver);
     return waiter;
   }
 
-  /** The result of the wait: `{output}` or `{error}`. */
+  /** The result of the wait: `{output}` or `{error}`; of a client that starts runs, a list of such results. */
   async result() {
     await until('the wait of a client to end', () => this.#program.isOver);
     if (this.#program.end !== 0) throw new Error(`the client has ended with ${this.#program.end}:\n${this.#program.said}`);

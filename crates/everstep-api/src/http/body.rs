@@ -129,8 +129,7 @@ pub(crate) struct StreamedBody {
     waited: Duration,
     received: u64,
     /// Received bytes that no part has yet.
-    rest: Vec<u8>,
-    has_ended: bool,
+    rest: Bytes,
 }
 
 impl StreamedBody {
@@ -143,26 +142,31 @@ impl StreamedBody {
     pub(crate) async fn next_part(&mut self, size: usize) -> Result<Option<Vec<u8>>, Problem> {
         // A part, and the bytes that have arrived with it.
         self.permit.grow_to(2 * size).await?;
-        while self.rest.len() < size && !self.has_ended {
-            match self.next_frame().await? {
-                Some(data) => {
-                    self.received += data.len() as u64;
-                    self.rest.extend_from_slice(&data);
-                }
-                None => self.has_ended = true,
+        let mut part = Vec::with_capacity(size);
+        while part.len() < size {
+            if self.rest.is_empty() {
+                let Some(data) = self.next_frame().await? else {
+                    self.check_end()?;
+                    break;
+                };
+                self.received += data.len() as u64;
+                self.rest = data;
+            }
+            let taken = self.rest.split_to(self.rest.len().min(size - part.len()));
+            part.extend_from_slice(&taken);
+        }
+        Ok((!part.is_empty()).then_some(part))
+    }
+
+    /// Checks at the end of the body that all announced bytes have arrived.
+    fn check_end(&self) -> Result<(), Problem> {
+        match self.announced.filter(|announced| *announced != self.received) {
+            None => Ok(()),
+            Some(announced) => {
+                let detail = format!("the body has ended after {} of {announced} bytes", self.received);
+                Err(Problem::invalid(detail))
             }
         }
-        if self.has_ended
-            && let Some(announced) = self.announced.filter(|announced| *announced != self.received)
-        {
-            let detail = format!("the body has ended after {} of {announced} bytes", self.received);
-            return Err(Problem::invalid(detail));
-        }
-        if self.rest.is_empty() {
-            return Ok(None);
-        }
-        let after = self.rest.split_off(size.min(self.rest.len()));
-        Ok(Some(std::mem::replace(&mut self.rest, after)))
     }
 
     async fn next_frame(&mut self) -> Result<Option<Bytes>, Problem> {
@@ -193,8 +197,8 @@ impl<S: AsRef<BodyMemory> + Sync> FromRequest<S> for StreamedBody {
         let permit = memory.permit(request.extensions().get::<Caller>());
         let grace = memory.options().grace;
         let body = request.into_body();
-        let (waited, received, rest) = (Duration::ZERO, 0, Vec::new());
-        Ok(Self { body, announced, permit, grace, waited, received, rest, has_ended: false })
+        let (waited, received, rest) = (Duration::ZERO, 0, Bytes::new());
+        Ok(Self { body, announced, permit, grace, waited, received, rest })
     }
 }
 

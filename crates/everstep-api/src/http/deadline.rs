@@ -1,4 +1,4 @@
-//! Bounds how long a caller waits for a write.
+//! The time for which a caller waits for a write, and the problem after it.
 
 use std::time::Duration;
 
@@ -8,17 +8,6 @@ use crate::http::problem::Problem;
 
 /// The time within which a database that restarts or fails over is available again.
 pub(crate) const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// Waits for a write to the database. After the timeout its outcome is unknown: it may still be committed.
-pub(crate) async fn within_deadline<T, E>(written: impl Future<Output = Result<T, E>>) -> Result<T, Problem>
-where
-    Problem: From<E>,
-{
-    match tokio::time::timeout(WRITE_TIMEOUT, written).await {
-        Ok(written) => Ok(written?),
-        Err(_) => Err(outcome_unknown("the database")),
-    }
-}
 
 /// The problem of a write without a reply from the component that is the subject.
 pub(crate) fn outcome_unknown(subject: &str) -> Problem {

@@ -3,7 +3,7 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,13 +18,16 @@ use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 
 use super::connections::{ConnectionPlace, Connections};
 use super::framing::FollowedStream;
 use super::problem::Problem;
 
+/// Connections that wait to be accepted. The system drops the first packet of a connection beyond this number, and its
+/// client repeats the packet only after a second. Linux reduces the number to `net.core.somaxconn`, 4,096 by default.
+const WAITING_CONNECTIONS_MAX: u32 = 4_096;
 /// The timeout of reading a request's headers, and of an idle connection between two requests.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(60);
 /// The pause after a connection could not be accepted.
@@ -35,6 +38,16 @@ const WARNING_INTERVAL: Duration = Duration::from_secs(10);
 /// The address of the client or the proxy at the other end of a connection. Each request carries it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PeerAddress(pub(crate) IpAddr);
+
+/// Listens at an address. Many clients that connect at the same moment do not delay the others.
+pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // A server that is started again takes its port, also while old connections to it are closing.
+    #[cfg(not(windows))]
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(WAITING_CONNECTIONS_MAX)
+}
 
 /// Serves HTTP/1 until `stop` is ready, then finishes the requests in progress.
 ///
@@ -176,8 +189,6 @@ fn is_of_client(error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::net::SocketAddr;
-
     use axum::routing;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::sync::oneshot;

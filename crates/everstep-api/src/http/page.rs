@@ -24,9 +24,9 @@ pub(crate) struct Page<'a> {
 }
 
 impl<'a> Page<'a> {
-    pub(crate) fn read(query: &'a Query) -> Result<Self, Problem> {
-        let limit = query.number("limit", 1..=PAGE_SIZE_MAX)?.unwrap_or(PAGE_SIZE_DEFAULT);
-        Ok(Self { cursor: query.text("cursor"), limit: usize::try_from(limit).expect("a page is small") })
+    pub(crate) fn read(query: &'a Query) -> Self {
+        let limit = query.number("limit").unwrap_or(PAGE_SIZE_DEFAULT);
+        Self { cursor: query.text("cursor"), limit: usize::try_from(limit).expect("a page is small") }
     }
 
     /// The end of the previous page.

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::handler::Handler;
 use axum::http::Method;
-use axum::middleware::{self, Next};
+use axum::response::Response;
 use axum::routing::{MethodFilter, on};
+use futures_util::future::BoxFuture;
 
 use crate::auth::{self, Access, Gate, TICKET, TicketPolicy};
 use crate::http::openapi::{Doc, Parameter};
@@ -72,16 +73,22 @@ impl<S: Clone + Send + Sync + 'static> Table<S> {
     }
 
     /// A route without authentication.
-    pub(crate) fn open<H, T>(mut self, method: Method, path: &'static str, doc: Doc, handler: H) -> Self
+    pub(crate) fn open<H, T>(self, method: Method, path: &'static str, doc: Doc, handler: H) -> Self
     where
-        H: Handler<T, S>,
+        H: Handler<T, S, Future = BoxFuture<'static, Response>>,
         T: 'static,
     {
+        self.add_open(method, path, doc, erase(handler))
+    }
+
+    fn add_open(mut self, method: Method, path: &'static str, doc: Doc, respond: Respond<S>) -> Self {
         let parameters = doc.query;
-        let read_query = move |request: Request, next: Next| Query::read(parameters, request, next);
-        let route = on(filter(&method), handler).route_layer(middleware::from_fn(read_query));
+        let answer = move |State(state): State<S>, request: Request| {
+            let respond = Arc::clone(&respond);
+            Query::read(parameters, request, move |request| respond(request, state))
+        };
         self.segments.insert(first_segment(path));
-        self.open = self.open.route(path, route);
+        self.open = self.open.route(path, on(filter(&method), answer));
         self.routes.push(Route { method, path, access: Access::Public, doc: Arc::new(doc) });
         self
     }
@@ -99,7 +106,7 @@ impl<S: Clone + Send + Sync + 'static> Table<S> {
 
     /// A route for API keys, or for those with a permission. It accepts only the query parameters of its text.
     pub(crate) fn guarded<H, T>(
-        mut self,
+        self,
         access: impl Into<Access>,
         method: Method,
         path: &'static str,
@@ -107,21 +114,45 @@ impl<S: Clone + Send + Sync + 'static> Table<S> {
         handler: H,
     ) -> Self
     where
-        H: Handler<T, S>,
+        H: Handler<T, S, Future = BoxFuture<'static, Response>>,
         T: 'static,
     {
-        let (access, parameters) = (access.into(), doc.query);
+        self.add_guarded(access.into(), method, path, doc, erase(handler))
+    }
+
+    fn add_guarded(
+        mut self,
+        access: Access,
+        method: Method,
+        path: &'static str,
+        doc: Doc,
+        respond: Respond<S>,
+    ) -> Self {
+        let parameters = doc.query;
         let (is_dry, is_audited_per_minute) = (doc.is_dry, doc.is_audited_per_minute);
         let gate = Gate { path, access, tickets: ticket_policy(&doc), is_dry, is_audited_per_minute };
-        let admit = move |request: Request, next: Next| {
-            auth::permit(gate, request, move |request| Query::read(parameters, request, next))
+        let answer = move |State(state): State<S>, request: Request| {
+            let respond = Arc::clone(&respond);
+            let read_query = move |request| Query::read(parameters, request, move |request| respond(request, state));
+            auth::permit(gate, request, read_query)
         };
-        let route = on(filter(&method), handler).route_layer(middleware::from_fn(admit));
         self.segments.insert(first_segment(path));
-        self.guarded = self.guarded.route(path, route);
+        self.guarded = self.guarded.route(path, on(filter(&method), answer));
         self.routes.push(Route { method, path, access, doc: Arc::new(doc) });
         self
     }
+}
+
+/// The handler of a route, whatever it reads from a request.
+type Respond<S> = Arc<dyn Fn(Request, S) -> BoxFuture<'static, Response> + Send + Sync>;
+
+/// Erases the type of a handler. Otherwise the compiler would make a copy of everything around the handler for each route.
+fn erase<H, T, S>(handler: H) -> Respond<S>
+where
+    H: Handler<T, S, Future = BoxFuture<'static, Response>>,
+    T: 'static,
+{
+    Arc::new(move |request, state| handler.clone().call(request, state))
 }
 
 /// A route with the query parameter `ticket` is a live one.

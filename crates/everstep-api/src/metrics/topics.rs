@@ -58,9 +58,41 @@ impl TopicMeters {
 
 #[cfg(test)]
 mod tests {
+    use everstep_core::ids::{EventId, WorkspaceId};
+    use everstep_core::payload::Payload;
+    use everstep_core::time::Timestamp;
+    use everstep_core::topics::TopicEvent;
     use everstep_engine::Observe;
+    use everstep_store::EventRow;
 
+    use super::*;
     use crate::metrics::Meters;
+
+    #[test]
+    fn a_fan_out_is_measured_from_the_publish_of_its_event() {
+        let meters = Meters::default();
+        let at = Timestamp::from_micros(1_000_000);
+        let event = TopicEvent {
+            id: EventId::new(at, 1),
+            workspace: WorkspaceId::DEFAULT,
+            topic: "a.b".to_owned(),
+            source: "test".to_owned(),
+            event_id: "1".to_owned(),
+            at,
+            data: Payload::null(),
+            depth: 0,
+            subject: None,
+            extensions: None,
+            replay_of: None,
+        };
+        let open = EventRow::open(event);
+        meters.event_fanned(&open);
+        meters.event_fanned(&EventRow { fanned_at: Some(at.plus(Duration::from_secs(2))), ..open });
+        let page = meters.render();
+        for line in ["everstep_event_fanout_seconds_count 1", "everstep_event_fanout_seconds_sum 2"] {
+            assert!(page.lines().any(|shown| shown == line), "{line} is not in\n{page}");
+        }
+    }
 
     #[test]
     fn events_are_counted_with_their_results() {

@@ -13,7 +13,7 @@ use crate::workers::list::RemoteWorkers;
 
 /// The shared state of all streams of a node: their slots, their heartbeat and their end.
 pub struct StreamHub {
-    pub(super) slots: Arc<Slots>,
+    pub(crate) slots: Arc<Slots>,
     pub(super) heartbeat: Duration,
     pub(super) ping_interval: Duration,
     pub(super) pong_timeout: Duration,

@@ -1,7 +1,7 @@
 //! The maximum number of followers: a stream uses memory and queries the database.
 //!
-//! 1. The streams of callers are bounded per node, per workspace, so that no workspace takes the slots of the others, and
-//!    per key or person.
+//! 1. The streams of callers are bounded per node, per workspace and per key or person. Workspaces share the slots of the
+//!    node by [`FairShare`], so that those with many streams leave slots for the others.
 //! 2. Connections that are not yet authenticated have a part of the slots, and one address has half of that part. They
 //!    take no slot from callers: a stream whose request carries a key or a ticket needs only rule 1.
 
@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use axum::http::StatusCode;
+use everstep_core::fair_share::{FairShare, ShareBounds};
 use everstep_core::ids::WorkspaceId;
 use uuid::Uuid;
 
@@ -61,14 +62,12 @@ pub(crate) struct Slots {
     taken: Mutex<Taken>,
 }
 
-#[derive(Default)]
 struct Taken {
-    /// The slots of callers.
-    authenticated: usize,
+    /// The slots of callers, by workspace. No request waits for a slot.
+    authenticated: FairShare<(), ()>,
     /// The slots of streams that are not yet authenticated.
     unauthenticated: usize,
     by_key: HashMap<Uuid, usize>,
-    by_workspace: HashMap<WorkspaceId, usize>,
     by_address: HashMap<IpAddr, usize>,
 }
 
@@ -91,7 +90,15 @@ pub(crate) struct Slot {
 
 impl Slots {
     pub(crate) fn new(streams: Streams) -> Self {
-        Self { streams, taken: Mutex::default() }
+        let workspace_max = streams.per_workspace as u64;
+        let bounds = ShareBounds { workspace_max, ..ShareBounds::new(streams.per_node as u64) };
+        let taken = Taken {
+            authenticated: FairShare::new(bounds),
+            unauthenticated: 0,
+            by_key: HashMap::new(),
+            by_address: HashMap::new(),
+        };
+        Self { streams, taken: Mutex::new(taken) }
     }
 
     /// Takes a slot for a caller.
@@ -107,7 +114,7 @@ impl Slots {
     /// Takes a slot for a stream that is not yet authenticated.
     pub(crate) fn take_unauthenticated(self: &Arc<Self>, address: Option<IpAddr>) -> Result<Slot, Problem> {
         let mut taken = self.taken();
-        if taken.authenticated + taken.unauthenticated >= self.streams.per_node {
+        if taken.authenticated.used() + taken.unauthenticated as u64 >= self.streams.per_node as u64 {
             return Err(self.full());
         }
         let strangers_max = (self.streams.per_node / UNAUTHENTICATED_SLOTS_DIVISOR).max(1);
@@ -135,29 +142,38 @@ impl Slots {
             let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_STREAMS", detail);
             Err(problem.hint(hint).retry_after(5))
         };
-        if taken.authenticated >= self.streams.per_node {
+        if taken.authenticated.used() >= self.streams.per_node as u64 {
             return Err(self.full());
         }
         if taken.by_key.get(&key).is_some_and(|count| *count >= self.streams.per_key) {
             let detail = format!("this API key has {} open streams, which is its maximum", self.streams.per_key);
             return too_many(detail, "close some, or raise EVERSTEP_MAX_STREAMS_PER_KEY");
         }
-        if taken.by_workspace.get(&workspace).is_some_and(|count| *count >= self.streams.per_workspace) {
+        let used = taken.authenticated.used_by(workspace);
+        if used >= self.streams.per_workspace as u64 {
             let detail = format!(
                 "this workspace has {} open streams, half of those of this node, which is its maximum",
                 self.streams.per_workspace
             );
             return too_many(detail, "close some, use another node, or raise EVERSTEP_MAX_STREAMS");
         }
-        taken.authenticated += 1;
+        if !taken.authenticated.try_take(workspace, &(), 1) {
+            let detail = format!(
+                "this workspace has {used} open streams, and the remaining slots of this node are for workspaces with \
+                 fewer"
+            );
+            return too_many(detail, "close some, use another node, or raise EVERSTEP_MAX_STREAMS");
+        }
         *taken.by_key.entry(key).or_default() += 1;
-        *taken.by_workspace.entry(workspace).or_default() += 1;
         Ok(())
     }
 
     /// The streams of a workspace at this node, and how many it may have.
     pub(crate) fn use_of(&self, workspace: WorkspaceId) -> (usize, usize) {
-        (self.taken().by_workspace.get(&workspace).copied().unwrap_or_default(), self.streams.per_workspace)
+        (
+            usize::try_from(self.taken().authenticated.used_by(workspace)).unwrap_or(usize::MAX),
+            self.streams.per_workspace,
+        )
     }
 
     fn taken(&self) -> MutexGuard<'_, Taken> {
@@ -169,9 +185,8 @@ impl Taken {
     fn free(&mut self, holder: SlotHolder) {
         match holder {
             SlotHolder::Caller { key, workspace } => {
-                self.authenticated -= 1;
+                self.authenticated.release(workspace, &(), 1);
                 subtract(&mut self.by_key, &key);
-                subtract(&mut self.by_workspace, &workspace);
             }
             SlotHolder::Stranger(address) => {
                 self.unauthenticated -= 1;
@@ -239,7 +254,7 @@ mod tests {
         drop(held);
         assert!(take(&slots, key(1)).is_some());
         assert!(slots.taken().by_key.keys().eq([&Uuid::from_u128(2)]), "no state of closed streams remains");
-        assert_eq!(slots.taken().by_workspace.len(), 1);
+        assert_eq!(slots.taken().authenticated.used(), 1);
     }
 
     #[test]
@@ -251,6 +266,18 @@ mod tests {
         assert_eq!((held.len(), slots.use_of(workspace)), (4, (4, 4)));
         assert!(of_key(4).is_none(), "a workspace has its own limit, however many keys it has");
         assert!(take(&slots, key(2)).is_some());
+    }
+
+    #[test]
+    fn two_workspaces_do_not_fill_a_node() {
+        let slots = Arc::new(Slots::new(Streams::shared(16, 16)));
+        let take_all = |number: u128| -> Vec<_> { (0..16).map_while(|_| take(&slots, key(number))).collect() };
+        let of_first = take_all(1);
+        assert_eq!(of_first.len(), 8, "half of the node");
+        let of_second = take_all(2);
+        assert_eq!(of_second.len(), 4, "the last quarter is for workspaces with few streams");
+        assert!(take(&slots, key(3)).is_some());
+        assert!(take(&slots, key(2)).is_none(), "it still has many");
     }
 
     #[test]
@@ -269,7 +296,7 @@ mod tests {
         assert!(of_here[0].name_for(id, workspace).is_ok() && of_here[1].name_for(id, workspace).is_err());
         drop((of_here, of_there, callers));
         let taken = slots.taken();
-        assert_eq!((taken.authenticated, taken.unauthenticated), (0, 0));
-        assert!(taken.by_address.is_empty() && taken.by_workspace.is_empty());
+        assert_eq!((taken.authenticated.used(), taken.unauthenticated), (0, 0));
+        assert!(taken.by_address.is_empty() && taken.by_key.is_empty());
     }
 }

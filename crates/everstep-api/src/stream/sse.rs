@@ -79,7 +79,7 @@ pub(crate) async fn events(
 /// The beginning of the stream. A browser that reconnects sends the header with its original address.
 fn after(query: &Query, headers: &HeaderMap) -> Result<Option<u64>, Problem> {
     let Some(text) = headers::once(headers, "last-event-id")?.filter(|text| !text.is_empty()) else {
-        return query.number("after", 0..=i64::MAX as u64);
+        return Ok(query.number("after"));
     };
     let number = text.parse::<i64>().ok().and_then(|number| u64::try_from(number).ok());
     let detail = || Problem::invalid(format!("the header Last-Event-ID is not valid: {text:?}"));

@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use axum::http::StatusCode;
 use everstep_core::evaluate::Evaluate;
 use everstep_core::ids::{RunId, WorkspaceId};
 use everstep_core::schema::Schema;
+use everstep_core::search;
 use everstep_core::topics::{DeclaredTrigger, TRIGGERS_MAX};
 use everstep_core::whole;
 use everstep_core::workflow;
@@ -89,6 +91,10 @@ pub(crate) struct ServedWorkflow {
     #[serde(default)]
     #[schemars(length(max = 20))]
     triggers: Vec<EventTrigger>,
+    /// Search attributes: paths of the input, such as `order.id`, by which runs of the workflow are found in an index.
+    #[serde(default)]
+    #[schemars(length(max = 16))]
+    index: Vec<String>,
 }
 
 /// An event that starts a run, whose input is the data of the event.
@@ -120,9 +126,17 @@ impl Hello {
             check_name("sdk", sdk)?;
         }
         check_capacity(capacity)?;
-        if workflows.is_empty() || workflows.len() > WORKFLOWS_MAX {
-            let detail = format!("workflows: a worker serves 1 to {WORKFLOWS_MAX} workflows, not {}", workflows.len());
-            return Err(wrong("workflows", detail));
+        if workflows.is_empty() {
+            return Err(wrong(
+                "workflows",
+                format!("workflows: a worker serves 1 to {WORKFLOWS_MAX} workflows, not 0"),
+            ));
+        }
+        if workflows.len() > WORKFLOWS_MAX {
+            let detail =
+                format!("workflows: a worker serves at most {WORKFLOWS_MAX} workflows, not {}", workflows.len());
+            let problem = Problem::new(StatusCode::CONFLICT, "QUOTA_REACHED", detail).with("quota", WORKFLOWS_MAX);
+            return Err(problem.hint("divide the workflows between several workers"));
         }
         if holds.len() > CAPACITY_MAX {
             return Err(wrong(
@@ -146,7 +160,7 @@ impl Hello {
 
 impl ServedWorkflow {
     fn check(self, at: usize, evaluate: &dyn Evaluate) -> Result<engine::ServedWorkflow, Problem> {
-        let Self { name, version, retention_days, input_schema, triggers } = self;
+        let Self { name, version, retention_days, input_schema, triggers, index } = self;
         if !workflow::is_name(&name) {
             let detail = format!("workflows[{at}].name: {name:?} is not a valid name of a workflow");
             let hint = "a name has 1 to 128 lowercase letters, digits, - and _, and begins with a letter or a digit";
@@ -160,6 +174,12 @@ impl ServedWorkflow {
             let detail = format!("workflows[{at}].retentionDays: runs are kept for 1 to {RETENTION_DAYS_MAX} days");
             return Err(wrong(format!("workflows[{at}].retentionDays"), detail));
         }
+        if let Err((place, message)) = search::check_paths(index.iter().map(String::as_str)) {
+            let place = place.map(|place| format!("[{place}]")).unwrap_or_default();
+            let path = format!("workflows[{at}].index{place}");
+            let hint = "index lists up to 16 paths of the input, such as \"customer\" or \"order.id\"";
+            return Err(wrong(path.clone(), format!("{path}: {message}")).hint(hint));
+        }
         let input_schema = input_schema.map(|schema| check_input_schema(&schema, at)).transpose()?;
         if triggers.len() > TRIGGERS_MAX {
             let detail = format!("workflows[{at}].triggers: a workflow has at most {TRIGGERS_MAX} triggers");
@@ -169,7 +189,7 @@ impl ServedWorkflow {
         let triggers =
             triggers.map(|(index, trigger)| trigger.check(&format!("workflows[{at}].triggers[{index}]"), evaluate));
         let triggers = triggers.collect::<Result<_, _>>()?;
-        Ok(engine::ServedWorkflow { name, version, retention_days, input_schema, triggers })
+        Ok(engine::ServedWorkflow { name, version, retention_days, input_schema, triggers, index })
     }
 }
 

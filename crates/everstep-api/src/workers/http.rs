@@ -13,8 +13,8 @@ use super::local::{self, Poll, SentReports};
 use super::sessions::{self, SessionLocation};
 use crate::auth::{self, Caller};
 use crate::http::body::Body;
-use crate::http::deadline::within_deadline;
 use crate::http::problem::Problem;
+use crate::run_deadline::within_store_deadline;
 use crate::server::AppState;
 
 /// Opens a session.
@@ -25,7 +25,7 @@ pub(crate) async fn open(
 ) -> Result<(StatusCode, Json<Welcome>), Problem> {
     let hello: Hello = body.json()?;
     let hello = hello.check(caller.workspace, &*app.engine.world().evaluate)?;
-    let session = within_deadline(app.engine.open_session(hello)).await?;
+    let session = within_store_deadline(&app, app.engine.open_session(hello)).await?;
     Ok((StatusCode::CREATED, Json(Welcome::to(&app.engine, &session))))
 }
 

@@ -64,7 +64,11 @@ pub(crate) fn add(table: Table) -> Table {
                 }))
                 .answers::<Welcome>(201)
                 .refuses(409, "`WORKFLOW_STYLE_CONFLICT`: a workflow with this name exists and is not code.")
-                .refuses(409, "`QUOTA_REACHED`: the workspace has no room for the workflows or for their triggers."),
+                .refuses(
+                    409,
+                    "`QUOTA_REACHED`: the worker names more than 1,000 workflows, or the workspace has no room for \
+                     them or for their triggers.",
+                ),
             http::open,
         )
         .guarded(

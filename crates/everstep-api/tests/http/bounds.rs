@@ -1,6 +1,7 @@
 //! Bounds of what a workspace and its keys can use.
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use axum::http::Method;
 use everstep_api::auth::{ApiKey, Permission};
@@ -15,6 +16,7 @@ use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::task::JoinSet;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use uuid::Uuid;
@@ -39,6 +41,7 @@ async fn name_workflows(server: &Server, count: usize) {
         retention_days: 7,
         created_at: NodeClock::system().now(),
         publisher: None,
+        key: None,
     };
     server.database.register_workflows((0..count).map(|number| (name(number), 1)).collect()).await.unwrap();
 }
@@ -280,4 +283,48 @@ async fn callers_who_may_only_read_check_small_definitions() {
     server.ask_as(&reader, Method::POST, "/v1/workflows/validate", &described(1_000_000)).await.is(200);
     let publisher = server.key_with(&[Permission::Read, Permission::Publish]).await;
     server.ask_as(&publisher, Method::POST, "/v1/workflows/validate", &large).await.is(200);
+}
+
+#[tokio::test]
+async fn requests_that_wait_leave_connections_for_others() {
+    let server = Arc::new(Server::launch(Setup { connections_max: 64, ..Setup::default() }).await);
+    let run = server.start_chain("waits", &[wait_for_go()]).await;
+    let path = format!("{run}?waitSeconds=30");
+    // Half of the connections wait.
+    let mut waiting = JoinSet::new();
+    for _ in 0..32 {
+        let (server, path) = (Arc::clone(&server), path.clone());
+        waiting.spawn(async move {
+            // A request without a place is sent again: the request below may have taken it.
+            loop {
+                match server.get(&path).await.is(200)["status"].take() {
+                    status if status == "waiting" => tokio::time::sleep(Duration::from_millis(10)).await,
+                    status => return status,
+                }
+            }
+        });
+    }
+    let began = Instant::now();
+    // Before all of them wait, this request may have a place; it then ends with the wait of one of them.
+    until("a request that does not wait", async || {
+        let answer = tokio::time::timeout(Duration::from_secs(1), server.get(&path)).await.ok()?;
+        (answer.is(200)["status"] == "waiting").then_some(())
+    })
+    .await;
+    let begun = server.post("/v1/workflows/waits/runs?waitSeconds=30", &json!({})).await.is(201);
+    assert_eq!(begun["run"]["status"], "waiting");
+    assert!(began.elapsed() < Duration::from_secs(20), "the requests have waited");
+    server.post(&format!("{run}/signals/go"), &json!({})).await.is(200);
+    while let Some(status) = waiting.join_next().await {
+        assert_eq!(status.unwrap(), "completed");
+    }
+}
+
+#[tokio::test]
+async fn a_worker_with_too_many_workflows_is_refused() {
+    let server = Server::start().await;
+    let workflows: Vec<_> = (0..1_001).map(|n| json!({"name": format!("w{n}"), "version": 1})).collect();
+    let hello = json!({"protocol": 1, "worker": "w", "capacity": 1, "workflows": workflows});
+    let problem = server.post("/v1/worker/sessions", &hello).await.refuses(409, "QUOTA_REACHED");
+    assert_eq!(problem["quota"], 1_000, "{problem}");
 }

@@ -43,7 +43,7 @@ impl Listener {
         let address = format!("http://{}", listener.local_addr().unwrap());
         tokio::spawn(serve(listener, engine.clone(), ClusterKey::new(KEY).unwrap(), std::future::pending()));
         let published = engine.library().publish(WorkspaceId::DEFAULT, "wait", &chain(&[wait_for_go()])).await;
-        published.unwrap().unwrap();
+        published.unwrap();
         let run = engine.start_run(Start::new("wait", json!({}))).await.unwrap().run;
         let peer = Peer { id: engine.node(), address };
         Self { engine, peer, run, _folder: folder }
@@ -331,6 +331,7 @@ async fn session(listener: &Listener) -> String {
         retention_days: None,
         input_schema: None,
         triggers: Vec::new(),
+        index: Vec::new(),
     };
     let hello = Hello {
         workspace: WorkspaceId::DEFAULT,

@@ -1,9 +1,10 @@
 //! Runs of code workflows in the API.
 
 use axum::http::Method;
+use everstep_api::auth::Permission;
 use serde_json::{Value, json};
 
-use crate::support::{Server, chain, until};
+use crate::support::{Server, chain, until, wait_for_go};
 use crate::workers::{Worker, completed, start};
 
 #[tokio::test]
@@ -59,7 +60,7 @@ async fn a_start_of_an_unknown_name_is_refused_with_a_similar_one() {
             assert!(hint.starts_with(&question) && hint.contains("allowUnserved"), "{hint}");
         }
         let hint = refused("/v1/workflow-runs", &json!({"definitionId": name})).await;
-        assert!(hint.starts_with(&question), "{hint}");
+        assert!(hint.starts_with(&question) && hint.contains("allowUnserved"), "{hint}");
         let batch =
             server.post(&format!("{path}/batch"), &json!({"runs": [{}, {"allowUnserved": true}]})).await.is(207);
         assert_eq!(batch["runs"][0]["error"]["code"], "WORKFLOW_NOT_FOUND", "{batch}");
@@ -68,6 +69,11 @@ async fn a_start_of_an_unknown_name_is_refused_with_a_similar_one() {
         assert!(refused(&path, &Value::Null).await.starts_with(&question));
     }
     assert!(!refused("/v1/workflows/nothing-like-it/runs", &Value::Null).await.contains("did you mean"));
+    // The start of a definition takes the advice of its hint, too.
+    let unserved = |name: &str| json!({"definitionId": name, "allowUnserved": true});
+    let started = server.post("/v1/workflow-runs", &unserved("later")).await.is(201);
+    assert_eq!((&started["run"]["workflow"], &started["created"]), (&json!("later"), &json!(true)));
+    server.post("/v1/workflow-runs", &unserved("No Name")).await.refuses(400, "VALIDATION_ERROR");
     server.post("/v1/workflows/order/runs", &json!({"allowUnserved": 1})).await.refuses(400, "VALIDATION_ERROR");
     // A worker has registered it, and has gone: every version may be started.
     for body in [Value::Null, json!({"version": 2}), json!({"version": 7})] {
@@ -334,6 +340,24 @@ async fn many_runs_are_started_at_once() {
         server.post(path, &body).await.refuses(400, "VALIDATION_ERROR");
     }
     server.post("/v1/workflows/No/runs/batch", &json!({"runs": [{}]})).await.refuses(400, "VALIDATION_ERROR");
+}
+
+#[tokio::test]
+async fn a_start_of_a_batch_returns_the_status_of_a_run_that_exists() {
+    let server = Server::start().await;
+    server.publish("plain", &chain(&[])).await;
+    server.publish("open", &chain(&[wait_for_go()])).await;
+    // The permission to view runs is not needed, as for a single start.
+    let key = server.key_with(&[Permission::Manage]).await;
+    for (name, status) in [("plain", "completed"), ("open", "waiting")] {
+        let path = format!("/v1/workflows/{name}/runs/batch");
+        let batch = json!({"runs": [{"idempotencyKey": "k"}]}).to_string();
+        let start = async || server.ask(Method::POST, &path, &[("x-api-key", &key)], &batch).await.is(200);
+        let first = start().await;
+        server.wait_for(&format!("/v1/runs/{}", first["runs"][0]["id"].as_str().unwrap()), status).await;
+        let again = start().await;
+        assert_eq!((&again["runs"][0]["created"], &again["runs"][0]["status"]), (&json!(false), &json!(status)));
+    }
 }
 
 #[tokio::test]

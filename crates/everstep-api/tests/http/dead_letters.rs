@@ -232,10 +232,13 @@ async fn many_letters_are_requeued_and_discarded() {
     let dry = json!({"filter": filter, "dryRun": true});
     for verb in ["requeue", "discard"] {
         let counted = server.post(&format!("/v1/dead-letters/{verb}"), &dry).await.is(200);
-        assert_eq!(counted, json!({"matched": 4, "hasMore": false}));
+        assert_eq!(counted, json!({"matched": 4, "hasMore": false, "nextCursor": null}));
+        let cursor = paths[1].rsplit('/').next().unwrap();
+        let rest = json!({"filter": filter, "dryRun": true, "cursor": cursor});
+        assert_eq!(server.post(&format!("/v1/dead-letters/{verb}"), &rest).await.is(200)["matched"], 2);
     }
     let requeued = server.post("/v1/dead-letters/requeue", &json!({"filter": filter})).await.is(200);
-    assert_eq!(requeued, json!({"matched": 4, "hasMore": false}));
+    assert_eq!(requeued, json!({"matched": 4, "hasMore": false, "nextCursor": null}));
     for path in &paths[..4] {
         wait_for(&server, path, "delivered").await;
     }
@@ -253,6 +256,9 @@ async fn many_letters_are_requeued_and_discarded() {
         json!({"filter": {"since": "soon"}}),
         json!({"filter": {"source": "mail"}}),
         json!({"all": true, "status": "dead"}),
+        json!({"all": true, "cursor": "x"}),
+        json!({"all": true, "filter": {"kind": ""}}),
+        json!({"filter": {"workflow": "x".repeat(129)}}),
     ] {
         server.post("/v1/dead-letters/requeue", &wrong).await.refuses(400, "VALIDATION_ERROR");
     }

@@ -55,6 +55,9 @@ async fn a_server_with_a_full_disk_is_not_ready_and_answers_reads() {
         assert!(refused.headers.contains_key("retry-after"), "{path}");
         refused.refuses(507, "STORE_FULL");
     }
+    let many = json!({"events": [{"topic": "orders", "data": 1}, {"topic": "orders", "data": 2}]});
+    assert_eq!(server.post("/v1/events", &many).await.status, 207);
+    assert_eq!(server.get("/v1/events").await.is(200)["events"], json!([]), "nothing was written");
     server.put("/v1/store/books/one", &json!({"value": 1})).await.refuses(507, "STORE_FULL");
     server.post(&format!("{run}/cancel"), &Value::Null).await.is(200);
     server.wait_for(&run, "cancelled").await;

@@ -139,12 +139,40 @@ async fn a_refusal_names_the_run_and_the_socket_stays_open() {
 }
 
 #[tokio::test]
+async fn a_run_of_another_workspace_is_not_followed() {
+    let server = Server::start().await;
+    let run = waiting_run(&server, "one").await;
+    let made = server.post("/v1/workspaces", &json!({"name": "shop"})).await.is(201);
+    let theirs = made["secret"].as_str().unwrap();
+    let mut socket = Socket::connect(&server, theirs, None).await.unwrap();
+    for follow in
+        [json!({"follow": "run", "id": run}), json!({"follow": "run", "id": run, "after": 0, "view": "heads"})]
+    {
+        socket.say(&follow).await;
+        let refusal = socket.message().await;
+        assert_eq!((&refusal["run"], &refusal["error"]["code"]), (&json!(run), &json!("NOT_FOUND")), "{refusal}");
+    }
+    // Nothing of the other workspace is in the feed either.
+    socket.say(&json!({"follow": "workspace"})).await;
+    let counts = socket.until(|message| message["workspace"] == "counts").await;
+    assert_eq!(counts["data"]["waiting"], 0, "{counts}");
+    server.post(&format!("/v1/runs/{run}/signals/go"), &Value::Null).await.is(200);
+    server.wait_for(&format!("/v1/runs/{run}"), "completed").await;
+    socket.say(&json!({"follow": "run", "id": run})).await;
+    let next = socket.until(|message| message["workspace"] != "counts").await;
+    assert_eq!(next["error"]["code"], "NOT_FOUND", "{next}");
+}
+
+#[tokio::test]
 async fn a_client_beyond_the_limits_is_disconnected_with_the_reason() {
     let server = Server::start().await;
-    let mut socket = Socket::open(&server).await;
-    socket.say(&json!({"follow": "x".repeat(65 * 1024)})).await;
-    let (code, reason) = socket.closed().await;
-    assert!(code == 1008 && reason.contains("64 KiB"), "{code} {reason}");
+    // The first one is read to its end, the second one is not.
+    for kib in [65, 200] {
+        let mut socket = Socket::open(&server).await;
+        socket.say(&json!({"follow": "x".repeat(kib * 1024)})).await;
+        let (code, reason) = socket.closed().await;
+        assert!(code == 1008 && reason.contains("64 KiB"), "{kib} KiB: {code} {reason}");
+    }
     let mut runs = Vec::new();
     for number in 0..65 {
         runs.push(waiting_run(&server, &format!("w{number}")).await);

@@ -4,6 +4,7 @@ use axum::http::Method;
 use everstep_api::auth::Permission;
 use serde_json::{Value, json};
 
+use crate::stream::Stream;
 use crate::support::{Server, chain, wait_for_go};
 
 fn ids(page: &Value) -> Vec<String> {
@@ -52,6 +53,84 @@ async fn runs_are_found_by_their_input_and_tags() {
     }
     let shown = server.get(&format!("/v1/runs/{}", runs[0])).await.is(200);
     assert_eq!(shown["tags"], json!({"team": "blue"}));
+}
+
+#[tokio::test]
+async fn runs_are_found_by_search_attributes_without_others() {
+    let server = Server::start().await;
+    let mut definition = chain(&[]);
+    definition["options"] = json!({"index": ["customer", "order.id"]});
+    server.put("/v1/workflows/orders", &definition).await.is(201);
+    server.put("/v1/workflows/plain", &chain(&[])).await.is(201);
+    let starts: Vec<_> = (0..20)
+        .map(|n| json!({"input": {"customer": format!("c{}", n % 10), "order": {"id": n}}, "tags": {"n": n.to_string()}}))
+        .collect();
+    for name in ["orders", "plain"] {
+        server.post(&format!("/v1/workflows/{name}/runs/batch"), &json!({"runs": starts})).await.is(200);
+    }
+    let list = async |query: &str| server.get(&format!("/v1/runs?{query}")).await.is(200);
+    let figures = |page: &Value| (ids(page).len(), page["scanned"].clone(), page["more"].clone());
+    for (query, found, scanned) in [
+        ("workflow=orders&input.customer=c3", 2, 2),
+        ("workflow=orders&input.order.id=7", 1, 1),
+        ("workflow=orders&input.customer=c3&input.order.id=13", 1, 2),
+        ("tag.n=7", 2, 2),
+        // A workflow that does not declare the path has runs.
+        ("input.customer=c3", 4, 40),
+        ("workflow=plain&input.customer=c3", 2, 20),
+    ] {
+        assert_eq!(figures(&list(query).await), (found, json!(scanned), json!(false)), "{query}");
+    }
+    let page = list("workflow=orders&input.customer=c3&limit=1").await;
+    assert_eq!((ids(&page).len(), &page["more"]), (1, &json!(true)));
+    // A run of an earlier version has the attributes of the active one.
+    server.put("/v1/workflows/plain", &definition).await.is(200);
+    server.post("/v1/workflows/plain/runs", &json!({"version": 1, "input": {"customer": "new"}})).await.is(201);
+    assert_eq!(ids(&list("workflow=plain&input.customer=new").await).len(), 1);
+    for wrong in [json!(["a..b"]), json!([7]), json!("customer"), json!(["a", "a"]), json!(vec!["a"; 17])] {
+        definition["options"]["index"] = wrong;
+        let refused = server.put("/v1/workflows/orders", &definition).await.refuses(422, "VALIDATION_ERROR");
+        assert_eq!(refused["problems"][0]["path"], "/options/index", "{refused}");
+    }
+}
+
+/// The events of a wait for runs, in order: the name and the data.
+async fn wait_events(server: &Server, query: &str) -> Vec<(String, Value)> {
+    let mut stream = Stream::open(server, &format!("/v1/runs/wait?{query}"), &[]).await;
+    assert_eq!(stream.headers["content-type"], "text/event-stream");
+    stream.rest().await.into_iter().map(|event| (event.name, event.data)).collect()
+}
+
+#[tokio::test]
+async fn one_request_waits_for_many_runs() {
+    let (server, runs) = with_runs(3).await;
+    let missing = "01990000-0000-7000-8000-000000000001";
+    let signal = async {
+        for run in &runs {
+            server.post(&format!("/v1/runs/{run}/signals/go"), &json!({})).await.is(200);
+        }
+    };
+    let all = format!("waitSeconds=20&ids={},{missing}", runs.join(","));
+    let (events, ()) = tokio::join!(wait_events(&server, &all), signal);
+    assert_eq!(events[0], ("waiting".to_owned(), json!({"runs": 4})));
+    let mut ended: Vec<_> = events[1..].iter().filter(|(name, _)| name == "run").map(|(_, run)| run.clone()).collect();
+    ended.sort_by_key(|run| run["id"].to_string());
+    assert_eq!(ended.iter().map(|run| run["id"].as_str().unwrap()).collect::<Vec<_>>(), runs);
+    for run in &ended {
+        assert_eq!(run["status"], "completed");
+        assert_eq!(*run, server.get(&format!("/v1/runs/{}", run["id"].as_str().unwrap())).await.is(200));
+    }
+    let unreadable: Vec<_> = events.iter().filter(|(name, _)| name == "unreadable").collect();
+    assert_eq!((unreadable.len(), &unreadable[0].1["id"]), (1, &json!(missing)));
+    assert_eq!(unreadable[0].1["error"]["status"], 404);
+    // Runs that go on are left out when the time is over.
+    let started = server.post("/v1/workflows/waits/runs", &json!({})).await.is(201);
+    let id = started["run"]["id"].as_str().unwrap();
+    let events = wait_events(&server, &format!("waitSeconds=0&ids={id},{}", runs[0])).await;
+    assert_eq!(events.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["waiting", "run"]);
+    for wrong in [String::new(), "ids=".to_owned(), "ids=x".to_owned(), format!("ids={missing}&waitSeconds=31")] {
+        server.get(&format!("/v1/runs/wait?{wrong}")).await.refuses(400, "VALIDATION_ERROR");
+    }
 }
 
 #[tokio::test]

@@ -64,6 +64,7 @@ fn requests() -> Vec<(&'static str, &'static str, Value)> {
         ("POST", "/v1/events", json!({"events": []})),
         ("GET", "/v1/events/x", none.clone()),
         ("GET", "/v1/events?topic=a..b", none.clone()),
+        ("GET", "/v1/events?topic=", none.clone()),
         ("GET", "/v1/runs?trigger=x", none.clone()),
         ("POST", "/v1/topics/a/subscriptions", json!({"type": "queue", "name": "orders"})),
         ("POST", "/v1/topics/a/subscriptions", json!({"type": "workflow", "name": "waits", "filter": []})),
@@ -197,6 +198,10 @@ fn rarer_requests() -> Vec<(&'static str, &'static str, Value)> {
         ("POST", "/v1/workspaces", json!({"name": "default"})),
         ("PATCH", "/v1/workspaces/default", json!({"options": 5})),
         ("PATCH", "/v1/workspaces/default", json!({"options": {"roles": {"": "x"}}})),
+        ("PATCH", "/v1/workspaces/default", json!({"options": {"notifyUrl": "https://mail.example.com/"}})),
+        ("PATCH", "/v1/workspaces/default", json!({"options": {"notifySecret": "mail-signing"}})),
+        ("PATCH", "/v1/workspaces/default", json!({"options": {"notifyUrl": "mail", "notifySecret": "mail-signing"}})),
+        ("PUT", "/v1/workflows/mail", mail_graph()),
         ("GET", "/v1/stats?since=2026-01-02&until=2026-01-01", none.clone()),
         ("DELETE", "/v1/sign-ins/current", none.clone()),
         ("PUT", "/v1/data-sources/test", json!({"type": "sqlite", "file": "a.db"})),
@@ -212,6 +217,7 @@ fn rarer_requests() -> Vec<(&'static str, &'static str, Value)> {
         ("POST", "/v1/worker/sessions", worker("w", &json!([{"name": "No Name", "version": 1}]))),
         ("POST", "/v1/worker/sessions", worker("w", &json!([{"name": "code", "version": 0}]))),
         ("POST", "/v1/worker/sessions", worker("w", &json!([{"name": "code", "version": 1, "retentionDays": 0}]))),
+        ("POST", "/v1/worker/sessions", worker("w", &json!([{"name": "code", "version": 1, "index": ["a..b"]}]))),
         (
             "POST",
             "/v1/worker/sessions",
@@ -248,6 +254,12 @@ const HEADERS: &[RequestWithHeaders] = &[
     (Method::GET, "RUN/events", &[("last-event-id", "x")], ""),
     (Method::POST, "/v1/workflows/waits/runs", &[], "{"),
 ];
+
+/// A graph that sends a mail, which this server cannot do.
+fn mail_graph() -> Value {
+    let config = json!({"target": "ann@example.com", "template": {"subject": "Hello", "text": "there"}});
+    chain(&[json!({"id": "tell", "type": "notify", "config": config})])
+}
 
 /// A state machine whose actions are refused for different reasons.
 fn machine() -> Value {

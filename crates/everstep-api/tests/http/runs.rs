@@ -269,8 +269,36 @@ async fn nodes_are_listed_for_admins() {
     let [node] = &listed["nodes"].as_array().unwrap()[..] else { panic!("one node: {listed}") };
     assert_eq!(node["id"], server.get(&run).await.is(200)["owner"]);
     assert_eq!((&node["isSelf"], &node["isFenced"], &node["runs"]), (&json!(true), &json!(false), &json!(1)));
+    assert!(node["skewMs"].is_null() || node["skewMs"].is_i64(), "{node}");
     // No other node can use the database, so there is no lease that could end.
     assert_eq!((&node["leaseUntil"], &node["isExpired"]), (&Value::Null, &json!(false)));
     let key = server.key_with(&[Permission::View]).await;
     server.ask(Method::GET, "/v1/nodes", &[("x-api-key", &key)], "").await.refuses(403, "PERMISSION_DENIED");
+}
+
+#[tokio::test]
+async fn a_start_that_waits_for_the_end_shows_the_run_as_it_is_read_later() {
+    let server = Server::start().await;
+    let noop = json!({"id": "a", "type": "noop"});
+    let fails = json!({"id": "a", "type": "noop", "config": {"failTimes": 1}, "retry": {"maxAttempts": 1}});
+    server.publish("completes", &chain(&[noop])).await;
+    server.publish("fails", &chain(&[fails])).await;
+    let decided = json!({
+        "states": [
+            {"name": "open", "initial": true, "after": [{"in": "1s", "to": "closed"}]},
+            {"name": "closed", "terminal": true, "output": {"n": "{{ctx.n}}"}},
+        ],
+    });
+    server.publish("decides", &decided).await;
+    let start = json!({"input": {"n": 3}, "tags": {"team": "blue"}, "idempotencyKey": "once"});
+    for (workflow, status) in [("completes", "completed"), ("fails", "failed"), ("decides", "completed")] {
+        let path = format!("/v1/workflows/{workflow}/runs?waitSeconds=30");
+        let started = server.post(&path, &start).await.is(201);
+        assert_eq!(started["run"]["status"], status, "{started}");
+        let id = started["run"]["id"].as_str().unwrap();
+        assert_eq!(started["run"], server.get(&format!("/v1/runs/{id}")).await.is(200));
+        // The same start again finds the run, and reads it.
+        let found = server.post(&path, &start).await.is(200);
+        assert_eq!((&found["run"], &found["created"]), (&started["run"], &json!(false)));
+    }
 }

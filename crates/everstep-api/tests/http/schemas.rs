@@ -72,6 +72,37 @@ async fn a_start_whose_input_does_not_fit_is_refused_with_one_problem_per_path()
 }
 
 #[tokio::test]
+async fn a_repeated_start_finds_its_run_although_its_input_does_not_fit_a_later_version() {
+    let server = Server::start().await;
+    server.put("/v1/workflows/order", &chain(&[])).await.is(201);
+    server.put("/v1/workflows/other", &with_schema()).await.is(201);
+    let of_workflow = json!({"input": misfit(), "idempotencyKey": "k"});
+    let of_definition = json!({"definitionId": "order", "input": misfit(), "idempotencyKey": "k"});
+    let batch = json!({"runs": [{"input": misfit(), "idempotencyKey": "b"}]});
+    let start = async |path: &str, body: &Value, status: u16| server.post(path, body).await.is(status);
+    let path = "/v1/workflows/order/runs";
+    let first = start(path, &of_workflow, 201).await["run"]["id"].clone();
+    let second = start("/v1/workflow-runs", &of_definition, 201).await["run"]["id"].clone();
+    let third = start(&format!("{path}/batch"), &batch, 200).await["runs"][0]["id"].clone();
+
+    server.put("/v1/workflows/order", &with_schema()).await.is(200);
+    for path in [path.to_owned(), format!("{path}?waitSeconds=5")] {
+        let again = start(&path, &of_workflow, 200).await;
+        assert_eq!((&again["run"]["id"], &again["created"]), (&first, &json!(false)));
+    }
+    let again = start("/v1/workflow-runs", &of_definition, 200).await;
+    assert_eq!((&again["run"]["id"], &again["created"]), (&second, &json!(false)));
+    let again = start(&format!("{path}/batch"), &batch, 200).await;
+    assert_eq!((&again["runs"][0]["id"], &again["runs"][0]["created"]), (&third, &json!(false)));
+    // Another key is another start, and so is the same key for another workflow.
+    let other = json!({"input": misfit(), "idempotencyKey": "l"});
+    server.post(path, &other).await.refuses(422, "VALIDATION_ERROR");
+    server.post("/v1/workflows/other/runs", &of_workflow).await.refuses(422, "VALIDATION_ERROR");
+    let other = json!({"definitionId": "order", "input": misfit(), "idempotencyKey": "b"});
+    server.post("/v1/workflow-runs", &other).await.refuses(422, "VALIDATION_ERROR");
+}
+
+#[tokio::test]
 async fn an_input_schema_that_is_not_checked_is_refused_at_save_with_its_path() {
     let server = Server::start().await;
     let mut definition = chain(&[]);

@@ -1,5 +1,6 @@
 //! A server in this process, and a client.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use everstep_api::auth::identity::{IdentityOptions, IdentityProvider};
 use everstep_api::auth::{ApiKey, Keys, Permission, RoleMaps};
 use everstep_api::{
     AppServices, AppState, Audit, BodyMemory, BodyOptions, CheckOptions, Checks, Meters, Quotas, StreamHub, Streams,
-    Uploads, serve,
+    Uploads, WaitPlaces, serve,
 };
 use everstep_core::ids::WorkspaceId;
 use everstep_engine::{
@@ -21,7 +22,9 @@ use everstep_handlers::{Ports, Registry, Secrets};
 use everstep_net::Guard;
 use everstep_store::sqlite::SqliteStore;
 use everstep_store::{AccessStore, RecordStore, Stores};
-use everstep_vault::{DataSources, Keyring, SealKey, Vault};
+use everstep_testkit::held::HeldClock;
+use everstep_vault::{DataSources, Keyring, SealKey, Vault, WorkspaceOptions};
+use futures_util::future::{self, Either};
 use http_body_util::{BodyExt, Full};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -58,6 +61,7 @@ pub(crate) struct Setup {
     pub(crate) connections_max: usize,
     /// Replaces the store of records.
     pub(crate) records: Option<WrapRecords>,
+    pub(crate) serves_console: bool,
 }
 
 pub(crate) type WrapRecords = Box<dyn FnOnce(Arc<dyn RecordStore>) -> Arc<dyn RecordStore> + Send>;
@@ -73,6 +77,7 @@ impl Default for Setup {
             bodies: BodyOptions::default(),
             connections_max: 1_000,
             records: None,
+            serves_console: true,
         }
     }
 }
@@ -121,7 +126,8 @@ impl Server {
     }
 
     pub(crate) async fn launch(setup: Setup) -> Self {
-        let Setup { streams, keyring, clock, identity, rate_limit, bodies, connections_max, records } = setup;
+        let Setup { streams, keyring, clock, identity, rate_limit, bodies, connections_max, records, serves_console } =
+            setup;
         let folder = tempfile::tempdir().unwrap();
         let database = open(&folder);
         let mut stores = Stores::new(Arc::clone(&database));
@@ -136,7 +142,9 @@ impl Server {
         let drivers = Drivers::new(everstep_net::Client::new(Guard::open()), Arc::clone(&secrets), own);
         let sources_port = Arc::<DataSources>::clone(&sources);
         let client = everstep_net::Client::new(Guard::open());
-        let ports = Ports { sources: sources_port, drivers: drivers.clone(), client, secrets, ..Ports::none() };
+        let notify_policy = Arc::new(WorkspaceOptions::new(Arc::clone(&stores.access)));
+        let ports =
+            Ports { sources: sources_port, drivers: drivers.clone(), client, secrets, notify_policy, ..Ports::none() };
         let engine = engine_on(&stores, ports, Arc::new(NoPeers), clock).await;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -167,11 +175,12 @@ impl Server {
             store: "sqlite",
             hub,
             connections_max,
+            wait_places: WaitPlaces::new(connections_max),
             bodies: BodyMemory::new(bodies),
             checks: Checks::new(CheckOptions::default()),
             uploads: Uploads::default(),
             quotas: Quotas::default(),
-            serves_console: true,
+            serves_console,
         });
         let (running, stopped) = oneshot::channel();
         tokio::spawn(serve(listener, app, async {
@@ -392,4 +401,18 @@ pub(crate) async fn revoke(server: &Server, key: &str) {
     let hash = key.parse::<ApiKey>().unwrap_or_else(|_| panic!("{key} is a key")).hash();
     let row = server.access.find_key(&hash).await.unwrap().unwrap();
     server.access.revoke_key(row.workspace, row.id, everstep_core::time::Timestamp::EPOCH).await.unwrap();
+}
+
+/// Passes the time of a request until it is answered.
+pub(crate) async fn answer_after(held: &HeldClock, request: impl Future<Output = Answer>) -> Answer {
+    let passing = async {
+        for _ in 0..3_000 {
+            held.wake();
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    match future::select(pin!(request), pin!(passing)).await {
+        Either::Left((answer, _)) => answer,
+        Either::Right(_) => panic!("the request waits although its time has passed"),
+    }
 }

@@ -145,6 +145,20 @@ async fn runs_of_code_have_the_retention_of_their_registration() {
 }
 
 #[tokio::test]
+async fn runs_of_code_are_found_by_the_search_attributes_of_their_registration() {
+    let server = Server::start().await;
+    let key = server.key_with(&[Permission::Serve]).await;
+    let mut hello = hello(&[("orders", 1)]);
+    hello["workflows"][0]["index"] = json!(["customer"]);
+    server.ask_as(&key, Method::POST, "/v1/worker/sessions", &hello).await.is(201);
+    for customer in ["ann", "bob", "ann", "carl"] {
+        start(&server, "orders", &json!({"input": {"customer": customer}})).await;
+    }
+    let page = server.get("/v1/workflows/orders/runs?input.customer=ann").await.is(200);
+    assert_eq!((page["runs"].as_array().unwrap().len(), &page["scanned"]), (2, &json!(2)));
+}
+
+#[tokio::test]
 async fn a_worker_runs_a_workflow_over_http() {
     let server = Server::start().await;
     let mut worker = Worker::open(&server, &[("greet", 1)]).await;
@@ -248,7 +262,7 @@ async fn a_worker_that_makes_no_sense_is_not_let_in() {
         change(&mut hello);
         hello
     };
-    let wrong: [(Value, Option<&str>); 14] = [
+    let wrong: [(Value, Option<&str>); 15] = [
         (with(|it| it["protocol"] = json!(2)), Some("protocol")),
         (with(|it| it["worker"] = json!("")), Some("worker")),
         (with(|it| it["worker"] = json!("x".repeat(257))), Some("worker")),
@@ -259,6 +273,7 @@ async fn a_worker_that_makes_no_sense_is_not_let_in() {
         (with(|it| it["workflows"][0]["name"] = json!("No Name")), Some("workflows[0].name")),
         (with(|it| it["workflows"][0]["version"] = json!(0)), Some("workflows[0].version")),
         (with(|it| it["workflows"][0]["retentionDays"] = json!(0)), Some("workflows[0].retentionDays")),
+        (with(|it| it["workflows"][0]["index"] = json!(["a", "a"])), Some("workflows[0].index[1]")),
         (
             with(|it| it["workflows"] = json!([{"name": "a", "version": 1}, {"name": "a", "version": 1}])),
             Some("workflows[1]"),

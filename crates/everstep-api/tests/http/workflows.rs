@@ -1,10 +1,16 @@
 //! Definitions: saved, shown, activated, exported and imported, and rejected with all their problems.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use axum::http::Method;
 use everstep_api::auth::Permission;
+use everstep_engine::{NodeClock, Start};
+use everstep_testkit::held::HeldClock;
+use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::support::{Server, chain, until, wait_for_go};
+use crate::support::{Server, answer_after, chain, until, wait_for_go};
 
 #[tokio::test]
 async fn a_definition_is_saved_as_a_version_and_shown() {
@@ -385,4 +391,27 @@ async fn a_test_run_writes_only_with_the_permissions_of_its_caller() {
     let shown = server.get(&format!("{run}/steps")).await.is(200);
     let count = shown["steps"].as_array().unwrap().iter().find(|step| step["node"] == "count").unwrap().clone();
     assert_eq!(count["status"], "completed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_save_without_a_reply_names_the_database_if_it_is_slow() {
+    // How long a request waits for its write.
+    let held = HeldClock::new(Duration::from_secs(30));
+    let server = Server::start_on(NodeClock::new(Arc::clone(&held) as _)).await;
+    server.publish("first", &chain(&[])).await;
+    // Writes wait for this lock; reads do not.
+    let lock = Connection::open(server.folder.path().join("everstep.db")).unwrap();
+    lock.execute_batch("begin immediate").unwrap();
+    let definition = chain(&[]);
+    let save = async || answer_after(&held, server.put("/v1/workflows/second", &definition)).await;
+    let detail = |subject: &str| format!("{subject} has not replied within 30 s; the request may still be written");
+    // The database answers a query, and no batch of the committer waits for it.
+    let problem = save().await.refuses(504, "OUTCOME_UNKNOWN");
+    assert_eq!(problem["detail"], detail("this node"));
+    let engine = server.engine.clone();
+    let started = tokio::spawn(async move { engine.start_run(Start::new("first", json!({}))).await });
+    let slow = detail("the database");
+    until("a batch that waits for a second", async || (save().await.body["detail"] == *slow).then_some(())).await;
+    drop(lock);
+    started.await.unwrap().unwrap();
 }

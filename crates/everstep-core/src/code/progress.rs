@@ -8,10 +8,11 @@ use std::collections::{BTreeMap, VecDeque};
 use serde::{Deserialize, Serialize};
 
 use crate::code::StepKind;
-use crate::contains::matches;
+use crate::contains::matches_within;
 use crate::failure::Failure;
 use crate::ids::StepKey;
 use crate::payload::Payload;
+use crate::run::Cx;
 use crate::time::Timestamp;
 use crate::topics::EventRef;
 
@@ -211,9 +212,9 @@ impl Progress {
     }
 
     /// The oldest buffered signal that matches a wait.
-    pub(crate) fn find_buffered(&self, event: &str, pattern: &Payload, now: Timestamp) -> Option<&Buffered> {
-        let fits = |kept: &&Buffered| kept.event == event && kept.until > now && matches(&kept.payload, pattern);
-        self.buffered.iter().find(fits)
+    pub(crate) fn find_buffered(&self, event: &str, pattern: &Payload, cx: Cx<'_>) -> Option<&Buffered> {
+        let is_match = |kept: &Buffered| matches_within(&kept.payload, pattern, cx.meter);
+        self.buffered.iter().find(|kept| kept.event == event && kept.until > cx.now && is_match(kept))
     }
 
     /// Buffers a signal, and drops buffered signals that have expired.

@@ -4,7 +4,9 @@
 //! 2. A signal resolves the wait that was opened first among those that it matches; a timeout that is due takes effect
 //!    before it.
 //! 3. A published event resolves every wait that names it and that it matches.
-//! 4. A signal that matches no wait is dropped, or buffered if its sender requests it: the first wait that it matches
+//! 4. If the data of an event would exceed the limit of the run's data, the run fails. A sender receives the refusal of
+//!    its signal; a publisher receives none, so that the event would be lost while the wait stays open.
+//! 5. A signal that matches no wait is dropped, or buffered if its sender requests it: the first wait that it matches
 //!    takes it.
 
 use std::time::Duration;
@@ -13,7 +15,7 @@ use super::report::{Moment, Since};
 use super::run::progress;
 use crate::failure::{Failure, code};
 use crate::ids::StepKey;
-use crate::journal::{Dispatch, Event, Resolution, TimerPurpose};
+use crate::journal::{Dispatch, Event, Outcome, Resolution, TimerPurpose};
 use crate::limits;
 use crate::payload::{self, Payload};
 use crate::run::child::{self, Child};
@@ -46,7 +48,7 @@ impl Draft<'_> {
         // Only a wait that names an event accepts events.
         let since = since.filter(|_| event.is_some()).map(|since| self.since(since));
         let name = event.clone().unwrap_or_else(|| step.to_string());
-        let kept = progress(self.state).find_buffered(&name, &pattern, self.cx.now);
+        let kept = progress(self.state).find_buffered(&name, &pattern, self.cx);
         let kept = kept.map(|kept| (kept.seq, kept.payload.clone()));
         self.write(Event::WaitOpened { step: step.clone(), attempt: 1, event, pattern, due, since });
         if let Some((seq, payload)) = kept {
@@ -134,7 +136,8 @@ pub(crate) fn on_timer(step: StepKey, open: &Open) -> Option<Event> {
 /// A signal resolves the wait that was opened first among those that it matches.
 pub(crate) fn on_signal(draft: &mut Draft<'_>, event: &str, payload: Payload, is_kept: bool) -> Reply {
     let opened_at = |step: &StepKey| progress(draft.state).step(step).map_or(0, |step| step.seq);
-    let fitting = draft.state.open.iter().filter(|(_, open)| open.activity.awaits(event, &payload));
+    let meter = draft.cx.meter;
+    let fitting = draft.state.open.iter().filter(|(_, open)| open.activity.awaits(event, &payload, meter));
     let first = fitting.min_by_key(|(step, _)| opened_at(step)).map(|(step, open)| (step.clone(), open.attempt));
     if first.is_none() && !is_kept {
         return draft.state.open.ignore_signal(event);
@@ -160,14 +163,16 @@ pub(crate) fn on_signal(draft: &mut Draft<'_>, event: &str, payload: Payload, is
 /// opened.
 pub(crate) fn on_event(draft: &mut Draft<'_>, event: &EventRef, data: &Payload) -> Reply {
     let opened_at = |step: &StepKey| progress(draft.state).step(step).map_or(0, |step| step.seq);
-    let fits = |open: &Open| open.activity.awaits_event(&event.topic, data);
+    let meter = draft.cx.meter;
+    let fits = |open: &Open| open.activity.awaits_event(&event.topic, data, meter);
     let fitting = draft.state.open.iter().filter(|(_, open)| fits(open));
     let mut waits: Vec<_> = fitting.map(|(step, open)| (opened_at(step), step.clone(), open.attempt)).collect();
     waits.sort();
     let mut reply = Reply::ignored("no wait for this event is open");
     for (_, step, attempt) in waits {
-        if let Some(refusal) = draft.refuse_bytes(data) {
-            return refusal;
+        if let Err(failure) = draft.fit(&step, Outcome::from_output(data.clone())) {
+            draft.write(Event::run_failed(failure, Some(step)));
+            return Reply::Accepted;
         }
         let by = Resolution::Event { event: event.clone(), data: data.clone() };
         reply = draft.accept(Event::WaitResolved { step, attempt, by });

@@ -45,7 +45,8 @@ pub(crate) fn on_signal(draft: &mut Draft<'_>, graph: &Graph, event: &str, paylo
     if is_kept {
         return Reply::refused("VALIDATION_ERROR", "only runs of code workflows buffer signals");
     }
-    let waiter = draft.state.open.iter().find(|(_, open)| open.activity.awaits(event, &payload));
+    let meter = draft.cx.meter;
+    let waiter = draft.state.open.iter().find(|(_, open)| open.activity.awaits(event, &payload, meter));
     let waiter = waiter.map(|(step, open)| (step.clone(), open.attempt));
     let Some((step, attempt)) = waiter else { return draft.state.open.ignore_signal(event) };
     let outcome = match answer(graph, &step, payload) {
@@ -60,7 +61,8 @@ pub(crate) fn on_signal(draft: &mut Draft<'_>, graph: &Graph, event: &str, paylo
 
 /// A published event completes every open wait that names its topic and that it matches.
 pub(crate) fn on_event(draft: &mut Draft<'_>, event: &EventRef, data: &Payload) -> Reply {
-    let fits = |open: &Open| open.activity.awaits_event(&event.topic, data);
+    let meter = draft.cx.meter;
+    let fits = |open: &Open| open.activity.awaits_event(&event.topic, data, meter);
     let waiters = draft.state.open.iter().filter(|(_, open)| fits(open));
     let waiters: Vec<_> = waiters.map(|(step, open)| (step.clone(), open.attempt)).collect();
     let mut reply = Reply::ignored("no wait for this event is open");

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::definition::{Problem, secrets};
 use crate::failure::code;
-use crate::kinds::Kinds;
+use crate::kinds::{Kinds, TaskPart};
 use crate::publisher::Publisher;
 use crate::retry::RetryPolicy;
 use crate::schema::Schema;
@@ -59,6 +59,18 @@ impl Graph {
             }
         }
         named
+    }
+
+    /// The nodes that handlers perform.
+    pub fn task_parts(&self) -> Vec<TaskPart> {
+        let nodes = self.nodes.iter().enumerate();
+        let parts = nodes.filter_map(|(index, node)| match &node.kind {
+            NodeKind::Task { kind, .. } => {
+                Some(TaskPart { kind: kind.clone(), node: node.id.clone(), path: format!("/nodes/{index}") })
+            }
+            _ => None,
+        });
+        parts.collect()
     }
 
     /// A problem for each node whose kind needs a permission that the publisher does not have.

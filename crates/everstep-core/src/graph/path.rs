@@ -65,6 +65,10 @@ impl StepPath {
 
     /// Finds a step by its key; `None` if the graph has no such step.
     pub fn find(graph: &Graph, key: &StepKey) -> Option<Self> {
+        // Most steps are not in a loop, so that their keys are names of nodes.
+        if let Some(node) = graph.find(key.as_str()) {
+            return (graph.node(node).home == 0).then(|| Self { path: ScopePath::default(), node });
+        }
         let mut path = Vec::new();
         let mut home = 0;
         let mut segments = key.as_str().split('.').peekable();

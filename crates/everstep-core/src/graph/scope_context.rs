@@ -8,7 +8,7 @@ use super::model::{Graph, NodeKind};
 use super::path::ScopePath;
 use super::progress::Stage;
 use super::run::GraphRun;
-use crate::evaluate::Lookup;
+use crate::evaluate::{Fields, Lookup};
 use crate::payload::Payload;
 
 /// The context as visible in one scope: first its own variables, then those of the scopes around it.
@@ -106,8 +106,8 @@ impl<'a> ScopeContext<'a> {
         })
     }
 
-    /// The value of `__node_x` for node `x`.
-    fn node(&self, id: &str) -> Option<Value> {
+    /// The fields of `__node_x` for node `x`. Its output is not copied.
+    fn node_fields(&self, id: &str) -> Option<Fields<'a>> {
         let node = self.graph().find(id).map(|index| self.graph().node(index))?;
         let path = self.paths().find(|path| {
             path.owner().map_or(0, |(owner, _)| self.graph().node(owner.node).body.unwrap_or(0)) == node.home
@@ -119,11 +119,14 @@ impl<'a> ScopeContext<'a> {
             Stage::Pending | Stage::Open | Stage::Skipped => return None,
         };
         let output = cell.output.as_ref().map_or(&Value::Null, Payload::value);
-        let mut facts = json!({"output": output, "status": status, "outputVariable": node.output_variable});
-        if let Some(event) = &cell.event {
-            facts["event"] = event.to_json();
-        }
-        Some(facts)
+        let owned = |name: &'static str, value: Value| (Cow::Borrowed(name), Cow::Owned(value));
+        let mut fields = vec![
+            (Cow::Borrowed("output"), Cow::Borrowed(output)),
+            owned("status", status.into()),
+            owned("outputVariable", json!(node.output_variable)),
+        ];
+        fields.extend(cell.event.as_ref().map(|event| owned("event", event.to_json())));
+        Some(fields)
     }
 }
 
@@ -133,9 +136,16 @@ impl Lookup for ScopeContext<'_> {
             return Some(Cow::Borrowed(payload.value()));
         }
         if let Some(id) = name.strip_prefix("__node_") {
-            return self.node(id).map(Cow::Owned);
+            let fields = self.node_fields(id)?.into_iter();
+            let fields = fields.map(|(name, value)| (name.into_owned(), value.into_owned()));
+            return Some(Cow::Owned(Value::Object(fields.collect())));
         }
         self.index_of(name).map(|index| Cow::Owned(index.into()))
+    }
+
+    fn variable_fields(&self, name: &str) -> Option<Fields<'_>> {
+        let id = name.strip_prefix("__node_")?;
+        if self.payload_of(name).is_some() { None } else { self.node_fields(id) }
     }
 
     fn names(&self) -> Vec<String> {

@@ -16,7 +16,7 @@ const ID_ATTEMPT: u32 = 1;
 #[serde(rename_all = "camelCase")]
 pub struct Delivery {
     pub id: DeliveryId,
-    /// `webhook` is performed by a handler; `workflow` starts a run whose id is that of the delivery.
+    /// `webhook` and `notify` are performed by handlers; `workflow` starts a run whose id is that of the delivery.
     pub kind: String,
     /// The config of the handler. Secrets are names in it.
     pub config: Payload,
@@ -33,6 +33,12 @@ impl Delivery {
     pub const WORKFLOW: &'static str = "workflow";
     /// The kind of a delivery that sends a signed request.
     pub const WEBHOOK: &'static str = "webhook";
+    /// The kind of a delivery that sends a mail.
+    pub const NOTIFY: &'static str = "notify";
+    /// The time limit of an attempt of a webhook or a mail that names none.
+    pub const TIMEOUT_SECONDS_DEFAULT: u32 = 10;
+    /// The greatest time limit of an attempt of a webhook or a mail.
+    pub const TIMEOUT_SECONDS_MAX: u32 = 60;
 
     /// The id of the delivery of a step. Like the id of a child, it shows which run has decided the delivery.
     pub fn id_of(run: RunId, step: &StepKey, now: Timestamp) -> DeliveryId {

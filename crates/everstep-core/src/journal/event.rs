@@ -152,7 +152,7 @@ pub struct Cause {
     pub by: Option<Actor>,
     /// The trigger that started the run; for a child, the one that started its first ancestor.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "read_known")]
-    pub trigger: Option<Trigger>,
+    pub trigger: Option<Box<Trigger>>,
     /// The persons and programs that forked the run, or an ancestor of it, in their order. For `notBy: ["@start"]` they
     /// are starters: without this, a manager could fork the run of another person and approve the fork.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -393,6 +393,12 @@ impl Event {
             | Self::RunFailed { .. }
             | Self::RunCancelled { .. } => 1,
         }
+    }
+
+    /// The delivery that the event dispatches.
+    pub fn delivery(&self) -> Option<&Arc<Delivery>> {
+        let Self::StepDispatched { dispatch: Dispatch::Delivery(delivery), .. } = self else { return None };
+        Some(delivery)
     }
 
     /// The step that the event concerns, with its attempt (0 if the event has none).

@@ -11,11 +11,10 @@ use super::machine_law::MachineLaws;
 use super::{Dispatch, Entry, Event, Kind};
 use crate::actor::Actor;
 use crate::evaluate::Evaluate;
-use crate::ids::RunId;
+use crate::ids::{EventId, RunId};
 use crate::limits;
 use crate::meter::Meter;
-use crate::run::decide;
-use crate::run::{Cx, State};
+use crate::run::{Cx, State, decide, keys};
 use crate::style;
 use crate::time::Timestamp;
 use crate::workflow::Workflow;
@@ -30,7 +29,7 @@ use crate::workflow::Workflow;
 /// 6. No two dispatches start the same child, or are the same delivery; only the attempts of one delivery start the same
 ///    child.
 /// 7. No idempotency key is recorded twice within the keys that a run remembers: of a signal or control for the run, of a
-///    request to a machine for its caller.
+///    request to a machine for its caller. No event is taken twice.
 /// 8. Turns are numbered from 1 without a gap, and only the last one can be lost.
 /// 9. The entries of a machine obey its own laws ([`MachineLaws`]).
 pub fn check(
@@ -133,6 +132,7 @@ pub fn check(
 /// Law 7.
 #[derive(Default)]
 struct KeyLaw {
+    events: BTreeSet<EventId>,
     controls: VecDeque<Arc<str>>,
     acts: VecDeque<(Actor, Arc<str>, Timestamp)>,
 }
@@ -140,6 +140,10 @@ struct KeyLaw {
 impl KeyLaw {
     fn check(&mut self, entry: &Entry) -> Result<(), String> {
         let Some(key) = &entry.key else { return Ok(()) };
+        if let Some(event) = keys::taken_event(entry) {
+            let is_new = self.events.insert(event);
+            return if is_new { Ok(()) } else { Err(format!("entry {}: the event {event} is taken twice", entry.seq)) };
+        }
         let actor = match &entry.event {
             Event::TransitionApplied(applied) => Some(&applied.by),
             Event::VoteCast(vote) => Some(&vote.by),

@@ -7,7 +7,11 @@ use serde_json::{Map, Number, Value};
 use super::coerce::utf16_length;
 use super::fuel::{Error, Fuel};
 
-/// A value of an evaluation. A number may be NaN or infinite; it becomes null when it leaves the evaluation.
+/// A value of an evaluation.
+///
+/// A number that is NaN is null: it is false, equal to null, and null as JSON. Unlike the null of the data, which counts as
+/// 0, it has no order and makes every calculation with it NaN again. Otherwise a division by zero would satisfy a
+/// condition such as `spent / limit < 1`.
 #[derive(Clone)]
 pub(super) enum Datum<'a> {
     Json(&'a Value),
@@ -54,6 +58,11 @@ const ITEM_BYTES: usize = 16;
 impl<'a> Datum<'a> {
     pub(super) const NULL: Self = Self::Json(&Value::Null);
 
+    /// The result of a calculation. The infinities are NaN.
+    pub(super) fn number(number: f64) -> Self {
+        Self::Number(finite(number))
+    }
+
     pub(super) fn text(text: &str) -> Self {
         Self::Text(text.into())
     }
@@ -85,12 +94,13 @@ impl<'a> Datum<'a> {
             Self::Json(value) => match value {
                 Value::Null => View::Null,
                 Value::Bool(flag) => View::Bool(*flag),
-                Value::Number(number) => View::Number(number.as_f64().unwrap_or(f64::NAN)),
+                Value::Number(number) => number.as_f64().map_or(View::Null, View::Number),
                 Value::String(text) => View::Text(text),
                 Value::Array(items) => View::List(Items::Json(items)),
                 Value::Object(_) => View::Object,
             },
             Self::Bool(flag) => View::Bool(*flag),
+            Self::Number(number) if number.is_nan() => View::Null,
             Self::Number(number) => View::Number(*number),
             Self::Text(text) => View::Text(text),
             Self::List(list) => View::List(Items::Results(&list.items)),
@@ -114,12 +124,12 @@ impl<'a> Datum<'a> {
         }
     }
 
-    /// Null, false, 0, NaN, the empty text and the empty list are false.
+    /// Null, false, 0, the empty text and the empty list are false.
     pub(super) fn is_truthy(&self) -> bool {
         match self.view() {
             View::Null => false,
             View::Bool(flag) => flag,
-            View::Number(number) => number != 0.0 && !number.is_nan(),
+            View::Number(number) => number != 0.0,
             View::Text(text) => !text.is_empty(),
             View::List(items) => items.len() > 0,
             View::Object => true,
@@ -216,7 +226,12 @@ fn index(name: &str) -> Option<usize> {
     name.parse().ok().filter(|_| is_plain)
 }
 
-/// A number as JSON: whole numbers without a fraction, NaN and the infinities as null.
+/// A number, NaN if it is infinite.
+pub(super) fn finite(number: f64) -> f64 {
+    if number.is_finite() { number } else { f64::NAN }
+}
+
+/// A number as JSON: whole numbers without a fraction, NaN as null.
 fn to_number(number: f64) -> Value {
     /// Every whole number up to this one has an exact floating-point representation.
     const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;

@@ -96,13 +96,13 @@ impl<'a, 'f> Evaluator<'a, 'f> {
             }
             Operator::Subtract if arguments.len() < 2 => {
                 let only = self.argument(arguments, 0, data)?;
-                Ok(Datum::Number(-number(&only, self.fuel)?))
+                Ok(Datum::number(-number(&only, self.fuel)?))
             }
             Operator::Subtract | Operator::Divide | Operator::Remainder => {
                 let one = self.argument(arguments, 0, data)?;
                 let other = self.argument(arguments, 1, data)?;
                 let (one, other) = (number(&one, self.fuel)?, number(&other, self.fuel)?);
-                Ok(Datum::Number(match operator {
+                Ok(Datum::number(match operator {
                     Operator::Subtract => one - other,
                     Operator::Divide => one / other,
                     _ => one % other,
@@ -180,7 +180,7 @@ impl<'a, 'f> Evaluator<'a, 'f> {
                 }
             };
         }
-        Ok(Datum::Number(result))
+        Ok(Datum::number(result))
     }
 
     fn variable(&mut self, variable: &'a Variable, data: &Datum<'a>) -> Result<Datum<'a>, Error> {

@@ -198,7 +198,9 @@ fn is_in_a_row(progress: &Progress, entry: &Entry, applied: &TransitionApplied) 
     applied.by.is_system(Actor::AUTO) || may_be_at_once && is_hasty(progress.entered_at(), entry.at)
 }
 
-/// The answer to the request that caused a transition, or that the transition follows.
+/// The answer to the request that caused a transition, or that the transition follows in its item. The entries of an item
+/// have the same time, and a later item has a later one: see [`crate::run::decide`]. A transition of a later item is not
+/// part of the answer, which the caller has received.
 fn answer_transition(progress: &mut Progress, entry: &Entry, applied: &TransitionApplied, is_completed: bool) {
     let is_of_server = [Actor::QUORUM, Actor::STALEMATE, Actor::AUTO].iter().any(|name| applied.by.is_system(name));
     let is_request = !is_of_server && !applied.by.is_system(Actor::TIMER) && !applied.by.is_system(Actor::RUN);
@@ -217,7 +219,7 @@ fn answer_transition(progress: &mut Progress, entry: &Entry, applied: &Transitio
                 repeated: false,
             });
         }
-        (Some(_), Some(answer)) if is_of_server && progress.is_answer_open => {
+        (Some(_), Some(answer)) if is_of_server && progress.is_answer_open && answer.at == entry.at => {
             (answer.applied, answer.is_completed) = (true, is_completed);
             (answer.next_state, answer.version_no) = (applied.to.clone(), applied.version_no);
         }

@@ -15,6 +15,7 @@ use serde_json::Value;
 use super::Rights;
 use super::context::MachineContext;
 use super::model::{Action, Machine, Requirement};
+use super::progress::Progress;
 use super::quorum;
 use super::run::MachineRun;
 use crate::actor::{Actor, ActorKind};
@@ -182,7 +183,7 @@ pub fn may_read(workflow: &Workflow, state: &State, by: &Actor, rights: &Rights,
         let actions = run.place().filter(|_| !state.has_ended()).map_or(&[][..], |(_, definition)| &definition.on);
         actions.iter().any(|action| authorize(run, action, by, rights, cx).is_ok())
     };
-    takes_part(run, by) || may_act()
+    takes_part(run.state, run.progress, by) || may_act()
 }
 
 /// Whether an actor started a run, or an ancestor of it, or forked one of them.
@@ -191,10 +192,9 @@ fn is_starter(state: &State, by: &Actor) -> bool {
 }
 
 /// Whether an actor started or forked a run, acted in it, or is or was assigned to one of its states.
-pub(super) fn takes_part(run: MachineRun<'_>, by: &Actor) -> bool {
-    let progress = run.progress;
+pub(super) fn takes_part(state: &State, progress: &Progress, by: &Actor) -> bool {
     let is_nameable = matches!(by.kind, ActorKind::Person | ActorKind::Key);
-    is_starter(run.state, by)
+    is_starter(state, by)
         || progress.participants.contains(by)
         || is_nameable && progress.assigned_ever.contains(by.name().as_ref())
 }

@@ -7,8 +7,10 @@
 use serde_json::{Value, json};
 
 use crate::definition::{DESCRIPTION_CHARS, NAME_CHARS};
+use crate::journal::Delivery;
 use crate::limits;
 use crate::logic::operator::OPERATORS;
+use crate::mail::{RECIPIENT_CHARS_MAX, SUBJECT_CHARS_MAX};
 use crate::topics::{TRIGGERS_MAX, trigger_schema};
 
 /// The schema of the definitions that the server accepts.
@@ -50,61 +52,68 @@ pub fn definition_schema() -> Value {
         "required": ["states"],
         "not": {"required": ["trigger", "triggers"], "description": "a definition has either `trigger` or `triggers`"},
         "additionalProperties": false,
-        "$defs": {
-            "state": state(),
-            "action": action(),
-            "branch": branch(),
-            "require": require(),
-            "quorum": quorum(),
-            "needs": needs(),
-            "condition": condition(),
-            "timer": timer(),
-            "run": run(),
-            "event": event(),
-            "start": start(),
-            "trigger": trigger_schema(),
-            "options": options(),
-            "retry": retry(),
-            "secret": {
-                "type": "object",
-                "properties": {"$secret": {"type": "string", "pattern": "^[A-Za-z0-9_.-]{1,128}$"}},
-                "required": ["$secret"],
-                "additionalProperties": false,
-                "description": "The name of a secret of the workspace.",
+        "$defs": definitions(),
+    })
+}
+
+/// The parts to which the schema refers.
+fn definitions() -> Value {
+    json!({
+        "state": state(),
+        "action": action(),
+        "branch": branch(),
+        "require": require(),
+        "quorum": quorum(),
+        "needs": needs(),
+        "condition": condition(),
+        "timer": timer(),
+        "run": run(),
+        "event": event(),
+        "mail": mail(),
+        "start": start(),
+        "trigger": trigger_schema(),
+        "options": options(),
+        "retry": retry(),
+        "secret": {
+            "type": "object",
+            "properties": {"$secret": {"type": "string", "pattern": "^[A-Za-z0-9_.-]{1,128}$"}},
+            "required": ["$secret"],
+            "additionalProperties": false,
+            "description": "The name of a secret of the workspace.",
+        },
+        "events": {
+            "type": "array", "maxItems": limits::SIDE_EFFECTS, "items": {"$ref": "#/$defs/event"},
+            "description": "Side effects, in their order.",
+        },
+        "set": {
+            "type": "object",
+            "maxProperties": limits::LISTED_NAMES,
+            "propertyNames": {"$ref": "#/$defs/fieldName"},
+            "description": "Fields of the context, and templates for their values.",
+        },
+        "paths": {
+            "type": "array", "minItems": 1, "maxItems": limits::LISTED_NAMES,
+            "items": {"type": "string", "maxLength": 256, "pattern": "^[^.]+(\\.[^.]+)*$"},
+            "description": "Paths into the context, such as `order.total`.",
+        },
+        "persons": {
+            "type": "array", "maxItems": limits::LISTED_NAMES, "items": {"$ref": "#/$defs/person"},
+            "description": "A list of persons.",
+        },
+        "person": person(),
+        "recipient": recipient(),
+        "expression": expression(),
+        "stateName": name("^[A-Za-z0-9_-]{1,64}$", "The name of a state."),
+        "eventId": name("^[A-Za-z0-9_-]{1,64}$", "The id of a side effect."),
+        "actionName": name("^[A-Za-z][A-Za-z0-9_-]{0,63}$", "The name of an action."),
+        "fieldName": {
+            "type": "string",
+            "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,99}$",
+            "not": {
+                "pattern": "^(__|input$)",
+                "description": "the name of a field does not begin with `__`, and is not `input`",
             },
-            "events": {
-                "type": "array", "maxItems": limits::SIDE_EFFECTS, "items": {"$ref": "#/$defs/event"},
-                "description": "Side effects, in their order.",
-            },
-            "set": {
-                "type": "object",
-                "maxProperties": limits::LISTED_NAMES,
-                "propertyNames": {"$ref": "#/$defs/fieldName"},
-                "description": "Fields of the context, and templates for their values.",
-            },
-            "paths": {
-                "type": "array", "minItems": 1, "maxItems": limits::LISTED_NAMES,
-                "items": {"type": "string", "maxLength": 256, "pattern": "^[^.]+(\\.[^.]+)*$"},
-                "description": "Paths into the context, such as `order.total`.",
-            },
-            "persons": {
-                "type": "array", "maxItems": limits::LISTED_NAMES, "items": {"$ref": "#/$defs/person"},
-                "description": "A list of persons.",
-            },
-            "person": person(),
-            "expression": expression(),
-            "stateName": name("^[A-Za-z0-9_-]{1,64}$", "The name of a state."),
-            "eventId": name("^[A-Za-z0-9_-]{1,64}$", "The id of a side effect."),
-            "actionName": name("^[A-Za-z][A-Za-z0-9_-]{0,63}$", "The name of an action."),
-            "fieldName": {
-                "type": "string",
-                "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,99}$",
-                "not": {
-                    "pattern": "^(__|input$)",
-                    "description": "the name of a field does not begin with `__`, and is not `input`",
-                },
-                "description": "The name of a field of the context.",
-            },
+            "description": "The name of a field of the context.",
         },
     })
 }
@@ -417,21 +426,22 @@ fn run() -> Value {
 }
 
 fn event() -> Value {
-    let of_type = |kind: &str, then: Value| json!({"if": {"properties": {"type": {"const": kind}}}, "then": then});
     json!({
         "type": "object",
         "properties": {
             "id": named("eventId", "The id of the side effect, used once in its list. Default: its type and position, such as `webhook-0`."),
             "type": {
-                "enum": ["assign", "auto_action", "webhook", "workflow"],
+                "enum": ["assign", "auto_action", "notify", "webhook", "workflow"],
                 "description": "`assign` replaces the persons to whom the entered state is assigned; `auto_action` performs \
-                                an action in the entered state, as `@auto`, in the same commit; `webhook` sends a signed \
-                                request and `workflow` starts a run, after the commit.",
+                                an action in the entered state, as `@auto`, in the same commit; `notify` sends a mail, \
+                                `webhook` sends a signed request and `workflow` starts a run, after the commit.",
             },
             "target": {
                 "description": "Of `assign`: a person or a list of persons. Of `auto_action`: the name of the action. Of \
-                                `webhook`: an address. Of `workflow`: the name of a workflow.",
+                                `notify`: a recipient or a list of recipients. Of `webhook`: an address. Of `workflow`: \
+                                the name of a workflow.",
             },
+            "template": {"$ref": "#/$defs/mail", "description": "Of `notify`: the texts."},
             "payload": {
                 "description": "Of `auto_action`: the data of the action. Of `webhook`: a part of the message. Of `workflow`: \
                                 the input of the run; default: the context. A template.",
@@ -451,17 +461,30 @@ fn event() -> Value {
             "secret": {"$ref": "#/$defs/secret", "description": "Of `webhook`: the secret that signs the message."},
             "retry": {
                 "$ref": "#/$defs/retry",
-                "description": "Of `webhook` and `workflow`: the attempts. Default: three, 500 ms and 1 s apart.",
+                "description": "Of `notify`, `webhook` and `workflow`: the attempts. Default: three, 500 ms and 1 s apart.",
             },
             "timeoutSeconds": {
-                "type": "integer", "minimum": 1, "maximum": 60,
-                "description": "Of `webhook`: the time limit of an attempt. Default: 10.",
+                "type": "integer", "minimum": 1, "maximum": Delivery::TIMEOUT_SECONDS_MAX,
+                "description": format!(
+                    "Of `notify` and `webhook`: the time limit of an attempt. Default: {}.",
+                    Delivery::TIMEOUT_SECONDS_DEFAULT,
+                ),
             },
         },
         "required": ["type", "target"],
         "additionalProperties": false,
-        "allOf": [
-            of_type("assign", json!({
+        "allOf": event_types(),
+        "description": "A side effect.",
+    })
+}
+
+/// The fields of each type of side effect.
+fn event_types() -> Vec<Value> {
+    let of_type = |kind: &str, then: Value| json!({"if": {"properties": {"type": {"const": kind}}}, "then": then});
+    vec![
+        of_type(
+            "assign",
+            json!({
                 "properties": {
                     "target": {
                         "anyOf": [
@@ -472,18 +495,44 @@ fn event() -> Value {
                             },
                         ],
                     },
-                    "payload": false, "headers": false, "secret": false, "retry": false, "timeoutSeconds": false,
+                    "template": false, "payload": false, "headers": false, "secret": false, "retry": false,
+                    "timeoutSeconds": false,
                 },
-            })),
-            of_type("auto_action", json!({
+            }),
+        ),
+        of_type(
+            "auto_action",
+            json!({
                 "properties": {
                     "target": {"$ref": "#/$defs/actionName"},
                     "payload": {"anyOf": [{"type": "object"}, {"$ref": "#/$defs/expression"}]},
-                    "headers": false, "secret": false, "retry": false, "timeoutSeconds": false,
+                    "template": false, "headers": false, "secret": false, "retry": false, "timeoutSeconds": false,
                 },
-            })),
-            of_type("webhook", json!({
+            }),
+        ),
+        of_type(
+            "notify",
+            json!({
                 "properties": {
+                    "target": {
+                        "anyOf": [
+                            {"$ref": "#/$defs/recipient"},
+                            {
+                                "type": "array", "minItems": 1, "maxItems": limits::RECIPIENTS,
+                                "items": {"$ref": "#/$defs/recipient"},
+                            },
+                        ],
+                    },
+                    "payload": false, "headers": false, "secret": false,
+                },
+                "required": ["template"],
+            }),
+        ),
+        of_type(
+            "webhook",
+            json!({
+                "properties": {
+                    "template": false,
                     "target": {
                         "anyOf": [
                             {"type": "string", "pattern": "^https?://[^/?#@\\s]+([/?#]\\S*)?$"},
@@ -491,8 +540,11 @@ fn event() -> Value {
                         ],
                     },
                 },
-            })),
-            of_type("workflow", json!({
+            }),
+        ),
+        of_type(
+            "workflow",
+            json!({
                 "properties": {
                     "target": {
                         "anyOf": [
@@ -500,11 +552,32 @@ fn event() -> Value {
                             {"$ref": "#/$defs/expression"},
                         ],
                     },
-                    "headers": false, "secret": false, "timeoutSeconds": false,
+                    "template": false, "headers": false, "secret": false, "timeoutSeconds": false,
                 },
-            })),
-        ],
-        "description": "A side effect.",
+            }),
+        ),
+    ]
+}
+
+fn mail() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "subject": {
+                "anyOf": [
+                    {"type": "string", "pattern": "\\S", "not": {"pattern": "[\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029]"}, "maxLength": SUBJECT_CHARS_MAX},
+                    {"$ref": "#/$defs/expression"},
+                ],
+                "description": "The subject: one line, without control characters.",
+            },
+            "text": {
+                "anyOf": [{"type": "string"}, {"$ref": "#/$defs/expression"}],
+                "description": "The text. It is sent as plain text.",
+            },
+        },
+        "required": ["subject", "text"],
+        "additionalProperties": false,
+        "description": "The texts of a mail, as templates.",
     })
 }
 
@@ -565,6 +638,12 @@ fn options() -> Value {
                 "type": "integer", "minimum": 1, "maximum": 3650,
                 "description": "Days for which a run is kept after its end. Default: 30.",
             },
+            "index": {
+                "type": "array", "maxItems": limits::SEARCH_ATTRIBUTES, "uniqueItems": true,
+                "items": {"type": "string", "minLength": 1, "maxLength": limits::SEARCH_PATH_CHARS},
+                "description": "Search attributes: paths of the input, such as `customer` or `order.id`, by which \
+                                runs are found in an index.",
+            },
         },
         "additionalProperties": false,
         "description": "Options of the workflow.",
@@ -578,6 +657,18 @@ fn person() -> Value {
                         or for a list of ids.",
         "anyOf": [
             {"type": "string", "pattern": "\\S", "maxLength": limits::PERSON_CHARS},
+            {"$ref": "#/$defs/expression"},
+        ],
+    })
+}
+
+fn recipient() -> Value {
+    json!({
+        "title": "a recipient",
+        "description": "The address of a mail, or another name that the `notifyUrl` of the workspace accepts; or a template \
+                        for one or for a list of them.",
+        "anyOf": [
+            {"type": "string", "pattern": "\\S", "not": {"pattern": "[,;<>\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029]"}, "maxLength": RECIPIENT_CHARS_MAX},
             {"$ref": "#/$defs/expression"},
         ],
     })

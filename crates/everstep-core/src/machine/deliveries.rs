@@ -6,7 +6,7 @@
 //!    `@after[7].2.…` that of the state with the timer. A timer that repeats adds its count: `@after[7].2[3].…`.
 //! 3. A failed attempt is followed by another, after the delay of its retry policy; any failure counts. After the last
 //!    one the delivery is dead.
-//! 4. A fork skips the deliveries of its original that were open.
+//! 4. A fork skips the deliveries of its original that were open, also those that wait for another attempt.
 //! 5. Deliveries change neither the state nor the versionNo. A machine in a terminal state ends when none is open.
 
 use std::time::Duration;
@@ -14,7 +14,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::context::MachineContext;
-use super::model::{DeliveryKind, DeliveryTemplate, SideEffect, SideEffectKind};
+use super::model::{DeliveryKind, DeliveryTemplate, MailTemplate, SideEffect, SideEffectKind};
 use super::run::MachineRun;
 use crate::actor::Actor;
 use crate::definition::{escape, secrets};
@@ -22,6 +22,7 @@ use crate::failure::{Failure, code};
 use crate::ids::StepKey;
 use crate::journal::{Delivery, Dispatch, Event, TimerPurpose};
 use crate::limits;
+use crate::mail;
 use crate::payload::{self, Payload};
 use crate::planted::{self, Bug};
 use crate::retry;
@@ -31,7 +32,6 @@ use crate::run::{Activity, Cx};
 
 /// The type of the message that a webhook sends.
 const MESSAGE_TYPE: &str = "workflow.transition";
-const TIMEOUT_SECONDS_DEFAULT: u32 = 10;
 
 /// A list of side effects, with the beginning of the keys of its deliveries.
 #[derive(Clone, Debug)]
@@ -109,17 +109,17 @@ fn decide(
     lookup: &MachineContext<'_>,
     cx: Cx<'_>,
 ) -> Result<Delivery, Failure> {
-    let target = match cx.resolve(&template.target, lookup)? {
-        Value::String(target) => target,
-        _ => return Err(Failure::fatal(code::EXPRESSION_ERROR, format!("the target of {step} is not a text"))),
-    };
+    let target = cx.resolve(&template.target, lookup)?;
     let payload = template.payload.as_ref().map(|payload| cx.resolve(payload, lookup)).transpose()?;
     let mut named = Vec::new();
     let config = match template.kind {
         DeliveryKind::Webhook => {
+            let target = read_target(target, step)?;
             webhook(run, step, template, &target, payload.as_ref(), facts, lookup, &mut named, cx)?
         }
+        DeliveryKind::Notify => notify(run, step, template, target, facts, lookup, cx)?,
         DeliveryKind::Workflow => {
+            let target = read_target(target, step)?;
             child::check_depth(run.state)?;
             let input = Payload::from(payload.unwrap_or_else(|| lookup.context.clone()));
             child::check_input(step, &input, run.state)?;
@@ -142,7 +142,14 @@ fn decide(
     })
 }
 
-/// The config of a webhook: its request, and its message without the id of the history entry, which the fold adds.
+fn read_target(value: Value, step: &StepKey) -> Result<String, Failure> {
+    match value {
+        Value::String(target) => Ok(target),
+        _ => Err(Failure::fatal(code::EXPRESSION_ERROR, format!("the target of {step} is not a text"))),
+    }
+}
+
+/// The config of a webhook: its request, and its message.
 #[expect(clippy::too_many_arguments, reason = "it is a part of one function, which has these values")]
 fn webhook(
     run: MachineRun<'_>,
@@ -167,28 +174,12 @@ fn webhook(
     if template.secret.is_some() {
         named.push("/secret".to_owned());
     }
-    let at = cx.now.max(run.state.updated_at);
     let mut config = json!({
         "target": target,
-        "timeoutSeconds": template.timeout_seconds.unwrap_or(TIMEOUT_SECONDS_DEFAULT),
-        "delivery": {
-            "id": Delivery::id_of(run.state.run, step, cx.now).to_string(),
-            "type": MESSAGE_TYPE,
-            "timestamp": at.to_string(),
-            "data": {
-                "runId": run.state.run.to_string(),
-                "workflow": run.workflow.name,
-                "workflowVersion": run.workflow.version,
-                "action": facts.action,
-                "fromState": facts.from,
-                "toState": facts.to,
-                "versionNo": facts.version_no,
-                "by": facts.by.to_string(),
-                "comment": facts.comment,
-                "payload": payload,
-            },
-        },
+        "timeoutSeconds": template.timeout_seconds.unwrap_or(Delivery::TIMEOUT_SECONDS_DEFAULT),
+        "delivery": message(run, step, MESSAGE_TYPE, facts, cx),
     });
+    config["delivery"]["data"]["payload"] = payload.cloned().unwrap_or_default();
     if !headers.is_empty() {
         config["headers"] = headers.into();
     }
@@ -198,17 +189,70 @@ fn webhook(
     Ok(config)
 }
 
+/// The config of a mail. The options of the workspace decide when it is sent how people receive it. Values that cannot be
+/// sent, such as an absent subject, fail the delivery and not the transition.
+fn notify(
+    run: MachineRun<'_>,
+    step: &StepKey,
+    template: &DeliveryTemplate,
+    target: Value,
+    facts: &DeliveryFacts<'_>,
+    lookup: &MachineContext<'_>,
+    cx: Cx<'_>,
+) -> Result<Value, Failure> {
+    // The handler refuses recipients that cannot be read.
+    let recipients = mail::read_recipients(&target).map_or(target, Value::from);
+    let resolve = |value: &Value| -> Result<String, Failure> {
+        Ok(match cx.resolve(value, lookup)? {
+            Value::String(text) => text,
+            Value::Null => String::new(),
+            value => value.to_string(),
+        })
+    };
+    let texts = match &template.template {
+        Some(MailTemplate { subject, text }) => json!({"subject": resolve(subject)?, "text": resolve(text)?}),
+        None => json!({"subject": "", "text": ""}),
+    };
+    Ok(json!({
+        "target": recipients,
+        "template": texts,
+        "timeoutSeconds": template.timeout_seconds.unwrap_or(Delivery::TIMEOUT_SECONDS_DEFAULT),
+        "delivery": message(run, step, mail::MESSAGE_TYPE, facts, cx),
+    }))
+}
+
+/// The message of a delivery, without the id of the history entry, which the fold adds.
+fn message(run: MachineRun<'_>, step: &StepKey, message_type: &str, facts: &DeliveryFacts<'_>, cx: Cx<'_>) -> Value {
+    json!({
+        "id": Delivery::id_of(run.state.run, step, cx.now).to_string(),
+        "type": message_type,
+        "timestamp": cx.now.max(run.state.updated_at).to_string(),
+        "data": {
+            "runId": run.state.run.to_string(),
+            "workflow": run.workflow.name,
+            "workflowVersion": run.workflow.version,
+            "action": facts.action,
+            "fromState": facts.from,
+            "toState": facts.to,
+            "versionNo": facts.version_no,
+            "by": facts.by.to_string(),
+            "comment": facts.comment,
+        },
+    })
+}
+
 /// The next event of a delivery that is not being performed: rules 3 and 4. None if no delivery needs one.
 pub(super) fn again(run: MachineRun<'_>, cx: Cx<'_>) -> Option<Event> {
+    let mut deliveries = run.state.open.deliveries();
+    if let Some((step, ..)) = deliveries.find(|(step, _, delivery)| !delivery.is_of(run.state.run, step)) {
+        return Some(Event::StepSkipped { step: step.clone() });
+    }
     let todo = run.state.open.todo().find_map(|step| {
         let open = run.state.open.get(step)?;
         Some((step, open, open.delivery.as_deref()?))
     });
     let (step, open, delivery) = todo?;
     let (step, attempt) = (step.clone(), open.attempt);
-    if !delivery.is_of(run.state.run, &step) {
-        return Some(Event::StepSkipped { step });
-    }
     if open.activity == Activity::Failed {
         let policy = delivery.delivery.retry();
         let seed = retry::seed(run.state.run.uuid().as_u128(), step.as_str(), attempt);
@@ -227,7 +271,7 @@ pub(crate) fn describe_task(run: MachineRun<'_>, step: &StepKey) -> Result<TaskS
     if planted::is_planted(Bug::ConfigResolvedLate) {
         config["delivery"]["data"]["versionNo"] = run.progress.version_no.into();
     }
-    let seconds = config["timeoutSeconds"].as_u64().unwrap_or(u64::from(TIMEOUT_SECONDS_DEFAULT));
+    let seconds = config["timeoutSeconds"].as_u64().unwrap_or(u64::from(Delivery::TIMEOUT_SECONDS_DEFAULT));
     let secrets = open.delivery.secrets.clone();
     Ok(TaskSpec {
         kind: open.delivery.kind.clone(),

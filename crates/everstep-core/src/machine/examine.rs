@@ -19,7 +19,7 @@ use super::authorize::{authorize, takes_part};
 use super::conditions::{Performance, Unmet};
 use super::context::{INPUT, at_path, merge};
 use super::model::{Action, MachineState};
-use super::progress::Place;
+use super::progress::{Place, Progress};
 use super::quorum::Votes;
 use super::run::MachineRun;
 use super::shown::{changed_fields, digest_of};
@@ -32,7 +32,7 @@ use crate::journal::{Event, VoteCast};
 use crate::limits;
 use crate::payload::{self, Payload};
 use crate::planted::{self, Bug};
-use crate::run::{Cx, Reply};
+use crate::run::{Cx, Reply, State};
 use crate::schema::CheckMode;
 
 /// Why a request is rejected.
@@ -60,21 +60,36 @@ impl Refusal {
         Self::faulty(vec![FieldFault { field: field.to_owned(), message: message.into() }])
     }
 
-    /// The reply to the caller. Every one contains the present state, and the actor and the time of the last transition.
+    /// The reply to the caller.
     pub(super) fn into_reply(self, run: MachineRun<'_>, caller: &Actor) -> Reply {
+        self.into_reply_of(run.state, run.progress, caller)
+    }
+
+    /// Every reply contains the present state, and the actor and the time of the last transition.
+    fn into_reply_of(self, state: &State, progress: &Progress, caller: &Actor) -> Reply {
         let Self { code, message, errors, required, explanation } = self;
-        let last = run.progress.last_transition();
+        let last = progress.last_transition();
         let details = RefusalDetails {
-            state: run.progress.state_name().map(str::to_owned),
-            version_no: Some(run.progress.version_no),
+            state: progress.state_name().map(str::to_owned),
+            version_no: Some(progress.version_no),
             last_by: last.map(|last| last.by.clone()),
             last_at: last.map(|last| last.at),
             errors,
             required,
             explanation,
-            takes_part: takes_part(run, caller),
+            takes_part: takes_part(state, progress, caller),
         };
         Reply::Refused { code, message, details: Some(Box::new(details)) }
+    }
+}
+
+/// The reply to a request whose idempotency key its caller has used for another request.
+pub(crate) fn refuse_reused_key(state: &State, caller: &Actor) -> Reply {
+    const CODE: &str = "IDEMPOTENCY_KEY_REUSED";
+    let message = "this idempotency key was used for another request before; use a new key";
+    match state.machine() {
+        Some(progress) => Refusal::new(CODE, message).into_reply_of(state, progress, caller),
+        None => Reply::refused(CODE, message),
     }
 }
 

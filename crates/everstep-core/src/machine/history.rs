@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::{AssignmentChange, context};
+use super::{AssignmentChange, context, story};
 use crate::actor::Actor;
 use crate::ids::RunId;
 use crate::journal::{Entry, Event};
@@ -126,7 +126,8 @@ impl History {
                 assignment: Some(assigned.change.clone()),
                 ..self.row(entry, HistoryKind::Assignment, assigned.by.clone())
             }),
-            Event::TimerFired { step, .. } => Some(HistoryRow {
+            // Other timers belong to the retries of deliveries.
+            Event::TimerFired { step, .. } => story::is_of_state(step).then(|| HistoryRow {
                 action: Some(step.to_string()),
                 ..self.row(entry, HistoryKind::Timer, Actor::system(Actor::TIMER))
             }),

@@ -47,12 +47,13 @@ pub use compile::{compile, load};
 pub use definition_schema::definition_schema;
 pub(crate) use deliveries::describe_task;
 pub use evaluate::{Evaluation, TimerView, evaluate, imagine};
+pub(crate) use examine::refuse_reused_key;
 pub use history::{FieldChange, History, HistoryKind, HistoryRow, history_id};
 pub(crate) use input::check_input;
 pub(crate) use inputs::{on_act, on_assignment};
 pub use model::{
     Action, ActionBranch, After, AfterDue, AfterEffect, DeliveryKind, DeliveryTemplate, Machine, MachineEnd,
-    MachineState, Need, Needs, Quorum, Requirement, SideEffect, SideEffectKind, StateRun, TimerRepeat,
+    MachineState, MailTemplate, Need, Needs, Quorum, Requirement, SideEffect, SideEffectKind, StateRun, TimerRepeat,
 };
 pub(crate) use next::next;
 pub use progress::{LastTransition, Progress};

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use crate::graph::NamedSecret;
 use crate::ids::StepKey;
 use crate::journal::Delivery;
+use crate::kinds::TaskPart;
 use crate::logic::Rule;
 use crate::retry::RetryPolicy;
 use crate::schema::Schema;
@@ -212,8 +213,12 @@ pub enum SideEffectKind {
 #[derive(Clone, Debug)]
 pub struct DeliveryTemplate {
     pub(crate) kind: DeliveryKind,
-    /// The address of a webhook, or the name of a workflow.
+    /// Its place in the definition, as a JSON pointer.
+    pub(crate) path: String,
+    /// The address of a webhook, the recipients of a mail, or the name of a workflow.
     pub(crate) target: Value,
+    /// The texts of a mail.
+    pub(crate) template: Option<MailTemplate>,
     pub(crate) payload: Option<Value>,
     pub(crate) headers: Map<String, Value>,
     /// The secret with which a webhook is signed: `{"$secret": name}`.
@@ -222,9 +227,17 @@ pub struct DeliveryTemplate {
     pub(crate) timeout_seconds: Option<u32>,
 }
 
+/// The texts of a mail. Their values are templates.
+#[derive(Clone, Debug)]
+pub struct MailTemplate {
+    pub(crate) subject: Value,
+    pub(crate) text: Value,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeliveryKind {
     Webhook,
+    Notify,
     Workflow,
 }
 
@@ -232,6 +245,7 @@ impl DeliveryKind {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Webhook => Delivery::WEBHOOK,
+            Self::Notify => Delivery::NOTIFY,
             Self::Workflow => Delivery::WORKFLOW,
         }
     }
@@ -272,22 +286,40 @@ impl Machine {
         self.secrets.clone()
     }
 
+    /// The deliveries that handlers perform.
+    pub fn task_parts(&self) -> Vec<TaskPart> {
+        let mut parts = Vec::new();
+        for state in &self.states {
+            for (_, effect) in state.effects() {
+                let SideEffectKind::Deliver(template) = &effect.kind else { continue };
+                let DeliveryTemplate { kind, path, .. } = &**template;
+                if *kind != DeliveryKind::Workflow {
+                    parts.push(TaskPart { kind: kind.as_str().into(), node: state.name.clone(), path: path.clone() });
+                }
+            }
+        }
+        parts
+    }
+
     /// Whether its runs have deliveries, or timers that repeat.
     pub(crate) fn has_deliveries(&self) -> bool {
         let repeats = |state: &MachineState| state.after.iter().any(|after| after.repeat.is_some());
         self.states.iter().any(|state| repeats(state) || state.effects().any(|(_, effect)| effect.is_delivery()))
     }
 
-    /// The kind of a delivery, by the key of its step; none if the definition has no such side effect.
+    /// The kind of a delivery, by the key of its step; none if the definition has no such side effect, or several with
+    /// different kinds.
     pub(crate) fn delivery_kind(&self, step: &StepKey) -> Option<&'static str> {
         let (list, rest) = step.as_str().split_once('[')?;
         let (_, id) = rest.rsplit_once('.')?;
         let effects = self.states.iter().flat_map(MachineState::effects);
-        let mut kinds = effects.filter(|(name, effect)| *name == list && effect.id == id);
-        kinds.find_map(|(_, effect)| match &effect.kind {
+        let named = effects.filter(|(name, effect)| *name == list && effect.id == id);
+        let mut kinds = named.filter_map(|(_, effect)| match &effect.kind {
             SideEffectKind::Deliver(template) => Some(template.kind.as_str()),
             SideEffectKind::Assign { .. } | SideEffectKind::AutoAction { .. } => None,
-        })
+        });
+        let first = kinds.next()?;
+        kinds.all(|kind| kind == first).then_some(first)
     }
 }
 

@@ -34,7 +34,7 @@ pub struct Progress {
     pub(crate) autos: u32,
     /// The answer to the last request, with the transitions that followed in its item.
     pub(crate) answer: Option<Applied>,
-    /// Whether the next transition of the server belongs to the item of the last request.
+    /// Whether the next transition of the server follows from the last request.
     pub(crate) is_answer_open: bool,
 }
 
@@ -123,6 +123,11 @@ impl Progress {
     /// The answer to the last request.
     pub(crate) fn answer(&self) -> Option<&Applied> {
         self.answer.as_ref()
+    }
+
+    /// Whether a transition of the server would be part of the answer to the last request, if it followed in its item.
+    pub(crate) fn has_open_answer(&self) -> bool {
+        self.is_answer_open
     }
 
     /// The votes of an action; none if it has no quorum.

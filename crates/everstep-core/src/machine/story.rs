@@ -2,25 +2,51 @@
 //! deliveries of its transitions.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::model::Machine;
 use crate::ids::StepKey;
+use crate::journal::{Delivery, Event};
+use crate::run::State;
 use crate::workflow::Workflow;
 
-/// A step's key and the definition show its kind.
+/// A step's key and the definition show its kind. The kind of a delivery is in the entry that has decided it: the ids of
+/// side effects are unique in their list only, and two states may have the same list. Its config is not kept:
+/// readers keep the story of a long run for as long as they follow it.
 #[derive(Clone, Debug)]
 pub(crate) struct StepFacts {
     workflow: Arc<Workflow>,
+    kinds: BTreeMap<StepKey, Box<str>>,
 }
 
 impl StepFacts {
     pub(crate) fn new(workflow: &Arc<Workflow>) -> Self {
-        Self { workflow: Arc::clone(workflow) }
+        Self { workflow: Arc::clone(workflow), kinds: BTreeMap::new() }
     }
 
-    pub(crate) fn kind(&self, key: &StepKey) -> Option<&'static str> {
-        step_kind(self.workflow.style.machine()?, key)
+    /// Reads the open deliveries of a later state.
+    pub(crate) fn learn(&mut self, state: &State) {
+        for (key, _, open) in state.open.deliveries() {
+            self.note_delivery(key, &open.delivery);
+        }
+    }
+
+    pub(crate) fn note(&mut self, key: &StepKey, event: &Event) {
+        if let Some(delivery) = event.delivery() {
+            self.note_delivery(key, delivery);
+        }
+    }
+
+    fn note_delivery(&mut self, key: &StepKey, delivery: &Delivery) {
+        self.kinds.insert(key.clone(), delivery.kind.as_str().into());
+    }
+
+    pub(crate) fn kind(&self, key: &StepKey) -> Option<&str> {
+        match self.kinds.get(key) {
+            Some(kind) => Some(kind),
+            None => step_kind(self.workflow.style.machine()?, key),
+        }
     }
 }
 

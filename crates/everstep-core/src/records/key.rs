@@ -36,11 +36,6 @@ impl OpKey {
         Self(format!("q:{}", Uuid::from_u128(random).simple()).into())
     }
 
-    /// The expiry of a record, by the number of the change that wrote the record.
-    pub fn of_expiry(namespace: &str, change: u64) -> Self {
-        Self(format!("e:{change}:{namespace}").into())
-    }
-
     /// A key as a database stores it.
     pub fn from_stored(text: &str) -> Self {
         Self(text.into())

@@ -5,9 +5,11 @@ use serde::Deserialize;
 use super::failure::OpFailure;
 use super::limits::PAGE_ITEMS_DEFAULT;
 use super::record::Record;
+use super::requests::even_null;
 use super::scan::Scan;
 use super::text::{check_limit, check_name};
-use crate::contains::contains;
+use crate::contains::contains_within;
+use crate::meter::Meter;
 use crate::payload::Payload;
 use crate::time::Timestamp;
 
@@ -19,8 +21,8 @@ pub struct RecordQuery {
     /// The beginning of the keys.
     #[serde(default)]
     pub prefix: Option<String>,
-    /// What the values contain, as [`contains`] defines it.
-    #[serde(default, rename = "match")]
+    /// What the values contain, as [`crate::contains::contains`] defines it.
+    #[serde(default, rename = "match", deserialize_with = "even_null")]
     pub pattern: Option<Payload>,
     #[serde(default = "default_limit", deserialize_with = "crate::whole::number")]
     pub limit: usize,
@@ -70,11 +72,14 @@ pub struct RecordScan<'a> {
     query: &'a RecordQuery,
     now: Timestamp,
     scan: Scan<Record, String>,
+    /// Counts the comparisons with the pattern. A page ends when they have used the fuel of a decision, because a reader of
+    /// the database serves all workspaces.
+    meter: Meter,
 }
 
 impl<'a> RecordScan<'a> {
     pub fn new(query: &'a RecordQuery, now: Timestamp) -> Self {
-        Self { query, now, scan: Scan::new(query.limit) }
+        Self { query, now, scan: Scan::new(query.limit), meter: Meter::new() }
     }
 
     /// Adds the next record. Returns false if no further record belongs to this page.
@@ -90,12 +95,17 @@ impl<'a> RecordScan<'a> {
         if !self.query.values {
             record.value = None;
         }
-        self.scan.offer(key, read, is_wanted.then_some((record, shown)))
+        let is_added = self.scan.offer(key, read, is_wanted.then_some((record, shown)));
+        if self.meter.is_spent() {
+            self.scan.end();
+        }
+        is_added
     }
 
     fn is_match(&self, record: &Record) -> bool {
         let Some(pattern) = &self.query.pattern else { return true };
-        record.value.as_ref().is_some_and(|value| contains(value.value(), pattern.value()))
+        self.meter.begin_part();
+        record.value.as_ref().is_some_and(|value| contains_within(value.value(), pattern.value(), &self.meter))
     }
 
     pub fn finish(self) -> RecordPage {

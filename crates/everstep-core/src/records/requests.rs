@@ -292,7 +292,7 @@ fn check_ttl(seconds: Option<u64>) -> Result<(), OpFailure> {
 }
 
 /// A value that may be null: null is not the absence of the field.
-fn even_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Payload>, D::Error> {
+pub(super) fn even_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Payload>, D::Error> {
     Payload::deserialize(deserializer).map(Some)
 }
 

@@ -2,8 +2,8 @@
 
 use super::limits::{PAGE_BYTES_MAX, SCANNED_BYTES_MAX, SCANNED_ROWS_MAX};
 
-/// Rows in their order, each offered with its position. A page ends at a number of items, at a number of bytes, or
-/// after a number of rows that were read; so a short page may have a next one.
+/// Rows in their order, each offered with its position. A page ends at a number of items, at a number of bytes, after a
+/// number of rows that were read, or when its caller ends it; so a short page may have a next one.
 #[derive(Clone, Debug)]
 pub struct Scan<T, P> {
     limit: usize,
@@ -16,11 +16,13 @@ pub struct Scan<T, P> {
     /// The position of the last row that belongs to this page.
     last: Option<P>,
     is_full: bool,
+    /// Whether no further row belongs to this page.
+    is_ended: bool,
 }
 
 impl<T, P: Clone> Scan<T, P> {
     pub fn new(limit: usize) -> Self {
-        Self { limit, items: Vec::new(), bytes: 0, rows: 0, read_bytes: 0, last: None, is_full: false }
+        Self { limit, items: Vec::new(), bytes: 0, rows: 0, read_bytes: 0, last: None, is_full: false, is_ended: false }
     }
 
     /// Adds the next row, with the bytes that were read for it, and with its item and the size of that, if the row
@@ -29,6 +31,7 @@ impl<T, P: Clone> Scan<T, P> {
         let bytes = item.as_ref().map_or(0, |(_, bytes)| *bytes);
         let is_too_much = item.is_some() && !self.items.is_empty() && self.bytes + bytes > PAGE_BYTES_MAX;
         self.is_full = self.is_full
+            || self.is_ended
             || self.items.len() >= self.limit
             || self.rows >= SCANNED_ROWS_MAX
             || self.read_bytes >= SCANNED_BYTES_MAX
@@ -44,6 +47,11 @@ impl<T, P: Clone> Scan<T, P> {
             self.items.push(item);
         }
         true
+    }
+
+    /// Ends the page after the rows that it has.
+    pub fn end(&mut self) {
+        self.is_ended = true;
     }
 
     /// Whether a row was offered that belongs to the next page.

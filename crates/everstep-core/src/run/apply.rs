@@ -6,7 +6,6 @@ use super::open::OpenSteps;
 use super::{FoldError, Phase, State};
 use crate::ids::RunId;
 use crate::journal::{Entry, Event};
-use crate::machine;
 use crate::planted::{self, Bug};
 use crate::style;
 use crate::time::Timestamp;
@@ -41,9 +40,10 @@ impl State {
             self.open.forget_left();
         }
         (self.seq, self.updated_at) = (entry.seq, entry.at);
-        let Self { run, phase, open, progress, keys, .. } = self;
+        let Self { run, phase, open, progress, keys, published, .. } = self;
         let since = style::fold(&workflow.style, progress, Fold { run: *run, phase, open, entry })?;
-        keys.apply(entry, progress.machine().and_then(machine::Progress::answer))?;
+        keys.apply(entry, progress.answer())?;
+        published.apply(entry);
         if let Event::RunStarted { input, cause, .. } = &entry.event {
             self.started_at = entry.at;
             self.input = input.clone();

@@ -37,13 +37,22 @@ impl State {
     /// The cause that the child of an open step is started with; `None` for a step without a child. A child has the
     /// starter, the trigger and the forkers of its parent.
     pub fn cause_of(&self, step: &StepKey, attempt: u32) -> Option<Cause> {
-        let parent = self.parent_of(step, attempt)?;
-        Some(Cause {
+        self.parent_of(step, attempt).map(|parent| self.cause_with(parent))
+    }
+
+    /// The cause that a dead delivery is started with when it is requeued: the same as before.
+    pub(crate) fn cause_of_delivery(&self, step: &StepKey, attempt: u32) -> Cause {
+        let (step, depth) = (step.clone(), self.depth().saturating_add(1));
+        self.cause_with(Parent { run: self.run, step, attempt, waits: false, depth })
+    }
+
+    fn cause_with(&self, parent: Parent) -> Cause {
+        Cause {
             parent: Some(parent),
             by: self.started_by().cloned(),
-            trigger: self.trigger().cloned(),
+            trigger: self.trigger().cloned().map(Box::new),
             forked_by: self.forked_by().to_vec(),
-        })
+        }
     }
 
     /// Whether an open step has started a run.

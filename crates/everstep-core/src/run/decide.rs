@@ -13,19 +13,21 @@
 //! 7. A signal or control whose key was accepted before is not recorded again; [`keys`] has the rules.
 //! 8. A published event resolves every open wait of the run that names its topic and that it matches; a signal resolves
 //!    one.
-//! 9. After a request to a machine, the answer contains the transitions that the machine performed because of it.
+//! 9. After a request to a machine, the answer contains the transitions that the machine performed because of it in the
+//!    same item. The entries of an item have one time. If the item ends before all of them, the rest is written at a later
+//!    time, so that the fold of the journal knows which transitions the caller has been answered with.
 //! 10. The run's style determines which steps are ready, and the effect of a timer, a signal, an event or a report
 //!     ([`crate::style`]).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::keys;
 use super::{Cx, Input, Phase, Reply, State};
 use crate::failure::{Failure, code};
 use crate::ids::StepKey;
-use crate::journal::{Dispatch, Entry, Event, Outcome};
+use crate::journal::{Delivery, Dispatch, Entry, Event, Outcome};
 use crate::limits;
-use crate::machine;
 use crate::payload::{self, Payload};
 use crate::planted::{self, Bug};
 use crate::style;
@@ -37,21 +39,39 @@ use crate::workflow::Workflow;
 #[derive(Debug)]
 pub struct Decision {
     pub entries: Vec<Entry>,
-    /// For each entry that settles a step: when the step was dispatched.
-    pub since: Vec<Option<Timestamp>>,
+    /// For each entry, the step that it settles.
+    pub settled: Vec<SettledStep>,
     pub reply: Reply,
     /// The item is full, or the decision has used its fuel, and more may be ready: decide again with [`Input::Settle`].
     pub has_more: bool,
 }
 
+/// The facts about the step of an entry that only the state before the entry contains.
+#[derive(Clone, Debug, Default)]
+pub struct SettledStep {
+    /// When the step was dispatched, if the entry settles it.
+    pub since: Option<Timestamp>,
+    /// The delivery that the step performs.
+    pub delivery: Option<Arc<Delivery>>,
+}
+
 /// Records an input, then settles. Total: it returns for any state and any input.
 /// A signal or control may have an idempotency key.
 pub fn decide(workflow: &Workflow, state: &mut State, input: Input, key: Option<&str>, cx: Cx<'_>) -> Decision {
+    let cx = after_answer(state, &input, cx);
     let mut draft = Draft::new(workflow, state, cx);
     let reply = draft.record_once(input, key);
     let has_more = draft.settle();
     let reply = draft.complete(reply);
-    Decision { entries: draft.entries, since: draft.since, reply, has_more }
+    Decision { entries: draft.entries, settled: draft.settled, reply, has_more }
+}
+
+/// The context of the rest of a decision: its time is later than that of a request whose answer was given (rule 9).
+fn after_answer<'a>(state: &State, input: &Input, cx: Cx<'a>) -> Cx<'a> {
+    if !matches!(input, Input::Settle) || !state.progress.has_open_answer() {
+        return cx;
+    }
+    Cx { now: cx.now.max(state.updated_at.plus(Duration::from_micros(1))), ..cx }
 }
 
 /// Records an input. Its consequences are decided when the run is settled later.
@@ -66,6 +86,9 @@ pub fn settle(workflow: &Workflow, state: &mut State, cx: Cx<'_>) -> Vec<Entry> 
     decide(workflow, state, Input::Settle, None, cx).entries
 }
 
+/// The entries of most decisions: a step is completed, and the next one is dispatched.
+const ENTRIES_USUAL: usize = 2;
+
 /// A decision in progress.
 pub(crate) struct Draft<'a> {
     pub(crate) workflow: &'a Workflow,
@@ -74,12 +97,13 @@ pub(crate) struct Draft<'a> {
     /// The key of the input, until the entry that records it is written.
     key: Option<Arc<str>>,
     entries: Vec<Entry>,
-    since: Vec<Option<Timestamp>>,
+    settled: Vec<SettledStep>,
 }
 
 impl<'a> Draft<'a> {
     fn new(workflow: &'a Workflow, state: &'a mut State, cx: Cx<'a>) -> Self {
-        Self { workflow, state, cx, key: None, entries: Vec::new(), since: Vec::new() }
+        let (entries, settled) = (Vec::with_capacity(ENTRIES_USUAL), Vec::with_capacity(ENTRIES_USUAL));
+        Self { workflow, state, cx, key: None, entries, settled }
     }
 }
 
@@ -99,10 +123,11 @@ impl Draft<'_> {
         // The times of a journal never decrease.
         let at = self.cx.now.max(self.state.updated_at);
         let entry = Entry { seq: self.state.seq + 1, at, event, key };
+        let delivery = entry.event.step().and_then(|(step, _)| self.state.delivery_of(step));
         let since =
             self.state.apply(self.workflow, &entry).expect("a decision fits the state that it was derived from");
         self.entries.push(entry);
-        self.since.push(since);
+        self.settled.push(SettledStep { since, delivery });
     }
 
     /// Records an input unless its key was accepted before.
@@ -158,7 +183,12 @@ impl Draft<'_> {
         if is_over || !self.state.has_open_task(&step, attempt) {
             return Reply::ignored("the result is late");
         }
-        let result = result.and_then(|outcome| self.check(&step, outcome));
+        let is_delivery = self.state.open.get(&step).is_some_and(|open| open.delivery.is_some());
+        let result = match result {
+            // It was performed, and another attempt would perform it twice: its output is left out if it does not fit.
+            Ok(outcome) if is_delivery => Ok(self.check(&step, outcome).unwrap_or_default()),
+            result => result.and_then(|outcome| self.check(&step, outcome)),
+        };
         let event = match result {
             Ok(outcome) => Event::StepCompleted { step, attempt, outcome: Outcome { logs, ..outcome } },
             Err(failure) => Event::StepFailed { step, attempt, failure, logs, started_at: None },
@@ -307,7 +337,7 @@ impl Draft<'_> {
 
     /// The answer to an accepted request to a machine, after everything that followed.
     fn complete(&self, reply: Reply) -> Reply {
-        match (reply, self.state.machine().and_then(machine::Progress::answer)) {
+        match (reply, self.state.progress.answer()) {
             (Reply::Applied(applied), Some(answer)) if applied.seq == answer.seq && !applied.repeated => {
                 Reply::Applied(Box::new(answer.clone()))
             }

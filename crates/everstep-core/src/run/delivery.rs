@@ -54,7 +54,7 @@ impl OpenDelivery {
 
     pub(crate) fn record_failure(&mut self, began_at: Timestamp, at: Timestamp, failure: &Failure) {
         let ms = u64::try_from(at.since(began_at).as_millis()).unwrap_or(u64::MAX);
-        self.attempts.push(DeadLetterAttempt::failed(began_at, ms, &failure.code, &failure.message));
+        self.attempts.push(DeadLetterAttempt::failed(began_at, ms, failure));
     }
 
     fn weight(&self) -> usize {
@@ -138,8 +138,18 @@ fn dead_letter(workflow: &Workflow, workspace: WorkspaceId, state: &State, dead:
     let DeadDelivery { step, attempt, delivery, .. } = dead;
     let (run, at) = (state.run, state.updated_at);
     let decided = &delivery.delivery;
-    let config = Payload::from(delivery.config(run));
-    let target = config.value()[if decided.is_task() { "target" } else { "workflow" }].as_str();
+    let mut config = delivery.config(run);
+    if !decided.is_task()
+        && let Value::Object(fields) = &mut config
+    {
+        let cause = serde_json::to_value(state.cause_of_delivery(step, *attempt)).expect("a cause is plain data");
+        fields.insert("cause".into(), cause);
+    }
+    let config = Payload::from(config);
+    let target = match &config.value()[if decided.is_task() { "target" } else { "workflow" }] {
+        Value::Array(recipients) => recipients.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", "),
+        target => target.as_str().unwrap_or_default().to_owned(),
+    };
     DeadLetter {
         id: DeadLetter::id_of_step(run, step, *attempt, at),
         workspace,
@@ -152,7 +162,7 @@ fn dead_letter(workflow: &Workflow, workspace: WorkspaceId, state: &State, dead:
         history: Some(machine::history_id(run, delivery.seq, delivery.at)),
         event: None,
         subscription: None,
-        target: target_without_credentials(target.unwrap_or_default()),
+        target: target_without_credentials(&target),
         written: (!decided.secrets.is_empty()).then(|| config.clone()),
         config,
         secrets: decided.secrets.clone(),

@@ -63,7 +63,7 @@ fn to_parent(state: &State, entries: &[Entry]) -> Option<(RunId, Input)> {
     let decided = state.decided_end().filter(|_| !planted::is_planted(Bug::ParentWaitsForWebhooks));
     let result = match decided {
         Some(end) => {
-            let (first, moved) = (entries.first()?.seq, state.machine()?.last_transition()?.seq);
+            let (first, moved) = (entries.first()?.seq, state.progress.moved_at()?);
             decided_result(state.run, end).filter(|_| moved >= first)?
         }
         None => result_of_end(state, entries)?,

@@ -9,9 +9,14 @@
 //!    the last [`limits::REMEMBERED_ACTS`] of them, for [`limits::REMEMBERED_HOURS`] hours.
 //! 6. A rejected request leaves no key.
 //! 7. The key of a published event is its id. The first entry that the event causes contains it.
-//! 8. A run that has not begun has no entries: its row contains the keys of its pauses and resumptions, of which it
+//! 8. A run takes an event at most once: it remembers all events that it has taken, beside the other keys. A wait that
+//!    looks back leaves out exactly these. A shorter memory would not be exact: the last keys forget, and the position of
+//!    the last event that was taken says nothing about older ones, which another match may need. The number of entries of
+//!    a journal bounds the number of events.
+//! 9. A run that has not begun has no entries: its row contains the keys of its pauses and resumptions, of which it
 //!    remembers the last [`limits::REMEMBERED_HOLDS`].
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,17 +25,18 @@ use serde::{Deserialize, Serialize};
 use super::key_ring::{KeyRecord, KeyRing};
 use super::{Input, Reply, State};
 use crate::actor::Actor;
+use crate::ids::EventId;
 use crate::journal::{Entry, Event, Outcome, Resolution};
 use crate::limits;
-use crate::machine::Applied;
+use crate::machine::{Applied, refuse_reused_key};
 use crate::time::Timestamp;
+use crate::topics::EventRef;
 
 /// The kinds of signals and controls that may have a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Keyed {
     Signal,
-    Event,
     SetContext,
     Pause,
     Resume,
@@ -41,6 +47,7 @@ pub(crate) enum Keyed {
 /// The kind of input that a key belongs to.
 enum Owner<'a> {
     Control(Keyed),
+    Event(EventId),
     /// A request of a caller to a machine, by its digest.
     Act(&'a Actor, &'a str),
 }
@@ -49,7 +56,7 @@ impl<'a> Owner<'a> {
     fn of_input(input: &'a Input) -> Option<Self> {
         match input {
             Input::Signal { .. } | Input::BufferedSignal { .. } => Some(Self::Control(Keyed::Signal)),
-            Input::Event { .. } => Some(Self::Control(Keyed::Event)),
+            Input::Event { event, .. } => Some(Self::Event(event.id)),
             Input::SetContext { .. } => Some(Self::Control(Keyed::SetContext)),
             Input::Pause { .. } => Some(Self::Control(Keyed::Pause)),
             Input::Resume => Some(Self::Control(Keyed::Resume)),
@@ -71,16 +78,19 @@ impl<'a> Owner<'a> {
         }
     }
 
-    /// The kind of input that wrote an event under a key.
-    fn of_event(event: &'a Event) -> Option<Self> {
+    /// The kind of input that wrote an entry under a key.
+    fn of_entry(entry: &'a Entry, key: &str) -> Option<Self> {
         let act = |by, request: &'a Option<String>| Some(Self::Act(by, request.as_deref()?));
-        match event {
-            Event::StepCompleted { outcome: Outcome { event: Some(_), .. }, .. }
-            | Event::WaitResolved { by: Resolution::Event { .. }, .. } => Some(Self::Control(Keyed::Event)),
-            Event::StepCompleted { .. }
-            | Event::StepFailed { .. }
-            | Event::WaitResolved { .. }
-            | Event::SignalBuffered { .. } => Some(Self::Control(Keyed::Signal)),
+        match &entry.event {
+            Event::StepCompleted { outcome: Outcome { event: Some(event), .. }, .. } => Some(Self::Event(event.id)),
+            Event::WaitResolved { by: Resolution::Event { event, .. }, .. } => Some(Self::Event(event.id)),
+            // The entry of a step that fails names no event: its key does.
+            Event::StepFailed { .. } => {
+                Some(EventRef::id_of_key(key).map_or(Self::Control(Keyed::Signal), Self::Event))
+            }
+            Event::StepCompleted { .. } | Event::WaitResolved { .. } | Event::SignalBuffered { .. } => {
+                Some(Self::Control(Keyed::Signal))
+            }
             Event::ContextSet { .. } => Some(Self::Control(Keyed::SetContext)),
             Event::RunPaused { .. } => Some(Self::Control(Keyed::Pause)),
             Event::RunResumed => Some(Self::Control(Keyed::Resume)),
@@ -107,7 +117,6 @@ impl Keyed {
     fn name(self) -> &'static str {
         match self {
             Self::Signal => "a signal",
-            Self::Event => "a published event",
             Self::SetContext => "values for the context",
             Self::Pause => "a pause",
             Self::Resume => "a resume",
@@ -151,15 +160,26 @@ pub(crate) struct Keys {
     controls: KeyRing<Keyed>,
     #[serde(default, skip_serializing_if = "KeyRing::is_empty")]
     acts: KeyRing<ActRecord>,
+    /// The events that the run has taken.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    events: BTreeSet<EventId>,
 }
+
+/// The memory of an event that a run has taken.
+const EVENT_WEIGHT: usize = 32;
 
 impl Keys {
     pub(crate) fn is_empty(&self) -> bool {
-        self.controls.is_empty() && self.acts.is_empty()
+        self.controls.is_empty() && self.acts.is_empty() && self.events.is_empty()
     }
 
     pub(crate) fn weight(&self) -> usize {
-        self.controls.weight() + self.acts.weight()
+        self.controls.weight() + self.acts.weight() + EVENT_WEIGHT * self.events.len()
+    }
+
+    /// The events that the run has taken, from an id on.
+    pub(crate) fn events_from(&self, first: EventId) -> impl Iterator<Item = EventId> {
+        self.events.range(first..).copied()
     }
 
     pub(crate) fn forget_acts(&mut self) {
@@ -177,7 +197,8 @@ impl Keys {
             });
         }
         let Some(key) = &entry.key else { return Ok(()) };
-        match Owner::of_event(&entry.event).ok_or("an entry of this kind has no key")? {
+        match Owner::of_entry(entry, key).ok_or("an entry of this kind has no key")? {
+            Owner::Event(event) => _ = self.events.insert(event),
             Owner::Control(kind) => self.controls.remember(Arc::clone(key), kind, limits::REMEMBERED_KEYS),
             Owner::Act(by, digest) => {
                 let answer = answer.filter(|answer| answer.seq == entry.seq).ok_or("the request has no answer")?;
@@ -187,6 +208,14 @@ impl Keys {
             }
         }
         Ok(())
+    }
+}
+
+/// The event that an entry takes, if it is the first entry of that event.
+pub(crate) fn taken_event(entry: &Entry) -> Option<EventId> {
+    match Owner::of_entry(entry, entry.key.as_deref()?)? {
+        Owner::Event(event) => Some(event),
+        Owner::Control(_) | Owner::Act(..) => None,
     }
 }
 
@@ -229,13 +258,13 @@ pub fn answer(state: &State, input: &Input, key: &str, now: Timestamp) -> Option
             let known = *state.keys.controls.find(key, |_| true)?;
             Some(answer_known(known, kind))
         }
+        Owner::Event(event) => state.keys.events.contains(&event).then_some(Reply::Repeated),
         Owner::Act(by, digest) => {
             let known = state.keys.acts.find(key, |record| record.by == *by && !record.has_expired(now))?;
             if known.digest == digest {
                 return Some(Reply::Applied(Box::new(Applied { repeated: true, ..known.answer.clone() })));
             }
-            let message = "this idempotency key was used for another request before; use a new key";
-            Some(Reply::refused("IDEMPOTENCY_KEY_REUSED", message))
+            Some(refuse_reused_key(state, by))
         }
     }
 }
@@ -250,8 +279,7 @@ fn refuse_length(key: &str) -> Option<Reply> {
 
 /// The reply to a signal or control whose key is known.
 fn answer_known(known: Keyed, kind: Keyed) -> Reply {
-    // A failed step records the key of an event as that of a signal.
-    if known == kind || kind == Keyed::Event {
+    if known == kind {
         return Reply::Repeated;
     }
     let message =

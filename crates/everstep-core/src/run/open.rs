@@ -14,6 +14,7 @@ use crate::contains;
 use crate::failure::{Failure, code};
 use crate::ids::{RunId, StepKey};
 use crate::journal::{Dispatch, Entry};
+use crate::meter::Meter;
 use crate::payload::Payload;
 use crate::status::StepStatus;
 use crate::time::Timestamp;
@@ -97,15 +98,21 @@ impl Activity {
         }
     }
 
-    /// Whether it is a wait that this signal resolves.
-    pub(crate) fn awaits(&self, signal: &str, payload: &Payload) -> bool {
-        self.awaited().is_some_and(|(event, pattern)| event == signal && contains::matches(payload, pattern))
+    /// Whether it is a wait that this signal resolves. The waits of a run are compared within the fuel of one part of a
+    /// decision: a wait beyond it is not resolved.
+    pub(crate) fn awaits(&self, signal: &str, payload: &Payload, meter: &Meter) -> bool {
+        let is_match = |pattern: &Payload| contains::matches_within(payload, pattern, meter);
+        self.awaited().is_some_and(|(event, pattern)| event == signal && is_match(pattern))
     }
 
-    /// Whether it is a wait that an event of this topic resolves.
-    pub(crate) fn awaits_event(&self, topic: &str, data: &Payload) -> bool {
+    /// Whether it is a wait that an event of this topic resolves. Each comparison is a part of its own: the store has
+    /// found the wait with the fuel of a part, and the result must be the same here however many waits are open.
+    pub(crate) fn awaits_event(&self, topic: &str, data: &Payload, meter: &Meter) -> bool {
         match self {
-            Self::Wait { by_topic: true, .. } => self.awaits(topic, data),
+            Self::Wait { by_topic: true, .. } => {
+                meter.begin_part();
+                self.awaits(topic, data, meter)
+            }
             Self::Wait { by_topic: false, .. }
             | Self::Task
             | Self::Instant
@@ -233,6 +240,11 @@ impl OpenSteps {
 
     pub(crate) fn has_tasks(&self) -> bool {
         self.tasks > 0
+    }
+
+    /// The number of open steps that are tasks.
+    pub(crate) fn tasks(&self) -> usize {
+        self.tasks
     }
 
     pub(crate) fn has_todo(&self) -> bool {

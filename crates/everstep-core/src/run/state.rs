@@ -1,5 +1,7 @@
 //! A run's state: the fold of its journal, common to all styles.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use super::keys::Keys;
@@ -8,18 +10,18 @@ use super::phase::Phase;
 use crate::actor::Actor;
 use crate::code;
 use crate::failure::Failure;
-use crate::ids::{RunId, StepKey};
-use crate::journal::{Cause, DecidedEnd, Entry};
+use crate::ids::{EventId, RunId, StepKey};
+use crate::journal::{Cause, DecidedEnd, Delivery, Entry};
 use crate::machine;
 use crate::payload::Payload;
 use crate::status::{Status, StepStatus};
 use crate::style::{self, Progress};
 use crate::time::Timestamp;
-use crate::topics::Trigger;
+use crate::topics::{PublishedEvents, Trigger};
 use crate::workflow::Workflow;
 
 /// The format number of a [`State`] that is stored as a snapshot. A snapshot with another number is ignored.
-pub const SNAPSHOT_FORMAT: u32 = 5;
+pub const SNAPSHOT_FORMAT: u32 = 6;
 
 /// **Invariant**: `State` is a function of the journal alone. Only [`State::apply`] changes it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -39,6 +41,8 @@ pub struct State {
     /// The keys of accepted signals, controls and requests to a machine.
     #[serde(default, skip_serializing_if = "Keys::is_empty")]
     pub(crate) keys: Keys,
+    #[serde(default, skip_serializing_if = "PublishedEvents::is_empty")]
+    pub(crate) published: PublishedEvents,
     /// The part of the state that belongs to the run's style.
     pub(crate) progress: Progress,
 }
@@ -64,6 +68,7 @@ impl State {
             cause: None,
             open: OpenSteps::default(),
             keys: Keys::default(),
+            published: PublishedEvents::default(),
             progress: Progress::new(&workflow.style),
         }
     }
@@ -142,8 +147,7 @@ impl State {
     /// The name of a machine's state and its versionNo, as the run's row has them; none for any other style, and before
     /// the first state.
     pub fn place_of_machine(&self) -> Option<(&str, u32)> {
-        let progress = self.progress.machine()?;
-        Some((progress.state_name()?, progress.version_no()))
+        self.progress.place()
     }
 
     /// Forgets the keys of accepted requests to a machine, as a planted bug does.
@@ -163,11 +167,22 @@ impl State {
 
     /// The trigger that started the run, or its first ancestor.
     pub fn trigger(&self) -> Option<&Trigger> {
-        self.cause.as_ref()?.trigger.as_ref()
+        self.cause.as_ref()?.trigger.as_deref()
+    }
+
+    /// The events that the run has taken and that were published at a time or later.
+    pub fn events_taken_since(&self, since: Timestamp) -> impl Iterator<Item = EventId> {
+        self.keys.events_from(EventId::new(since, 0))
     }
 
     pub fn has_open_tasks(&self) -> bool {
         self.open.has_tasks()
+    }
+
+    /// Whether deliveries are open, and no other task is.
+    pub fn only_delivers(&self) -> bool {
+        let tasks = self.open.deliveries().filter(|(_, open, _)| open.activity == super::Activity::Task);
+        self.open.has_deliveries() && tasks.count() == self.open.tasks()
     }
 
     /// The next timer that may fire; none while the run is paused or over.
@@ -186,6 +201,14 @@ impl State {
         self.open.get(step).is_some_and(|open| open.delivery.is_some())
     }
 
+    /// The delivery that an open step performs.
+    pub(crate) fn delivery_of(&self, step: &StepKey) -> Option<Arc<Delivery>> {
+        if !self.open.has_deliveries() {
+            return None;
+        }
+        self.open.get(step)?.delivery.as_ref().map(|open| Arc::clone(&open.delivery))
+    }
+
     /// The number of open deliveries.
     pub fn open_deliveries(&self) -> usize {
         self.open.deliveries().count()
@@ -193,7 +216,7 @@ impl State {
 
     /// The end of a machine's run that was decided with its last transition, and follows after its last delivery.
     pub(crate) fn decided_end(&self) -> Option<&DecidedEnd> {
-        self.progress.machine()?.decided_end()
+        self.progress.decided_end()
     }
 
     /// The status, or the status with which the run will end after its last delivery: that of a machine in a terminal
@@ -250,7 +273,8 @@ impl State {
 
     /// The approximate memory of this state, in bytes.
     pub fn weight(&self) -> usize {
-        1_024 + self.context_bytes() + self.progress.weight() + self.open.weight() + self.keys.weight()
+        let common = self.open.weight() + self.keys.weight() + self.published.weight();
+        1_024 + self.context_bytes() + self.progress.weight() + common
     }
 
     /// Bytes of JSON in the context.

@@ -51,10 +51,18 @@ pub struct EventRef {
     pub at: Timestamp,
 }
 
+/// The beginning of the idempotency key of an event.
+const KEY_PREFIX: &str = "evt:";
+
 impl EventRef {
     /// The idempotency key under which a run takes the event once.
     pub fn key(&self) -> String {
-        format!("evt:{}", self.id)
+        format!("{KEY_PREFIX}{}", self.id)
+    }
+
+    /// The event that has this idempotency key.
+    pub(crate) fn id_of_key(key: &str) -> Option<EventId> {
+        key.strip_prefix(KEY_PREFIX)?.parse().ok()
     }
 
     /// The facts as expressions and clients see them.

@@ -71,7 +71,7 @@ impl FailedStart {
             config: Self::new(subscription, event).to_payload(),
             secrets: Vec::new(),
             written: None,
-            attempts: vec![DeadLetterAttempt::failed(at, 0, &failure.code, &failure.message)],
+            attempts: vec![DeadLetterAttempt::failed(at, 0, failure)],
             created_at: at,
         }
     }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{EventView, TopicEvent};
-use crate::contains::contains;
+use crate::contains::contains_within;
 use crate::evaluate::{Evaluate, Fault, is_truthy};
 use crate::failure::Failure;
 use crate::meter::Meter;
@@ -71,7 +71,8 @@ impl Filter {
         let data = event.data.value();
         let has_fields = self.fields.is_empty()
             || data.as_object().is_some_and(|data| {
-                self.fields.iter().all(|(name, wanted)| data.get(name).is_some_and(|found| contains(found, wanted)))
+                let is_match = |found: &Value, wanted: &Value| contains_within(found, wanted, meter);
+                self.fields.iter().all(|(name, wanted)| data.get(name).is_some_and(|found| is_match(found, wanted)))
             });
         match &self.expression {
             Some(expression) if has_fields => {

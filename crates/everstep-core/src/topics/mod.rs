@@ -5,7 +5,8 @@
 //! definition of a workflow contains. A *trigger* is the reason why a run was started, as the run keeps it.
 //!
 //! * `topic`, `pattern`: names of topics, patterns of names, and the heads by which subscriptions are found.
-//! * `event`, `publication`: a published event, the reference that a step keeps, and events that a run publishes.
+//! * `event`, `publication`, `published`: a published event, the reference that a step keeps, the events that a run
+//!   publishes, and those that it has published.
 //! * `subscription`, `filter`, `view`: subscriptions, their filters, and the names that their expressions read.
 //! * `failed_start`: a workflow that an event could not start.
 //! * `declared`, `schema`: the triggers of a definition. `trigger`: the trigger of a run.
@@ -17,6 +18,7 @@ mod failed_start;
 mod filter;
 mod pattern;
 mod publication;
+mod published;
 mod schema;
 mod shape;
 mod subscription;
@@ -32,6 +34,7 @@ pub use filter::Filter;
 pub use pattern::Pattern;
 pub(crate) use publication::publish;
 pub use publication::{EVENT_DEPTH_MAX, Publication, published_after};
+pub(crate) use published::PublishedEvents;
 pub use schema::trigger_schema;
 pub use shape::{WaitShape, match_hash};
 pub use subscription::{Origin, Subscription, Target};

@@ -3,7 +3,9 @@
 //! 1. A step publishes at most one event. Its source is `run:` and the run's id, its event id is the step's key unless
 //!    the step names another: so it is published once across retries, reloads and changes of the owner.
 //! 2. The event is a row of the item that completes the step. A fork copies entries and publishes none of them again.
-//! 3. The depth is that of the run's trigger and one more. Beyond [`EVENT_DEPTH_MAX`] the step fails: two workflows that
+//! 3. A run publishes an id once. Another step that publishes the same topic, data and subject under it completes with the
+//!    first event, and writes none; with anything else it fails.
+//! 4. The depth is that of the run's trigger and one more. Beyond [`EVENT_DEPTH_MAX`] the step fails: two workflows that
 //!    publish for each other would never end.
 
 use serde::{Deserialize, Serialize};
@@ -65,10 +67,26 @@ pub(crate) fn publish(
         );
         return Err(Failure::fatal(code::EVENT_LOOP, message));
     }
+    let output = |id: EventId, is_created: bool| {
+        let output = serde_json::json!({"id": id.to_string(), "topic": publication.topic, "created": is_created});
+        Outcome::from_output(output)
+    };
+    let event_id = publication.id.as_deref().unwrap_or(step.as_str());
+    if let Some(first) = state.published.find(event_id) {
+        if first.is_same(&publication) {
+            return Ok(output(first.id, false));
+        }
+        let message = format!(
+            "the run has published the event {} under the id {event_id:?}, with another topic, other data or another \
+             subject; use another id",
+            first.id
+        );
+        return Err(Failure::fatal(code::IDEMPOTENCY_KEY_REUSED, message));
+    }
     // The times of a journal never decrease: this is the time of the entry.
-    let id = event_id(state.run, step, attempt, now.max(state.updated_at));
-    let output = serde_json::json!({"id": id.to_string(), "topic": publication.topic});
-    Ok(Outcome { published: Some(Box::new(publication)), ..Outcome::from_output(output) })
+    let id = new_id(state.run, step, attempt, now.max(state.updated_at));
+    let outcome = output(id, true);
+    Ok(Outcome { published: Some(Box::new(publication)), ..outcome })
 }
 
 /// The events that the entries of one item publish. `state` is the state after the item.
@@ -82,7 +100,7 @@ fn published_by(state: &State, workspace: WorkspaceId, entry: &Entry) -> Option<
         return None;
     };
     Some(TopicEvent {
-        id: event_id(state.run, step, *attempt, entry.at),
+        id: new_id(state.run, step, *attempt, entry.at),
         workspace,
         topic: published.topic.clone(),
         source: format!("run:{}", state.run),
@@ -102,7 +120,7 @@ fn depth(state: &State) -> u32 {
 }
 
 /// The id of the event of one attempt: unique, and the same on every node that decides it at that time.
-fn event_id(run: RunId, step: &StepKey, attempt: u32, at: Timestamp) -> EventId {
+fn new_id(run: RunId, step: &StepKey, attempt: u32, at: Timestamp) -> EventId {
     let run = run.uuid().as_u128();
     let half = |run: u128| u128::from(retry::seed(run, step.as_str(), attempt));
     EventId::new(at, half(run.rotate_left(17)) << 64 | half(run.rotate_left(43) ^ u128::from(u64::MAX)))

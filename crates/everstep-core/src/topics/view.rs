@@ -5,26 +5,15 @@ use std::borrow::Cow;
 use serde_json::{Value, json};
 
 use super::TopicEvent;
-use crate::evaluate::{Lookup, Reference};
+use crate::evaluate::{Fields, Lookup, Reference};
 
-/// An event as expressions see it: `event` is the whole event, `payload` is its data.
-pub struct EventView<'a> {
-    event: &'a TopicEvent,
-    /// The event as JSON.
-    value: Value,
-}
+/// An event as expressions see it: `event` is the whole event, `payload` is its data. The data is not copied: a slice of a
+/// fan-out makes a view for each of hundreds of subscriptions.
+pub struct EventView<'a>(&'a TopicEvent);
 
 impl<'a> EventView<'a> {
     pub fn new(event: &'a TopicEvent) -> Self {
-        let mut value = event.reference().to_json();
-        value["eventId"] = event.event_id.as_str().into();
-        value["subject"] = event.subject.as_deref().into();
-        value["depth"] = event.depth.into();
-        value["data"] = event.data.value().clone();
-        if let Some(extensions) = &event.extensions {
-            value["extensions"] = extensions.value().clone();
-        }
-        Self { event, value }
+        Self(event)
     }
 
     /// Why an expression of a subscription cannot read a name.
@@ -44,11 +33,31 @@ impl Lookup for EventView<'_> {
     }
 
     fn payload(&self) -> &Value {
-        self.event.data.value()
+        self.0.data.value()
     }
 
-    fn local(&self, name: &str) -> Option<Cow<'_, Value>> {
-        (name == "event").then_some(Cow::Borrowed(&self.value))
+    fn local(&self, _name: &str) -> Option<Cow<'_, Value>> {
+        None
+    }
+
+    fn local_fields(&self, name: &str) -> Option<Fields<'_>> {
+        if name != "event" {
+            return None;
+        }
+        let TopicEvent { id, topic, source, event_id, at, data, depth, subject, extensions, .. } = self.0;
+        let owned = |name: &'static str, value: Value| (Cow::Borrowed(name), Cow::Owned(value));
+        let mut fields = vec![
+            owned("id", id.to_string().into()),
+            owned("topic", topic.as_str().into()),
+            owned("source", source.as_str().into()),
+            owned("at", at.to_string().into()),
+            owned("eventId", event_id.as_str().into()),
+            owned("subject", subject.as_deref().into()),
+            owned("depth", (*depth).into()),
+            (Cow::Borrowed("data"), Cow::Borrowed(data.value())),
+        ];
+        fields.extend(extensions.as_ref().map(|value| (Cow::Borrowed("extensions"), Cow::Borrowed(value.value()))));
+        Some(fields)
     }
 
     fn meta(&self) -> Value {

@@ -188,13 +188,11 @@ impl Player {
                 assert_eq!(recorded, 0, "seed {seed}: {code} and {entries:?}");
                 assert!(entries.iter().all(|entry| entry.key.is_none()), "seed {seed}");
                 assert!(is_due || entries.is_empty(), "seed {seed}: a rejected request wrote {entries:?}");
-                if code != "IDEMPOTENCY_KEY_REUSED" {
-                    let place = self.game.state.place_of_machine();
-                    let details = details.as_ref().unwrap();
-                    assert_eq!(details.state.as_deref(), place.map(|place| place.0));
-                    if !is_due {
-                        assert_eq!(foreseen_code.as_deref(), Some(&**code), "seed {seed}: {act:?}");
-                    }
+                let place = self.game.state.place_of_machine();
+                let details = details.as_ref().unwrap();
+                assert_eq!(details.state.as_deref(), place.map(|place| place.0));
+                if code != "IDEMPOTENCY_KEY_REUSED" && !is_due {
+                    assert_eq!(foreseen_code.as_deref(), Some(&**code), "seed {seed}: {act:?}");
                 }
                 *self.counts.codes.entry(code.to_string()).or_default() += 1;
             }

@@ -53,7 +53,7 @@ fn page() -> String {
         "
 ## Differences from JavaScript
 
-* `NaN` and the infinities are null in a result. Inside a rule they are compared as in JavaScript, so that a comparison with `NaN` is false.
+* `NaN` and the infinities are null, so that they are false in a condition. Such a null has no order, and makes every calculation with it null: a division by zero does not satisfy a comparison. A text such as `Infinity` is not a number.
 * Whole numbers are compared with all their digits, also beyond 2⁵³.
 * An object with several fields is a literal; if one of its fields is the name of an operator, the rule is refused.
 * The number of arguments is checked when a definition is saved.

@@ -165,7 +165,17 @@ fn effects() -> Vec<Value> {
         with_event(&json!({"type": "webhook", "target": "https://example.com/", "payload": {"x": {"$secret": "a"}}})),
         with_event(&json!({"type": "webhook", "target": "https://example.com/", "retry": {"maxAttempts": 21}})),
         with_event(&json!({"type": "workflow", "target": "Not a name", "secret": {"$secret": "a"}})),
+        with_event(&json!({"type": "notify"})),
         with_event(&json!({"type": "notify", "target": "ann", "template": "t"})),
+        with_event(&json!({"type": "notify", "target": [], "template": {}})),
+        with_event(&json!({
+            "type": "notify", "target": ["a@b, c@d", 7, "a@b\r\nBcc: c@d"], "secret": {"$secret": "a"}, "payload": {},
+            "template": {"subject": "one\r\ntwo", "text": 5, "html": "<p>"},
+        })),
+        with_event(&json!({
+            "type": "notify", "target": "{{ctx.x +}}",
+            "template": {"subject": "{{user.id}}", "text": {"$secret": "a"}},
+        })),
         with_event(&json!({"type": "asign", "target": "ann"})),
         with_event(&json!({"type": "assign", "payload": {}, "template": "t"})),
         with_event(&json!({"type": "assign", "target": []})),

@@ -45,6 +45,7 @@ const SECTIONS: &[(&str, &str)] = &[
     ("Timer", "timer"),
     ("Run", "run"),
     ("Event", "event"),
+    ("Mail", "mail"),
     ("Start", "start"),
     ("Trigger", "trigger"),
     ("Options", "options"),
@@ -53,7 +54,7 @@ const SECTIONS: &[(&str, &str)] = &[
 const TEMPLATES: &str = "
 ## Templates
 
-These fields are [templates](expressions.md): persons in `assign`, `of`, `user` and the `target` of `assign`, the values of `set`, `at`, `output`, the `input` of a run, and `payload`.
+These fields are [templates](expressions.md): persons in `assign`, `of`, `user` and the `target` of `assign`, the values of `set`, `at`, `output`, the `input` of a run, and the `target`, `payload`, `headers` and `template` of other events.
 
 | name | value |
 |---|---|
@@ -112,6 +113,7 @@ fn kind(schema: &Value) -> String {
             "actionName" => "name of an action".to_owned(),
             "fieldName" => "name of a field".to_owned(),
             "person" => "person".to_owned(),
+            "recipient" => "recipient".to_owned(),
             "persons" => "list of persons".to_owned(),
             "paths" => "list of paths".to_owned(),
             "events" => "list of [events](#event)".to_owned(),
@@ -237,6 +239,8 @@ All problems of a definition are reported at once, each with a path and a hint; 
     for (code, meaning) in PROBLEMS {
         let _ = writeln!(page, "| `{code}` | {meaning} |");
     }
+    page +=
+        "| `NOTIFY_NOT_CONFIGURED` | The server and the workspace have no way to send mails, and an event does so. |\n";
     page
 }
 

@@ -116,7 +116,7 @@ fn every_problem_is_reported_at_once() {
     definition["states"][0]["on"]["SUBMIT"]["choose"][1]["to"] = json!("chrge");
     definition["states"][1]["on"]["APPROVE"]["require"]["notBy"][1] = json!("SUBMITT");
     definition["states"][1]["on"]["APPROVE"]["quorum"] = json!({"need": "ALL"});
-    definition["states"][3]["entry"][0]["type"] = json!("notify");
+    definition["states"][3]["entry"][0]["type"] = json!("message");
     definition["states"][4]["name"] = json!("dropped");
     let expected = [
         ("", "/options/retentionDays"),

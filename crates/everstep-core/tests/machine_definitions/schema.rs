@@ -113,6 +113,30 @@ fn the_schema_and_the_reader_judge_every_mutation_alike() {
 }
 
 #[test]
+fn the_schema_and_the_reader_judge_mails_alike() {
+    let schema = Schema::built_in(&definition_schema());
+    let mut verdicts = [0, 0];
+    let mut judge = |target: &str, subject: &str| {
+        let mail = json!({"type": "notify", "target": target, "template": {"subject": subject, "text": "\u{1}"}});
+        let states = json!([
+            {"name": "open", "initial": true, "on": {"CLOSE": {"to": "closed", "events": [mail]}}},
+            {"name": "closed", "terminal": true},
+        ]);
+        verdicts[usize::from(compare(&schema, &json!({ "states": states })))] += 1;
+    };
+    let characters = (0..=0x100).chain(0x2020..=0x2030).filter_map(char::from_u32);
+    for text in characters.map(|character| format!("a{character}b")).chain(["".into(), " ".into()]) {
+        judge(&text, "Hello");
+        judge("ann@example.com", &text);
+    }
+    for length in [254, 255, 500, 501] {
+        judge(&"ü".repeat(length), "Hello");
+        judge("ann@example.com", &"ü".repeat(length));
+    }
+    assert!(verdicts.iter().all(|count| *count > 100), "{verdicts:?}");
+}
+
+#[test]
 fn the_schema_and_the_reader_judge_random_definitions_alike() {
     let schema = Schema::built_in(&definition_schema());
     let mut random = Random::new(17);

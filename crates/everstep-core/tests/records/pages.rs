@@ -51,6 +51,26 @@ fn keys(page: &Value) -> Vec<&str> {
 }
 
 #[test]
+fn a_page_ends_when_its_comparisons_have_used_their_fuel() {
+    let numbers = json!((0..1_000).collect::<Vec<_>>()).to_string();
+    let records: Vec<_> = (0..9).map(|n| record(&n.to_string(), &numbers, None)).collect();
+    // Half a million comparisons per record: the last number is missing.
+    let pattern: Vec<_> = (0..1_000).chain([5_000]).collect();
+    let first = page(&query(json!({"namespace": "n", "match": pattern})), &records);
+    assert_eq!((keys(&first), &first["next_cursor"]), (vec![], &json!("1")), "two records are a decision's fuel");
+    let found = page(&query(json!({"namespace": "n", "match": [1, 2, 3]})), &records);
+    assert_eq!((keys(&found).len(), &found["next_cursor"]), (9, &json!(null)));
+}
+
+#[test]
+fn a_match_of_null_is_a_match() {
+    let records = [record("a", "1", None), record("b", "null", None), record("c", r#"{"x":null}"#, None)];
+    assert_eq!(keys(&page(&query(json!({"namespace": "n", "match": null})), &records)), ["b"]);
+    assert_eq!(keys(&page(&query(json!({"namespace": "n", "match": {"x": null}})), &records)), ["c"]);
+    assert_eq!(keys(&page(&query(json!({"namespace": "n"})), &records)), ["a", "b", "c"]);
+}
+
+#[test]
 fn records_are_listed_by_prefix_and_content() {
     let records = [
         record("a", "1", None),

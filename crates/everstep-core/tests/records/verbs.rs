@@ -123,7 +123,6 @@ fn a_swept_record_is_deleted_unless_it_was_written_again() {
     store.done(0, "store.set", &json!({"namespace": "n", "key": "k", "value": 7, "ttl_seconds": 10}));
     let mut expire = |second, change| {
         let mut op = op(1_000 + change as u128, "store.delete", &json!({"namespace": "n", "key": "k"}));
-        op.key = OpKey::of_expiry("n", change);
         op.action = OpAction::Expire(ExpireRequest { key: "k".to_owned(), change });
         op.check(&RecordLimits::default()).unwrap();
         fold(&mut store.picture, &op, at(second)).unwrap().value()["deleted"] == json!(true)

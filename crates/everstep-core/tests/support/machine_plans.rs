@@ -122,6 +122,7 @@ fn delivery(random: &mut Random) -> Value {
         json!({"type": "webhook", "target": "https://erp.example.com/", "payload": {"n": "{{ctx.n}}"}}),
         json!({"id": "tell", "type": "webhook", "target": "https://erp.example.com/", "retry": {"maxAttempts": 1}}),
         json!({"type": "workflow", "target": "other", "payload": {"n": "{{ctx.n}}"}}),
+        json!({"type": "notify", "target": "ann@example.com", "template": {"subject": "{{ctx.n}}", "text": "{{ctx.n}}"}}),
     ];
     random.pick(&events).clone()
 }

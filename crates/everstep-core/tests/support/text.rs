@@ -188,7 +188,10 @@ impl Player {
                     depth: depth.parse().unwrap(),
                     scheduled_for: None,
                 };
-                Input::Start { input: read(input), cause: Some(Cause { trigger: Some(trigger), ..Cause::default() }) }
+                Input::Start {
+                    input: read(input),
+                    cause: Some(Cause { trigger: Some(trigger.into()), ..Cause::default() }),
+                }
             }
             "start" if rest.is_empty() => Input::Start { input: Payload::from(json!({})), cause: None },
             "start" => Input::Start { input: read(rest), cause: None },
@@ -314,8 +317,9 @@ fn show(event: &Event) -> String {
                 Dispatch::Body { items } => format!(" over {}", items.len()),
                 Dispatch::Delivery(delivery) => {
                     let config = delivery.config.value();
+                    let payload = &config["delivery"]["data"]["payload"];
                     match delivery.is_task() {
-                        true => format!(" to {} with {}", config["target"], config["delivery"]["data"]["payload"]),
+                        true => format!(" to {} with {}", config["target"], config.get("template").unwrap_or(payload)),
                         false => format!(" starts {} {}", config["workflow"], config["input"]),
                     }
                 }

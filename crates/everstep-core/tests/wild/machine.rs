@@ -150,7 +150,7 @@ fn wild_event(random: &mut Random) -> Event {
         }
         13 => {
             let id = DeliveryId::from_uuid(child(random).uuid());
-            let kind = text(random, &["webhook", "workflow"]);
+            let kind = text(random, &["webhook", "notify", "workflow"]);
             let config = payload(random);
             let delivery = Delivery { id, kind, config, secrets: vec![], retry: None };
             Event::StepDispatched { step, attempt, dispatch: Dispatch::Delivery(delivery.into()) }

@@ -32,8 +32,8 @@ const RESEND_DELAY_MAX: Duration = Duration::from_secs(1);
 /// An item that a shard submits to be written.
 pub(crate) struct Proposal {
     pub(crate) run: RunId,
-    /// Absent only while the store has it.
-    pub(crate) item: Option<Item>,
+    /// Absent only while the store has it. It is boxed, because a proposal is moved many times before it is written.
+    pub(crate) item: Option<Box<Item>>,
     pub(crate) bytes: usize,
     /// The shard that receives the verdict.
     pub(crate) shard: usize,
@@ -48,15 +48,8 @@ impl Proposal {
         self.item.as_ref().is_some_and(|item| matches!(item.gate, Gate::Start(_)))
     }
 
-    /// The dead letters that the item has written.
-    fn written_letters(&self, outcome: &CommitOutcome) -> &[Arc<DeadLetter>] {
-        let side = self.item.as_ref().and_then(|item| item.side.as_deref());
-        let side = side.filter(|_| matches!(outcome, CommitOutcome::Applied(_)));
-        side.map_or(&[], |side| &side.dead_letters)
-    }
-
     fn ends_run(&self) -> bool {
-        self.item.as_ref().is_some_and(Item::ends_run)
+        self.item.as_deref().is_some_and(Item::ends_run)
     }
 }
 
@@ -180,19 +173,21 @@ impl Writer {
         let mut is_unknown = false;
         let mut delay = RESEND_DELAY_MIN;
         while let Some(mut batch) = batches.pop() {
-            let items: Vec<Item> =
-                batch.iter_mut().map(|proposal| proposal.item.take().expect("not yet sent")).collect();
-            let result = self.world.runs.commit(self.node, &items).await;
-            for (proposal, item) in batch.iter_mut().zip(items) {
-                proposal.item = Some(item);
+            let items = batch.iter_mut().map(|proposal| *proposal.item.take().expect("not yet sent"));
+            let items = Arc::new(items.collect::<Vec<_>>());
+            let result = self.world.runs.commit_shared(self.node, Arc::clone(&items)).await;
+            if result.is_err() {
+                for (proposal, item) in batch.iter_mut().zip(&*items) {
+                    proposal.item = Some(Box::new(item.clone()));
+                }
             }
             match result {
                 Ok(outcomes) => {
                     // Items that end runs have a reserve: others may still wait.
-                    if self.blocked.load(Ordering::Relaxed) == 0 || !batch.iter().all(Proposal::ends_run) {
+                    if self.blocked.load(Ordering::Relaxed) == 0 || !items.iter().all(Item::ends_run) {
                         self.set_full(None);
                     }
-                    self.note_letters(&batch, &outcomes);
+                    self.note_letters(&items, &outcomes);
                     self.answer(batch.into_iter().zip(outcomes.into_iter().map(Verdict::Stored)));
                 }
                 Err(Error::Fenced(_)) => {
@@ -252,9 +247,9 @@ impl Writer {
     }
 
     /// Counts the dead letters of a batch, and makes this node notify operators.
-    fn note_letters(&self, batch: &[Proposal], outcomes: &[CommitOutcome]) {
+    fn note_letters(&self, items: &[Item], outcomes: &[CommitOutcome]) {
         let mut has_letters = false;
-        for letter in batch.iter().zip(outcomes).flat_map(|(proposal, outcome)| proposal.written_letters(outcome)) {
+        for letter in items.iter().zip(outcomes).flat_map(|(item, outcome)| written_letters(item, outcome)) {
             has_letters = true;
             let (workflow, kind) = (letter.workflow.as_deref(), letter.kind.as_str());
             self.world.observe.event_ended(&EndedEvent { workflow, kind, outcome: EventOutcome::Dead });
@@ -283,6 +278,12 @@ impl Writer {
         self.answer(starts.into_iter().map(|proposal| (proposal, Verdict::Full(message.to_owned()))));
         others
     }
+}
+
+/// The dead letters that an item has written.
+fn written_letters<'a>(item: &'a Item, outcome: &CommitOutcome) -> &'a [Arc<DeadLetter>] {
+    let side = item.side.as_deref().filter(|_| matches!(outcome, CommitOutcome::Applied(_)));
+    side.map_or(&[], |side| &side.dead_letters)
 }
 
 /// Takes the proposals that form the next batch: at least one.

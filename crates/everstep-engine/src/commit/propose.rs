@@ -35,7 +35,7 @@ pub(crate) fn propose(
     rest: Rest,
     writer: &Writer,
 ) -> (Item, usize, InFlight) {
-    let Decided { entries, since, answered, kept } = decided;
+    let Decided { entries, settled, answered, kept } = decided;
     // A visit to a run that has not begun leaves its row unchanged, which may be paused.
     let is_visit = run.is_pending() && start.is_none();
     let status = if is_visit { run.row_status() } else { shown_status(run, rest, writer.now) };
@@ -76,10 +76,7 @@ pub(crate) fn propose(
     bytes += inbox_inputs.iter().map(|input| ROW_OVERHEAD_BYTES + input.input.len()).sum::<usize>();
     let published: Vec<_> =
         topics::published_after(run.state(), run.workspace(), &entries).into_iter().map(Arc::new).collect();
-    let dead_letters: Vec<_> = delivery::dead_letters_after(run.workflow(), run.workspace(), run.state(), &entries)
-        .into_iter()
-        .map(Arc::new)
-        .collect();
+    let dead_letters = dead_letters(run, &entries);
     let side = side_writes(&answered, &published, dead_letters, files::bound_by(&entries));
     bytes += side.as_ref().map_or(0, |side| side.size());
     let in_flight = InFlight {
@@ -95,7 +92,7 @@ pub(crate) fn propose(
         row: None,
         answered,
         entries,
-        since,
+        settled,
     };
     let item = Item {
         commit: writer.commit,
@@ -111,6 +108,15 @@ pub(crate) fn propose(
         side,
     };
     (item, bytes, in_flight)
+}
+
+/// The dead letters of an item. A test run has none: neither is it listed, nor are operators notified of it.
+fn dead_letters(run: &ActiveRun, entries: &[Entry]) -> Vec<Arc<DeadLetter>> {
+    if run.is_test() {
+        return Vec::new();
+    }
+    let letters = delivery::dead_letters_after(run.workflow(), run.workspace(), run.state(), entries);
+    letters.into_iter().map(Arc::new).collect()
 }
 
 /// The audit rows of the requests that an item carries out, the events that it publishes, the dead letters of its

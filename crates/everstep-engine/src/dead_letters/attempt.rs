@@ -7,13 +7,14 @@ use everstep_core::actor::Actor;
 use everstep_core::dead_letter::{self, DeadLetter, DeadLetterAttempt, DeadLetterSource};
 use everstep_core::failure::{Failure, code};
 use everstep_core::ids::{RunId, StepKey};
-use everstep_core::journal::Cause;
+use everstep_core::journal::{Cause, Delivery, Outcome};
 use everstep_core::meter::Meter;
 use everstep_core::payload::Payload;
 use everstep_core::time::Timestamp;
-use everstep_core::topics::{FailedStart, Target, Trigger};
+use everstep_core::topics::{FailedStart, Target};
 use everstep_handlers::Task;
 use futures_util::future::AbortHandle;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -26,13 +27,8 @@ use crate::start::{Start, StartRequest, check_input};
 use crate::tasks::{Job, JobReply};
 use crate::topics;
 
-/// The kind of a dead letter that starts a run.
-const WORKFLOW: &str = "workflow";
 /// The pauses between the attempts of a requeue.
 const DELAYS: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(1)];
-/// The time limit of an attempt whose config has none.
-const TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
-const TIMEOUT_SECONDS_MAX: u64 = 60;
 
 /// Performs a requeue on a node.
 pub(super) struct Performance {
@@ -42,11 +38,11 @@ pub(super) struct Performance {
     pub(super) member: Arc<Member>,
 }
 
-/// One attempt: when it began, how long it took, and its failure.
+/// One attempt: when it began, how long it took, and its failure, or the HTTP status of the response.
 struct Tried {
     at: Timestamp,
     took: Duration,
-    result: Result<(), Failure>,
+    result: Result<Option<u16>, Failure>,
 }
 
 /// Ends a task whose requeue was dropped.
@@ -68,8 +64,8 @@ impl Performance {
             let Tried { at, took, result } = self.try_once(&letter, number).await;
             let ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
             let attempt = match &result {
-                Ok(()) => DeadLetterAttempt::delivered(at, ms),
-                Err(failure) => DeadLetterAttempt::failed(at, ms, &failure.code, &failure.message),
+                Ok(status) => DeadLetterAttempt::delivered(at, ms, *status),
+                Err(failure) => DeadLetterAttempt::failed(at, ms, failure),
             };
             dead_letter::add_attempts(&mut attempts, [attempt]);
             let Some(delay) = delays.next().filter(|_| result.is_err()) else { return attempts };
@@ -80,11 +76,13 @@ impl Performance {
     async fn try_once(&self, letter: &DeadLetter, attempt: u32) -> Tried {
         let at = self.world.clock.now();
         let result = match letter.source {
-            DeadLetterSource::Delivery if letter.kind != WORKFLOW => return self.perform_task(letter, attempt).await,
+            DeadLetterSource::Delivery if letter.kind != Delivery::WORKFLOW => {
+                return self.perform_task(letter, attempt).await;
+            }
             DeadLetterSource::Delivery => self.start(letter).await,
             DeadLetterSource::Start => self.start_of_event(letter).await,
         };
-        Tried { at, took: self.world.clock.now().since(at), result }
+        Tried { at, took: self.world.clock.now().since(at), result: result.map(|()| None) }
     }
 
     /// Performs it by the handler of its kind, among the tasks of runs: with their bounds for a kind, a workspace and a
@@ -107,12 +105,12 @@ impl Performance {
         let (handle, abort) = AbortHandle::new_pair();
         let _abort = Abort(handle);
         let (reply, answer) = tokio::sync::oneshot::channel();
-        self.member.dispatcher.submit(Job { task, abort, reply: JobReply::Caller(reply) });
+        self.member.dispatcher.submit(Box::new(Job { task, abort, reply: JobReply::Caller(reply) }));
         match answer.await {
             Ok(performed) => Tried {
                 at: performed.began_at,
                 took: self.world.clock.now().since(performed.began_at),
-                result: performed.result.result.map(|_| ()),
+                result: performed.result.result.map(|outcome| http_status(&outcome)),
             },
             Err(_) => self.end_with_node().await,
         }
@@ -131,11 +129,12 @@ impl Performance {
         if self.exists(letter, run).await? {
             return Ok(());
         }
-        let version =
-            self.library.find_named(letter.workspace, name, None, false).await.map_err(|error| failure(&error))?;
+        // A dead letter of an earlier release has none.
+        let cause = config.get("cause").and_then(|cause| Cause::deserialize(cause).ok());
+        let version = self.find_version(letter, name, None).await?;
         check_input(&input).and_then(|()| version.check_input(&input)).map_err(|error| failure(&error))?;
         let start = Start { workspace: letter.workspace, ..Start::of_version(&version, input) };
-        match self.begin(run, start, &version, None).await {
+        match self.begin(run, start, &version, cause).await {
             Ok(()) => Ok(()),
             // Another attempt may have started it: the node that performed the requeue before, or the run itself.
             Err(error) => match self.exists(letter, run).await {
@@ -160,12 +159,7 @@ impl Performance {
         };
         let (event, subscription) = failed.into_parts(letter.workspace, read).map_err(invalid)?;
         let Target::Workflow { name, version, retention_days, .. } = &subscription.target;
-        let version = match self.library.find_named(letter.workspace, name, *version, false).await {
-            Err(error @ crate::Error::WorkflowNotFound { .. }) => {
-                return Err(Failure::transient(code::WORKFLOW_NOT_FOUND, error.to_string()));
-            }
-            found => found.map_err(|error| failure(&error))?,
-        };
+        let version = self.find_version(letter, name, *version).await?;
         let (evaluate, meter) = (&*self.world.evaluate, Meter::new());
         let input = subscription.resolve_input(&event, evaluate, &meter)?;
         check_input(&input).and_then(|()| version.check_input(&input)).map_err(|error| failure(&error))?;
@@ -177,8 +171,22 @@ impl Performance {
             ..Start::of_version(&version, input)
         };
         let run = RunId::new(self.world.clock.now(), self.world.random.next());
-        let trigger = topics::trigger(&subscription, &event);
-        self.begin(run, start, &version, Some(trigger)).await.map_err(|error| failure(&error))
+        let (by, trigger) = (Actor::system(Actor::TRIGGER), topics::trigger(&subscription, &event));
+        let cause = Cause { by: Some(by), trigger: Some(trigger.into()), ..Cause::default() };
+        self.begin(run, start, &version, Some(cause)).await.map_err(|error| failure(&error))
+    }
+
+    /// The version of a workflow to start. An unknown name has the code that it had at the first attempts.
+    async fn find_version(
+        &self,
+        letter: &DeadLetter,
+        name: &str,
+        version: Option<u32>,
+    ) -> Result<Arc<Version>, Failure> {
+        self.library.find_named(letter.workspace, name, version, false).await.map_err(|error| match error {
+            crate::Error::WorkflowNotFound { .. } => Failure::transient(code::WORKFLOW_NOT_FOUND, error.to_string()),
+            error => failure(&error),
+        })
     }
 
     /// Sends a start to the shard of its run, and waits until it is written.
@@ -187,14 +195,17 @@ impl Performance {
         run: RunId,
         start: Start,
         version: &Version,
-        trigger: Option<Trigger>,
+        cause: Option<Cause>,
     ) -> Result<(), crate::Error> {
         let now = self.world.clock.now();
         let (mut request, answer) = StartRequest::new(run, start, version, &self.options, now);
-        if let Some(trigger) = trigger {
-            let by = Some(Actor::system(Actor::TRIGGER));
-            request.cause = Some(Cause { by, trigger: Some(trigger.clone()), ..Cause::default() });
-            request.new.trigger = Some(trigger);
+        if let Some(cause) = cause {
+            // A child has the trigger of its first ancestor, but was not started by it.
+            match &cause.parent {
+                Some(parent) => request.new.parent = Some(parent.run),
+                None => request.new.trigger = cause.trigger.as_deref().cloned(),
+            }
+            request.cause = Some(cause);
         }
         request.take_permit(&self.member.shared.permits, &self.world.clock).await;
         let started = match self.member.tell(run, ToShard::Start(Box::new(request))) {
@@ -219,6 +230,11 @@ impl Performance {
     }
 }
 
+/// The HTTP status in the output of a handler that has sent a request.
+fn http_status(outcome: &Outcome) -> Option<u16> {
+    outcome.output.value()["status"].as_u64().and_then(|status| u16::try_from(status).ok())
+}
+
 fn unavailable(error: &everstep_store::Error) -> Failure {
     Failure::transient("UNAVAILABLE", error.to_string())
 }
@@ -229,6 +245,6 @@ fn failure(error: &crate::Error) -> Failure {
 
 /// The time limit of an attempt, which the config of a delivery contains.
 fn timeout(config: &Value) -> Duration {
-    let seconds = config["timeoutSeconds"].as_u64().map(|seconds| seconds.clamp(1, TIMEOUT_SECONDS_MAX));
-    seconds.map_or(TIMEOUT_DEFAULT, Duration::from_secs)
+    let seconds = config["timeoutSeconds"].as_u64().unwrap_or(u64::from(Delivery::TIMEOUT_SECONDS_DEFAULT));
+    Duration::from_secs(seconds.clamp(1, u64::from(Delivery::TIMEOUT_SECONDS_MAX)))
 }

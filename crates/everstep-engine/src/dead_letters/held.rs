@@ -3,24 +3,26 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use everstep_core::ids::{DeadLetterId, NodeId, WorkspaceId};
-use everstep_store::{DeadLetterOutcome, DeadLetterResult};
+use everstep_store::{DeadLetterOutcome, DeadLetterResult, LetterTarget};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 
 /// The dead letters that a node performs at the same time, or has waiting for a place.
-const LETTERS_MAX: usize = 256;
-/// The same of one workspace: a target that hangs delays the requeues of its workspace only.
-const WORKSPACE_LETTERS_MAX: usize = 64;
-/// The dead letters that are taken in one call.
-const TAKEN_LETTERS_MAX: usize = 64;
+const LETTERS_MAX: usize = 512;
+/// The same of one workspace: its requeues leave room for those of others.
+const WORKSPACE_LETTERS_MAX: usize = 384;
+/// The same for one target of a workspace: a target that hangs leaves room for the requeues to others.
+const TARGET_LETTERS_MAX: usize = 16;
+/// The dead letters that are taken in one call. All of them may have the same target.
+const TAKEN_LETTERS_MAX: usize = 16;
 /// The notices that a node sends at the same time.
 const NOTICES_MAX: usize = 8;
 
 /// The work of a node under one id. It is dropped when the node is fenced: others take it.
 pub(super) struct Held {
     pub(super) node: NodeId,
-    letters: BTreeMap<DeadLetterId, WorkspaceId>,
+    letters: BTreeMap<DeadLetterId, LetterTarget>,
     notices: BTreeSet<DeadLetterId>,
     working: FuturesUnordered<BoxFuture<'static, DeadLetterResult>>,
     /// To be written.
@@ -58,24 +60,21 @@ impl Held {
 
     /// Workspaces that hold their share.
     pub(super) fn crowded(&self) -> Vec<WorkspaceId> {
-        let mut counts: BTreeMap<WorkspaceId, usize> = BTreeMap::new();
-        for workspace in self.letters.values() {
-            *counts.entry(*workspace).or_default() += 1;
-        }
-        counts
-            .into_iter()
-            .filter(|(_, count)| *count >= WORKSPACE_LETTERS_MAX)
-            .map(|(workspace, _)| workspace)
-            .collect()
+        full(self.letters.values().map(|target| target.workspace), WORKSPACE_LETTERS_MAX)
+    }
+
+    /// Targets that hold their share.
+    pub(super) fn crowded_targets(&self) -> Vec<LetterTarget> {
+        full(self.letters.values(), TARGET_LETTERS_MAX).into_iter().cloned().collect()
     }
 
     pub(super) fn add_letter(
         &mut self,
         id: DeadLetterId,
-        workspace: WorkspaceId,
+        target: LetterTarget,
         work: BoxFuture<'static, DeadLetterResult>,
     ) {
-        self.letters.insert(id, workspace);
+        self.letters.insert(id, target);
         self.working.push(work);
     }
 
@@ -102,4 +101,13 @@ impl Held {
             }
         }
     }
+}
+
+/// The keys that occur as often as the maximum says, or more often.
+fn full<K: Ord>(keys: impl Iterator<Item = K>, max: usize) -> Vec<K> {
+    let mut counts: BTreeMap<K, usize> = BTreeMap::new();
+    for key in keys {
+        *counts.entry(key).or_default() += 1;
+    }
+    counts.into_iter().filter(|(_, count)| *count >= max).map(|(key, _)| key).collect()
 }

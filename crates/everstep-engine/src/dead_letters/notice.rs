@@ -47,5 +47,5 @@ impl Notice {
 }
 
 fn write_time<S: serde::Serializer>(time: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(time)
+    serializer.collect_str(&format_args!("{time:.6}"))
 }

@@ -16,7 +16,9 @@ use std::time::Duration;
 
 use everstep_core::dead_letter::{DeadLetter, DeadLetterAttempt};
 use everstep_core::time::Timestamp;
-use everstep_store::{DeadLetterClaim, DeadLetterOutcome, DeadLetterResult, DeadLetterRow, Error, Result};
+use everstep_store::{
+    DeadLetterClaim, DeadLetterOutcome, DeadLetterResult, DeadLetterRow, Error, LetterTarget, Result,
+};
 use futures_util::future;
 
 use super::attempt::Performance;
@@ -53,6 +55,9 @@ struct NextCalls {
     settle: Duration,
     /// Whether dead letters wait for room on this node.
     is_full: bool,
+    /// Whether the outcome of writing results is unknown: their dead letters may have been requeued, and are not taken
+    /// before the results are written.
+    has_unknown: bool,
 }
 
 impl Requeuer {
@@ -68,7 +73,7 @@ impl Requeuer {
     /// Runs until the engine is dropped.
     pub(crate) async fn run(self) {
         // An earlier process on this database may have left some.
-        let mut next = NextCalls { take: Duration::ZERO, settle: Duration::ZERO, is_full: false };
+        let mut next = NextCalls { take: Duration::ZERO, settle: Duration::ZERO, is_full: false, has_unknown: false };
         let mut held: Option<Held> = None;
         loop {
             let Some(member) = self.membership.upgrade().map(|membership| membership.member()) else { return };
@@ -88,9 +93,10 @@ impl Requeuer {
         let now = self.world.clock.monotonic();
         if !held.results.is_empty() && next.settle <= now {
             match self.settle(held).await {
-                Ok(()) if next.is_full => next.take = now,
+                Ok(()) if next.is_full || next.has_unknown => (next.take, next.has_unknown) = (now, false),
                 Ok(()) => {}
                 Err(error) => {
+                    next.has_unknown = true;
                     tracing::warn!(%error, "results of requeued dead letters cannot be written; trying again");
                     next.settle = self.world.clock.monotonic() + RETRY_DELAY;
                 }
@@ -161,6 +167,7 @@ impl Requeuer {
             letters_max: held.room(),
             held: held.letters(),
             crowded: held.crowded(),
+            crowded_targets: held.crowded_targets(),
             notices_max: if notices.is_some() { held.notice_room() } else { 0 },
             held_notices: held.notices(),
             notices_since: Timestamp::from_micros(now.micros().saturating_sub(age)),
@@ -173,8 +180,8 @@ impl Requeuer {
         let has_letters = is_full(taken.letters.len(), claim.letters_max);
         let has_notices = is_full(taken.notices.len(), claim.notices_max);
         for row in taken.letters {
-            let (id, workspace) = (row.letter.id, row.letter.workspace);
-            held.add_letter(id, workspace, Box::pin(self.perform(member, row)));
+            let (id, target) = (row.letter.id, LetterTarget::from_letter(&row.letter));
+            held.add_letter(id, target, Box::pin(self.perform(member, row)));
         }
         for row in taken.notices {
             let Some(notices) = &notices else { continue };
@@ -185,7 +192,8 @@ impl Requeuer {
             return Ok(Taken::Some);
         }
         let lacks_notice_room = notices.is_some() && held.notice_room() == 0;
-        let lacks_room = held.room() == 0 || !held.crowded().is_empty() || lacks_notice_room;
+        let is_crowded = !held.crowded().is_empty() || !held.crowded_targets().is_empty();
+        let lacks_room = held.room() == 0 || is_crowded || lacks_notice_room;
         Ok(if lacks_room { Taken::Full } else { Taken::All })
     }
 

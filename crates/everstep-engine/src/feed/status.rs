@@ -81,12 +81,12 @@ struct Gathered {
 
 impl StatusFeed {
     /// Gathers the change of status in an item.
-    pub(crate) fn gather(&self, item: &CommittedItem<'_>, now: Timestamp) {
+    pub(crate) fn gather(&self, item: &CommittedItem<'_>, now: impl FnOnce() -> Timestamp) {
         if item.is_test || item.before == Some(item.after) || !self.is_followed.load(Ordering::Relaxed) {
             return;
         }
         let last = item.entries.last();
-        if last.is_some_and(|entry| now.since(entry.at) > LATE_AFTER) {
+        if last.is_some_and(|entry| now().since(entry.at) > LATE_AFTER) {
             return self.miss(item.workspace);
         }
         let ended_at = last.map(|entry| entry.at).filter(|_| item.after.has_ended());

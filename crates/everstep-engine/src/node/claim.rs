@@ -36,7 +36,7 @@ const RETRY_DELAY: Duration = Duration::from_secs(1);
 const CLOCK_CHECK_PERIOD: Duration = Duration::from_secs(5);
 /// A step forward of more than this is logged.
 const LARGE_STEP: Duration = Duration::from_secs(1);
-/// The number of workspaces that a claim of the last permits visits.
+/// The number of workspaces that a claim of the last permits visits, and of lanes of workers.
 const VISITS_MAX: usize = 64;
 /// The period in which a node without room claims for workspaces with little use.
 const LAST_PERMITS_PERIOD: Duration = Duration::from_secs(1);
@@ -93,6 +93,8 @@ pub(crate) struct Claimer {
     pub(crate) rotation: Option<WorkspaceId>,
     /// The workspace after which the next claim of the last permits begins.
     pub(crate) last_visited: Option<WorkspaceId>,
+    /// The worker's lane after which the next claim of the last permits begins.
+    pub(crate) last_lane: Option<Arc<str>>,
 }
 
 impl Claimer {
@@ -264,18 +266,19 @@ impl Claimer {
         Ok(())
     }
 
-    /// Claims due runs of a worker's lane: as many as there are seats and permits for.
+    /// Claims due runs of a worker's lane: as many as there are seats, and permits for its workspace.
     pub(crate) async fn claim_lane(&mut self, lane: &Arc<str>) -> Result<More> {
+        let Some(workspace) = self.workers.workspace_of(lane) else { return Ok(More::Likely) };
         loop {
             let seats = self.workers.room(lane);
-            let reserved = self.reserve(Share::Worker, seats.min(BATCH_ROWS_MAX));
-            let places = reserved.places();
-            if seats == 0 {
+            if seats == 0 || self.shared.is_stopping() {
                 return Ok(More::Likely);
             }
+            let reserved = self.shared.permits.reserve_for(Share::Worker, workspace, seats.min(BATCH_ROWS_MAX));
+            let places = reserved.places();
             if places == 0 {
                 self.shared.permits.set_backlog(Share::Worker, true);
-                if self.room(Share::Worker) == 0 {
+                if self.worker_room(workspace) == 0 {
                     return Ok(More::Likely);
                 }
                 continue;
@@ -285,16 +288,39 @@ impl Claimer {
             // Counted before they are sent to their shards: a run that reached its shard first would stay counted as
             // incoming, and its seat would be lost.
             self.workers.claimed(lane, &runs, more);
-            self.hand_out(&runs, &mut reserved);
-            drop(reserved);
+            self.hand_out_to(&runs, &mut reserved, Some(workspace));
+            reserved.give_back();
             if more == More::Likely && places < seats {
                 self.shared.permits.set_backlog(Share::Worker, true);
-                if self.room(Share::Worker) > 0 {
+                if self.worker_room(workspace) > 0 {
                     continue;
                 }
             }
             return Ok(more);
         }
+    }
+
+    /// The number of permits that a claim in a worker's lane of a workspace can use now.
+    fn worker_room(&self, workspace: WorkspaceId) -> usize {
+        if self.shared.is_stopping() { 0 } else { self.shared.permits.free_for(Share::Worker, workspace) }
+    }
+
+    /// Claims in the lanes of workers while only workspaces with little use may take permits. A tick does not query these
+    /// lanes, because it reserves permits for any workspace.
+    pub(crate) async fn claim_last_in_lanes(&mut self) -> Result<()> {
+        if self.room(Share::Worker) > 0 {
+            return Ok(());
+        }
+        let mut lanes = self.workers.lanes();
+        lanes.retain(|lane| self.workers.workspace_of(lane).is_some_and(|workspace| self.worker_room(workspace) > 0));
+        lanes.sort_unstable();
+        let first = lanes.partition_point(|lane| Some(lane) <= self.last_lane.as_ref());
+        lanes.rotate_left(first);
+        for lane in lanes.into_iter().take(VISITS_MAX) {
+            self.claim_lane(&lane).await?;
+            self.last_lane = Some(lane);
+        }
+        Ok(())
     }
 
     /// Claims due runs of a lane, as many as permits are reserved.

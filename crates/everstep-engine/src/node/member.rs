@@ -20,7 +20,7 @@ use crate::node::tick::Ticker;
 use crate::options::Options;
 use crate::ports::World;
 use crate::read::Library;
-use crate::shard::{Schedule, Services, Shard, ShardSender, ToShard, Watchers, shard_of};
+use crate::shard::{DeferredDecisions, Schedule, Services, Shard, ShardSender, ToShard, Watchers, shard_of};
 use crate::tasks::Dispatcher;
 use crate::topics::EventQueue;
 use crate::upkeep::counts::Tally;
@@ -105,6 +105,7 @@ impl Member {
                 workers: Arc::clone(&workers),
                 schedule: Schedule::default(),
                 watchers: Watchers::default(),
+                deferred: DeferredDecisions::default(),
             };
             let shard = Shard::new(services, messages);
             world.spawn.spawn(Box::pin(shard.run()));
@@ -122,6 +123,7 @@ impl Member {
             unanswered: None,
             rotation: None,
             last_visited: None,
+            last_lane: None,
         };
         if is_shared {
             world.spawn.spawn(Box::pin(Ticker::new(claim, Arc::clone(&dispatcher)).run()));

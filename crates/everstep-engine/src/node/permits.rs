@@ -7,10 +7,15 @@
 //!
 //! The workspaces share the permits as [`FairShare`] describes. While several are known, claims leave the last quarter
 //! free, so that the start of a workspace with few runs always finds a permit, whatever its neighbours have started. A
-//! claim of the due runs of such a workspace alone takes from the last quarter as well.
+//! claim of the due runs of such a workspace alone takes from the last quarter as well: in the server's own lane, and in
+//! the lanes of its workers, which belong to one workspace each.
+//!
+//! A run that only waits for its deliveries lends its permit: a target that hangs keeps runs in memory, and without this
+//! the runs that wait for it would stop the starts of their workspace. So many may be lent as bound the memory of such
+//! runs; then they count as others do.
 //!
 //! **Invariant**: permits and reservations together never exceed `max_active_runs`, except for runs that this node must
-//! own in any case (see [`RunPermits::take_regardless`]).
+//! own in any case (see [`RunPermits::take_regardless`]), and for runs that need a permit again which they have lent.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -26,6 +31,9 @@ use crate::node::clock::NodeClock;
 
 /// The time for which a start waits for the reply of a claim that has reserved the last permits.
 const CLAIM_ANSWER_WAIT: Duration = Duration::from_millis(100);
+
+/// The permits that may be lent, as a multiple of all permits.
+const LENT_FACTOR: u64 = 4;
 
 /// The performer of a run's steps. A quarter of the permits is reserved for runs that the server performs, so that runs
 /// that wait for slow workers do not block all others.
@@ -63,6 +71,8 @@ struct Counts {
     share: FairShare<(), ()>,
     /// The permits that claims have reserved.
     reserved: u64,
+    /// The runs whose permits are lent.
+    lent: u64,
 }
 
 impl RunPermits {
@@ -71,7 +81,7 @@ impl RunPermits {
         Arc::new(Self {
             max,
             worker_max: max - max / 4,
-            counts: Mutex::new(Counts { share: FairShare::new(ShareBounds::new(max)), reserved: 0 }),
+            counts: Mutex::new(Counts { share: FairShare::new(ShareBounds::new(max)), reserved: 0, lent: 0 }),
             has_server_backlog: AtomicBool::new(false),
             has_worker_backlog: AtomicBool::new(false),
             settled: Notify::new(),
@@ -83,10 +93,10 @@ impl RunPermits {
         self.counts.lock().expect("no holder of the lock panics")
     }
 
-    /// The number of runs that hold a permit.
+    /// The number of runs that hold a permit, also if it is lent.
     pub(crate) fn active(&self) -> usize {
         let counts = self.counts();
-        (counts.share.used() - counts.reserved) as usize
+        (counts.share.used() - counts.reserved + counts.lent) as usize
     }
 
     /// The number of permits that a claim can reserve.
@@ -107,13 +117,18 @@ impl RunPermits {
         }
     }
 
+    /// The number of permits that runs of a share may use together with the next ones of a workspace. The part of the
+    /// server is for workspaces with few runs as well, also if workers perform them.
+    fn limit_of(&self, share: Share, workspace: WorkspaceId, counts: &Counts) -> u64 {
+        if counts.share.has_little_use(workspace) { self.max } else { self.limit(share) }
+    }
+
     /// Takes a permit for a run of a workspace, if one is free. From then on the workspace is known in any case.
     pub(crate) fn try_take(self: &Arc<Self>, share: Share, workspace: WorkspaceId) -> Option<RunPermit> {
         let mut counts = self.counts();
-        // The part of the server is for workspaces with few runs as well, also if workers perform them.
-        let limit = if counts.share.has_little_use(workspace) { self.max } else { self.limit(share) };
+        let limit = self.limit_of(share, workspace, &counts);
         if counts.share.used() < limit && counts.share.try_take(workspace, &(), 1) {
-            return Some(RunPermit { permits: Arc::clone(self), workspace: Some(workspace) });
+            return Some(RunPermit { permits: Arc::clone(self), workspace: Some(workspace), is_lent: false });
         }
         counts.share.introduce(workspace);
         None
@@ -157,7 +172,7 @@ impl RunPermits {
     /// While the node exceeds its limit, it claims nothing and parks starts.
     pub(crate) fn take_regardless(self: &Arc<Self>) -> RunPermit {
         self.counts().share.reserve(1);
-        RunPermit { permits: Arc::clone(self), workspace: None }
+        RunPermit { permits: Arc::clone(self), workspace: None, is_lent: false }
     }
 
     /// Reserves permits for a claim: as many as are free, and at most `places`.
@@ -169,11 +184,25 @@ impl RunPermits {
         Reservation { permits: Arc::clone(self), places: granted }
     }
 
-    /// Reserves permits for new runs of a workspace: as many as it may take, and at most `places`.
+    /// The number of permits that a claim for a workspace alone can reserve.
+    pub(crate) fn free_for(&self, share: Share, workspace: WorkspaceId) -> usize {
+        self.room_for(share, workspace, &self.counts()) as usize
+    }
+
+    fn room_for(&self, share: Share, workspace: WorkspaceId, counts: &Counts) -> u64 {
+        let free = self.limit_of(share, workspace, counts).saturating_sub(counts.share.used());
+        counts.share.room_of(workspace).min(free)
+    }
+
+    /// Reserves permits for new runs of a workspace: as many as it may take, and at most `places`. A workspace that gets
+    /// none is known from then on, so that others leave the last quarter free.
     pub(crate) fn reserve_for(self: &Arc<Self>, share: Share, workspace: WorkspaceId, places: usize) -> Reservation {
         let mut counts = self.counts();
-        let free = self.limit(share).saturating_sub(counts.share.used());
-        let granted = counts.share.room_of(workspace).min(free).min(places as u64);
+        let room = self.room_for(share, workspace, &counts);
+        if room == 0 {
+            counts.share.introduce(workspace);
+        }
+        let granted = room.min(places as u64);
         counts.share.reserve(granted);
         counts.reserved += granted;
         Reservation { permits: Arc::clone(self), places: granted }
@@ -192,7 +221,12 @@ impl RunPermits {
     /// Wakes the claimer after a permit was returned, if runs wait for it and a claim could reserve it: any claim, or one
     /// for a workspace with little use.
     fn wake_claimer(&self, counts: MutexGuard<'_, Counts>) {
-        let (server_room, worker_room) = (self.max.saturating_sub(counts.share.used()), counts.room(self.worker_max));
+        let free = self.max.saturating_sub(counts.share.used());
+        let worker_room = if counts.share.is_shared() { free } else { counts.room(self.worker_max) };
+        self.wake_for(counts, free, worker_room);
+    }
+
+    fn wake_for(&self, counts: MutexGuard<'_, Counts>, server_room: u64, worker_room: u64) {
         drop(counts);
         let is_wanted = |flag: &AtomicBool| flag.load(Ordering::SeqCst) && flag.swap(false, Ordering::SeqCst);
         if (server_room > 0 && is_wanted(&self.has_server_backlog))
@@ -215,6 +249,8 @@ pub(crate) struct RunPermit {
     permits: Arc<RunPermits>,
     /// The workspace that the permit counts for. A claimed run has none until it is loaded.
     workspace: Option<WorkspaceId>,
+    /// Whether the run only waits for its deliveries, so that another run may use the permit.
+    is_lent: bool,
 }
 
 impl RunPermit {
@@ -229,12 +265,34 @@ impl RunPermit {
         }
         self
     }
+
+    /// The run only waits for its deliveries: its permit does not count, as long as few others are lent.
+    pub(crate) fn lend(&mut self) {
+        let Some(workspace) = self.workspace.filter(|_| !self.is_lent) else { return };
+        let mut counts = self.permits.counts();
+        if counts.lent < LENT_FACTOR * self.permits.max {
+            self.is_lent = true;
+            counts.lent += 1;
+            counts.share.release(workspace, &(), 1);
+            self.permits.wake_claimer(counts);
+        }
+    }
+
+    /// The run has other work: its permit counts again, whether or not one is free.
+    pub(crate) fn take_back(&mut self) {
+        let Some(workspace) = self.workspace.filter(|_| self.is_lent) else { return };
+        let mut counts = self.permits.counts();
+        self.is_lent = false;
+        counts.lent -= 1;
+        counts.share.take_regardless(workspace, &(), 1);
+    }
 }
 
 impl Drop for RunPermit {
     fn drop(&mut self) {
         let mut counts = self.permits.counts();
         match self.workspace {
+            Some(_) if self.is_lent => counts.lent -= 1,
             Some(workspace) => counts.share.release(workspace, &(), 1),
             None => counts.share.return_reserved(1),
         }
@@ -260,15 +318,19 @@ impl Reservation {
         }
         self.places -= 1;
         self.permits.counts().reserved -= 1;
-        RunPermit { permits: Arc::clone(&self.permits), workspace: None }
+        RunPermit { permits: Arc::clone(&self.permits), workspace: None, is_lent: false }
     }
 
-    /// Returns the permits that were not used. The claimer is the caller, so it is not woken.
+    /// Returns the permits that were not used, as the claimer does it. It is woken only if any claim could reserve them:
+    /// it visits the workspaces with little use one after the other, and the permits that were reserved for one of them
+    /// would wake it without end while a lane of another one has a backlog.
     pub(crate) fn give_back(mut self) {
         let places = std::mem::take(&mut self.places);
         let mut counts = self.permits.counts();
         counts.share.return_reserved(places);
         counts.reserved -= places;
+        let (server_room, worker_room) = (counts.room(self.permits.max), counts.room(self.permits.worker_max));
+        self.permits.wake_for(counts, server_room, worker_room);
     }
 
     /// Adds another reservation to this one.
@@ -347,6 +409,37 @@ mod tests {
     }
 
     #[test]
+    fn a_permit_that_is_lent_is_used_by_another_run() {
+        let (permits, mut messages) = permits(2);
+        let mut taken: Vec<_> = std::iter::from_fn(|| permits.try_take(Share::Server, ALONE)).collect();
+        permits.set_backlog(Share::Server, true);
+        taken[0].lend();
+        taken[0].lend();
+        assert!(matches!(messages.try_recv(), Ok(ToClaimer::Room)));
+        assert_eq!((permits.active(), permits.free(Share::Server)), (2, 1));
+        let other = permits.try_take(Share::Server, ALONE).unwrap();
+        assert_eq!((permits.active(), permits.free(Share::Server)), (3, 0));
+        taken[0].take_back();
+        taken[0].take_back();
+        drop(other);
+        assert_eq!((permits.active(), permits.free(Share::Server)), (2, 0));
+        taken[1].lend();
+        drop(taken);
+        assert_eq!((permits.active(), permits.free(Share::Server)), (0, 2));
+    }
+
+    #[test]
+    fn the_number_of_permits_that_are_lent_is_bounded() {
+        let (permits, _messages) = permits(3);
+        let mut taken = Vec::new();
+        while let Some(mut permit) = permits.try_take(Share::Server, ALONE) {
+            permit.lend();
+            taken.push(permit);
+        }
+        assert_eq!((taken.len(), permits.active()), (15, 15));
+    }
+
+    #[test]
     fn a_workspace_leaves_the_last_quarter_of_the_permits_to_others() {
         let (permits, mut messages) = permits(16);
         let [good, bad] = [2, 3].map(|number| WorkspaceId::from_uuid(uuid::Uuid::from_u128(number)));
@@ -369,5 +462,31 @@ mod tests {
         assert!(permits.try_take(Share::Server, bad).is_none());
         drop(claimed);
         assert!(permits.try_take(Share::Server, bad).is_some());
+    }
+
+    #[test]
+    fn a_worker_s_lane_of_a_small_workspace_takes_from_the_last_quarter() {
+        let (permits, mut messages) = permits(16);
+        let [good, bad] = [2, 3].map(|number| WorkspaceId::from_uuid(uuid::Uuid::from_u128(number)));
+        let mut of_bad: Vec<_> = std::iter::from_fn(|| permits.try_take(Share::Server, bad)).collect();
+        assert_eq!(of_bad.len(), 16, "no other workspace is known");
+        assert_eq!(permits.reserve_for(Share::Worker, good, 9).places(), 0);
+        // The workspace is known now, and its lane has a backlog.
+        permits.set_backlog(Share::Worker, true);
+        drop(of_bad.pop());
+        assert!(matches!(messages.try_recv(), Ok(ToClaimer::Room)));
+        assert!(permits.try_take(Share::Server, bad).is_none());
+        assert_eq!(permits.free_for(Share::Worker, good), 1);
+        of_bad.truncate(12);
+        assert_eq!(permits.free(Share::Worker), 0);
+        assert_eq!(permits.free_for(Share::Worker, bad), 0);
+        permits.set_backlog(Share::Worker, true);
+        permits.set_backlog(Share::Server, true);
+        let mut reserved = permits.reserve_for(Share::Worker, good, 9);
+        assert_eq!(reserved.places(), 2, "of four that are free");
+        let _claimed = reserved.fill().assign(good);
+        while messages.try_recv().is_ok() {}
+        reserved.give_back();
+        assert!(messages.try_recv().is_err(), "a claim for any workspace could not use it");
     }
 }

@@ -130,6 +130,7 @@ impl Ticker {
             self.claimer.read_inbox(tick.arrivals.last().map(|arrival| arrival.id)).await?;
         }
         self.claimer.claim_last_permits().await?;
+        self.claimer.claim_last_in_lanes().await?;
         self.warn_of_skew();
         Ok(has_fenced || tick.released > 0 || has_more_runs)
     }

@@ -13,7 +13,7 @@ use everstep_core::journal::{Dispatch, Entry, Event, codec};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_core::workflow::Workflow;
-use everstep_store::{NewFork, RunRow, SideWrites};
+use everstep_store::{ForkOrigin, NewFork, RunRow, SideWrites};
 use sha2::{Digest, Sha256};
 use tokio::sync::oneshot;
 
@@ -103,7 +103,16 @@ impl Engine {
         }
         let at = past.find(at)?;
         let first_payload = by.and_then(|by| past.first_payload(by));
-        match self.write_fork(row, NewFork { run, at, now, first_payload, side }).await {
+        // The attributes are those that the workflow declares now.
+        let found = self.library().find(workspace, &row.workflow, None).await.ok();
+        let origin = ForkOrigin {
+            workflow: row.workflow.clone(),
+            input: row.input.clone(),
+            tags: row.tags.clone(),
+            search_paths: found.map(|version| Arc::clone(&version.search_paths)).unwrap_or_default(),
+            is_test: row.is_test,
+        };
+        match self.write_fork(row, NewFork { run, at, now, first_payload, origin, side }).await {
             Ok(Some(at)) => Ok(past.forked(run, true, at)),
             Ok(None) => Err(Error::RunNotFound(source).into()),
 

@@ -19,21 +19,52 @@ pub struct FunctionEnd {
     pub unawaited: Vec<StepKey>,
 }
 
+impl FunctionEnd {
+    /// The facts in the last entry of a run.
+    pub(crate) fn from_event(row: &RunRow, last: &Event) -> Self {
+        if !has_function_end(row) {
+            return Self::default();
+        }
+        match last {
+            Event::RunFailed { stack, unawaited, .. } => Self { stack: stack.clone(), unawaited: unawaited.clone() },
+            Event::RunCompleted { unawaited, .. } => Self { stack: None, unawaited: unawaited.clone() },
+            Event::RunStarted { .. }
+            | Event::StepDispatched { .. }
+            | Event::StepCompleted { .. }
+            | Event::StepFailed { .. }
+            | Event::StepSkipped { .. }
+            | Event::TimerSet { .. }
+            | Event::TimerFired { .. }
+            | Event::WaitOpened { .. }
+            | Event::WaitResolved { .. }
+            | Event::SignalBuffered { .. }
+            | Event::TurnStarted { .. }
+            | Event::TurnLost { .. }
+            | Event::TransitionApplied(_)
+            | Event::VoteCast(_)
+            | Event::Assigned(_)
+            | Event::ContextSet { .. }
+            | Event::RunPaused { .. }
+            | Event::RunResumed
+            | Event::RunRetried
+            | Event::RunCancelled { .. } => Self::default(),
+        }
+    }
+}
+
+/// Whether a function has ended the run: only runs of code complete or fail by a function.
+fn has_function_end(row: &RunRow) -> bool {
+    matches!(row.status, Status::Completed | Status::Failed) && row.seq > 0 && workers::is_worker_lane(&row.lane)
+}
+
 impl Runs {
     /// How the function of a run has ended. Only runs of code that have completed or failed are read.
     pub async fn function_end(&self, row: &RunRow) -> Result<FunctionEnd, Error> {
-        let has_ended = matches!(row.status, Status::Completed | Status::Failed);
-        if !has_ended || row.seq == 0 || !workers::is_worker_lane(&row.lane) {
+        if !has_function_end(row) {
             return Ok(FunctionEnd::default());
         }
         let last = self.engine.world().runs.journal(row.id, row.seq - 1, 1).await?.into_iter().next();
-        let Some(Ok(last)) = last.map(|last| JournalEntry::decode(last).entry) else {
-            return Ok(FunctionEnd::default());
-        };
-        if let Event::RunFailed { stack, unawaited, .. } = &last.event {
-            return Ok(FunctionEnd { stack: stack.clone(), unawaited: unawaited.clone() });
-        }
-        let Event::RunCompleted { unawaited, .. } = last.event else { return Ok(FunctionEnd::default()) };
-        Ok(FunctionEnd { stack: None, unawaited })
+        let last = last.and_then(|last| JournalEntry::decode(last).entry.ok());
+        Ok(last.map(|last| FunctionEnd::from_event(row, &last.event)).unwrap_or_default())
     }
 }

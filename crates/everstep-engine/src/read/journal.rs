@@ -4,13 +4,15 @@ use everstep_core::ids::{CommitId, NodeId, RunId, StepKey};
 use everstep_core::journal::codec::{self, DecodeError};
 use everstep_core::journal::{Entry, Kind};
 use everstep_core::time::Timestamp;
-use everstep_store::StoredEntry;
+use everstep_store::{RunStore, StoredEntry};
 
 use super::runs::Runs;
 use crate::error::Error;
 
 /// The number of entries that are read together.
 const READ_BATCH_ENTRIES: usize = 50;
+/// The number of entries that are read together to fold a state.
+const FOLD_BATCH_ENTRIES: usize = 500;
 
 /// One entry with the columns of its row, which are known even if this build cannot read the entry.
 #[derive(Debug)]
@@ -52,6 +54,24 @@ impl JournalEntry {
             entry: codec::decode(seq, at, row),
         }
     }
+}
+
+/// Reads the entries of a journal from its beginning to a seq, in batches.
+pub(crate) async fn read_until(
+    store: &dyn RunStore,
+    run: RunId,
+    last: u64,
+    mut add: impl FnMut(StoredEntry) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut after = 0;
+    while after < last {
+        let wanted = usize::try_from(last - after).unwrap_or(usize::MAX).min(FOLD_BATCH_ENTRIES);
+        let batch = store.journal(run, after, wanted).await?;
+        let Some(end) = batch.last().map(|entry| entry.seq) else { break };
+        batch.into_iter().try_for_each(&mut add)?;
+        after = end;
+    }
+    Ok(())
 }
 
 impl Runs {

@@ -3,22 +3,19 @@
 use std::sync::Arc;
 
 use everstep_core::failure::Failure;
-use everstep_core::ids::{RunId, WorkspaceId};
+use everstep_core::ids::{RunId, StepKey, WorkspaceId};
 use everstep_core::run::State;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_core::workflow::Workflow;
-use everstep_store::{RunFilter, RunGlance, RunPage, RunRow, Snapshot, StoredEntry, StoredRun};
+use everstep_store::{RunFilter, RunGlance, RunPage, RunRow, Snapshot, StoredEntry, StoredRun, WaitKind, WaitRow};
 
-use super::journal::JournalEntry;
+use super::journal::{self, JournalEntry};
 use super::shared_read::SharedReads;
 use super::snapshot::RunSnapshot;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::ports::Spawn;
-
-/// The number of entries that are read together to fold a state.
-const FOLD_BATCH_ENTRIES: usize = 500;
 
 /// Reads runs: the only code that pages through journals, decodes them, and handles snapshots and entries that this
 /// build cannot read.
@@ -93,6 +90,18 @@ impl Runs {
         Ok(self.engine.world().runs.list_runs(workspace, filter, after, limit).await?)
     }
 
+    /// Open waits of a workspace, after one of them, by run and step.
+    pub async fn waits(
+        &self,
+        workspace: WorkspaceId,
+        kind: WaitKind,
+        workflow: Option<String>,
+        after: Option<(RunId, StepKey)>,
+        limit: usize,
+    ) -> Result<Vec<WaitRow>, Error> {
+        Ok(self.engine.world().runs.list_waits(workspace, kind, workflow, after, limit).await?)
+    }
+
     /// A run with its state, read at one moment.
     pub async fn load(&self, run: RunId) -> Result<LoadedRun, Error> {
         Ok(self.load_journaled(run).await?.loaded)
@@ -128,17 +137,12 @@ impl Runs {
     pub async fn state_at(&self, row: &RunRow, seq: u64) -> Result<(Arc<Workflow>, State), Error> {
         let workflow = self.engine.library().of_run(row).await?;
         let mut state = State::new(row.id, &workflow);
-        while state.seq < seq {
-            let wanted = usize::try_from(seq - state.seq).unwrap_or(usize::MAX).min(FOLD_BATCH_ENTRIES);
-            let batch = self.engine.world().runs.journal(row.id, state.seq, wanted).await?;
-            if batch.is_empty() {
-                break;
-            }
-            for entry in batch.into_iter().map(JournalEntry::decode) {
-                let entry = entry.entry.map_err(|error| Error::Busy(error.to_string()))?;
-                state.apply(&workflow, &entry).map_err(|error| Error::Busy(error.to_string()))?;
-            }
-        }
+        let fold = |stored| {
+            let entry = JournalEntry::decode(stored).entry.map_err(|error| Error::Busy(error.to_string()))?;
+            state.apply(&workflow, &entry).map_err(|error| Error::Busy(error.to_string()))?;
+            Ok(())
+        };
+        journal::read_until(&*self.engine.world().runs, row.id, seq, fold).await?;
         Ok((workflow, state))
     }
 }

@@ -212,6 +212,12 @@ impl Records {
         Ok(self.store.list(workspace, query, self.clock.now()).await?)
     }
 
+    /// A page of the records of a namespace, with those that have expired and are not yet swept.
+    pub async fn list_with_expired(&self, workspace: WorkspaceId, query: &RecordQuery) -> Result<RecordPage, Error> {
+        // No record has expired at the first time of all.
+        Ok(self.store.list(workspace, query, Timestamp::EPOCH).await?)
+    }
+
     /// A page of links.
     pub async fn links(&self, workspace: WorkspaceId, query: &LinkQuery) -> Result<LinkPage, Error> {
         Ok(self.store.links(workspace, query).await?)

@@ -1,6 +1,6 @@
 //! Jobs of the sweeper: deletes expired records, and changes that are no longer kept.
 
-use everstep_core::records::{Author, DeleteOutput, ExpireRequest, NewOp, OpAction, OpKey};
+use everstep_core::records::{Author, DeleteOutput, ExpireRequest, NewOp, OpAction};
 use everstep_store::{Error, ExpiredRecord, OpOutcome, Result};
 use futures_util::future;
 
@@ -26,9 +26,10 @@ pub(crate) async fn delete_expired_records(world: &World, batch: usize) -> Resul
 
 fn expire(record: ExpiredRecord) -> NewOp {
     let ExpiredRecord { key, change } = record;
+    // Each node has an op of its own: of several that delete one record, one has deleted it, and counts it.
     NewOp {
         workspace: key.workspace,
-        key: Some(OpKey::of_expiry(&key.namespace, change)),
+        key: None,
         namespace: key.namespace,
         author: Author::system(),
         action: OpAction::Expire(ExpireRequest { key: key.key, change }),

@@ -15,6 +15,7 @@ use everstep_core::workflow::Workflow;
 use everstep_store::StoredRun;
 
 use super::children::Children;
+use super::end_report::EndReport;
 use super::in_flight::{InFlight, Rest};
 use super::look_back::LookBacks;
 use super::mailbox::{Envelope, Mailbox};
@@ -23,7 +24,6 @@ use super::pending::PendingRun;
 use super::performer::Performer;
 use super::waits::WaitRows;
 use crate::node::permits::RunPermit;
-use crate::requests;
 use crate::shard::{Scheduled, Services};
 use crate::workers;
 
@@ -99,12 +99,16 @@ pub(crate) struct ActiveRun {
     pub(super) pending: Option<Box<PendingRun>>,
     /// The keys of pauses and resumptions before the run began.
     pub(super) holds: Vec<HoldKey>,
+    /// The caller that has started the run and waits for its end.
+    pub(super) end: Option<EndReport>,
     /// The seq of the last snapshot.
     pub(super) snapshot_seq: u64,
     /// The seq at which an item was rejected before the run was loaded again.
     pub(super) conflict: Option<u64>,
     /// The schedule's record of the run.
     scheduled: Scheduled,
+    /// Whether the next decision of the run waits for the turn of its workspace.
+    pub(super) is_deferred: bool,
 }
 
 impl ActiveRun {
@@ -138,9 +142,11 @@ impl ActiveRun {
             look_backs: LookBacks::default(),
             pending: None,
             holds: Vec::new(),
+            end: None,
             snapshot_seq: 0,
             conflict: None,
             scheduled: Scheduled::default(),
+            is_deferred: false,
         }
     }
 
@@ -176,6 +182,7 @@ impl ActiveRun {
         let wake_at = loaded.run.wake_at;
         let permit = is_owner.then(|| loading.permit.unwrap_or_else(|| services.permit()));
         self.permits.held = permit.map(|permit| permit.assign(self.workspace));
+        self.lend_permit();
         self.adopt_performer(loading.performer, wake_at);
         self.conflict = loading.conflict;
         self.mailbox.set_urgent(loading.urgent);
@@ -190,7 +197,7 @@ impl ActiveRun {
         let rows: BTreeSet<_> = loaded.inbox.iter().map(|arrival| arrival.id).collect();
         self.mailbox.extend(loaded.inbox.iter().filter_map(Envelope::from_row));
         for mut envelope in loading.mailbox {
-            requests::fill_version(&mut envelope.input, self.durable_version_no);
+            envelope.see_version(self.durable_version_no);
             match envelope.inbox {
                 None => self.mailbox.push(envelope),
                 Some(row) if rows.contains(&row) => {}
@@ -217,6 +224,10 @@ impl ActiveRun {
 
     pub(crate) fn workspace(&self) -> WorkspaceId {
         self.workspace
+    }
+
+    pub(crate) fn is_test(&self) -> bool {
+        self.is_test
     }
 
     pub(crate) fn workflow(&self) -> &Arc<Workflow> {
@@ -263,6 +274,10 @@ impl ActiveRun {
 
     pub(crate) fn scheduled(&mut self) -> &mut Scheduled {
         &mut self.scheduled
+    }
+
+    pub(crate) fn is_deferred(&self) -> bool {
+        self.is_deferred
     }
 
     pub(crate) fn is_in_flight(&self) -> bool {
@@ -332,6 +347,16 @@ impl ActiveRun {
         }
         let due = self.state.next_due().unwrap_or(Timestamp::NEVER);
         if due > now.plus(park_after) { Rest::Parked(due) } else { Rest::Active }
+    }
+
+    /// Lends the permit of a run that only waits for its deliveries: a target that hangs must not keep other runs of the
+    /// workspace from starting.
+    pub(super) fn lend_permit(&mut self) {
+        match &mut self.permits.held {
+            Some(permit) if self.state.only_delivers() => permit.lend(),
+            Some(permit) => permit.take_back(),
+            None => {}
+        }
     }
 
     /// Whether the run only waits for a timer.

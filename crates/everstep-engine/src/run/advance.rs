@@ -11,8 +11,7 @@ use super::mailbox::Envelope;
 use super::ownership::Ownership;
 use crate::commit::propose;
 use crate::error::Error;
-use crate::requests;
-use crate::shard::Services;
+use crate::shard::{DeferredDecision, Services};
 
 impl ActiveRun {
     /// Accepts an input. A known inbox row is ignored.
@@ -20,13 +19,34 @@ impl ActiveRun {
         if self.has_row(&envelope) {
             return Next::Keep;
         }
-        requests::fill_version(&mut envelope.input, self.durable_version_no);
+        envelope.see_version(self.durable_version_no);
         self.mailbox.push(envelope);
         self.advance(services)
     }
 
-    /// Passes all waiting inputs through the core and submits one item to the committer.
+    /// Passes all waiting inputs through the core and submits one item to the committer: now, or in the turn of the
+    /// workspace if it has used its time.
     pub(crate) fn advance(&mut self, services: &mut Services) -> Next {
+        if self.in_flight.is_some() {
+            return Next::Keep;
+        }
+        if services.deferred.must_wait(self.workspace) {
+            return self.wait_for_turn(services);
+        }
+        self.advance_in_turn(services)
+    }
+
+    /// Defers the next decision.
+    fn wait_for_turn(&mut self, services: &mut Services) -> Next {
+        if !std::mem::replace(&mut self.is_deferred, true) {
+            services.deferred.push(self.workspace, DeferredDecision::Run(self.state.run));
+        }
+        Next::Keep
+    }
+
+    /// Advances the run whether or not its workspace has used its time.
+    pub(crate) fn advance_in_turn(&mut self, services: &mut Services) -> Next {
+        self.is_deferred = false;
         if self.in_flight.is_some() {
             return Next::Keep;
         }
@@ -65,7 +85,8 @@ impl ActiveRun {
         {
             self.answer_unwritten(decided, services);
             self.send_turn(Rest::Active, false, &[], services);
-            return self.rest(services);
+            // Inputs that wrote nothing have used the fuel, so that no commit continues with the others.
+            return if self.mailbox.is_empty() { self.rest(services) } else { self.wait_for_turn(services) };
         }
         let rest = if rest == Rest::Active { self.find_place(&decided, now, services) } else { rest };
         if planted::is_planted(Bug::DispatchBeforeCommit) {

@@ -3,10 +3,8 @@
 use everstep_core::code::Report;
 use everstep_core::journal::Entry;
 use everstep_core::limits;
-use everstep_core::meter::Meter;
-use everstep_core::run::decide::{self, Decision};
+use everstep_core::run::decide::{self, Decision, SettledStep};
 use everstep_core::run::{Cx, Input, Reply, keys};
-use everstep_core::time::Timestamp;
 use everstep_store::InboxInput;
 
 use super::active::ActiveRun;
@@ -18,19 +16,14 @@ use crate::error::Error;
 #[derive(Default)]
 pub(crate) struct Decided {
     pub(crate) entries: Vec<Entry>,
-    /// For each entry that settles a step: when the step was dispatched.
-    pub(crate) since: Vec<Option<Timestamp>>,
+    /// For each entry, the step that it settles.
+    pub(crate) settled: Vec<SettledStep>,
     pub(crate) answered: Vec<(Envelope, Reply)>,
     /// Inputs of a run that has not begun, for its inbox.
     pub(crate) kept: Vec<InboxInput>,
 }
 
 impl Decided {
-    /// Whether the item ends because of its fuel. Without entries there is no commit after which the rest is decided.
-    fn is_spent(&self, meter: &Meter) -> bool {
-        meter.is_spent() && !self.entries.is_empty()
-    }
-
     /// Whether a report of a turn was rejected.
     fn has_refused(&self, turn: u32) -> bool {
         let is_of_turn = |envelope: &Envelope| matches!(&envelope.input, Input::Report { turn: of, .. } if *of == turn);
@@ -45,18 +38,19 @@ impl ActiveRun {
     }
 
     /// Passes due timers and all waiting inputs through the core, each on the state after the previous one, until the item
-    /// is full or has used its fuel. The rest is decided after the commit, so that other runs of the shard come between.
+    /// is full or has used its fuel. The rest is decided after the commit, or in the next turn of the workspace if nothing
+    /// is written, so that other runs of the shard come between.
     pub(crate) fn decide_all(&mut self, cx: Cx<'_>) -> Decided {
-        let mut decided = Decided::default();
+        let mut decided = Decided { answered: Vec::with_capacity(1), ..Decided::default() };
         let begun = self.begin_pending(&mut decided, cx);
         if let Some(input) = self.mailbox.take_urgent() {
             let entries = self.record(input, cx);
             if !entries.is_empty() {
-                decided.entries.extend(entries);
+                add(&mut decided.entries, entries);
                 return decided;
             }
         }
-        while decided.entries.len() < limits::EVENTS_PER_DECISION && !decided.is_spent(cx.meter) {
+        while decided.entries.len() < limits::EVENTS_PER_DECISION && !cx.meter.is_spent() {
             let Some(envelope) = self.mailbox.next(&self.state, cx.now) else { break };
             if self.is_hidden_from(&envelope) {
                 envelope.answer(Err(Error::RunNotFound(self.state.run)));
@@ -136,7 +130,7 @@ impl ActiveRun {
         }
         let (input, key) = (envelope.input.clone(), envelope.key.as_deref());
         let decision = decide::decide(&self.workflow, &mut self.state, input, key, cx);
-        let Decision { entries, since, reply, has_more } = decision;
+        let Decision { entries, settled, reply, has_more } = decision;
         self.mailbox.set_more(has_more);
         envelope.seq = entries.first().map(|entry| entry.seq).or_else(|| self.reported_seq(&envelope.input));
         self.children.forget_settled(&self.state, &envelope.input);
@@ -144,10 +138,15 @@ impl ActiveRun {
         if let Input::LoseTurn { turn } = &envelope.input {
             self.give_back(*turn);
         }
-        decided.entries.extend(entries);
-        decided.since.extend(since);
+        add(&mut decided.entries, entries);
+        add(&mut decided.settled, settled);
         decided.answered.push((envelope, reply));
     }
+}
+
+/// Adds a list to another one. Most items have one input, whose list is taken as it is.
+fn add<T>(list: &mut Vec<T>, more: Vec<T>) {
+    if list.is_empty() { *list = more } else { list.extend(more) }
 }
 
 /// Whether an input needs a decision.

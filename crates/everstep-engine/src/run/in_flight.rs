@@ -6,6 +6,7 @@ use std::sync::Arc;
 use everstep_core::code::Report;
 use everstep_core::ids::StepKey;
 use everstep_core::journal::Entry;
+use everstep_core::run::decide::SettledStep;
 use everstep_core::run::{Input, Reply};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
@@ -28,8 +29,8 @@ pub(crate) struct InFlight {
     /// Tasks that are performed once the item is durable.
     pub(crate) dispatched: Vec<(StepKey, u32)>,
     pub(crate) entries: Vec<Entry>,
-    /// For each entry that settles a step: when the step was dispatched.
-    pub(crate) since: Vec<Option<Timestamp>>,
+    /// For each entry, the step that it settles.
+    pub(crate) settled: Vec<SettledStep>,
     /// The events that the item publishes.
     pub(crate) published: Vec<Arc<TopicEvent>>,
     /// Whether the item sends inputs to other runs.

@@ -6,8 +6,8 @@
 //! 2. After that, and after every load, the owner of the run reads the events of the topic from the earlier time on, and
 //!    delivers the oldest one that matches. An event that is published later is not missed: its fan-out begins after its
 //!    commit, so it sees the wait.
-//! 3. If both deliver the event, the run takes it once: it has a key. A wait that finds an event that the run has taken
-//!    before continues after it.
+//! 3. If both deliver the event, the run takes it once. The reader leaves out all events that the run has taken before; if
+//!    the run takes an event after the reader has found it, the reader continues after that event.
 //!
 //! If the events were read before the item was written, an event that was published in between would be missed: its
 //! fan-out would not find the wait, and the reader would not find the event.
@@ -18,14 +18,15 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use everstep_core::contains::contains;
+use everstep_core::contains;
 use everstep_core::ids::{EventId, RunId, StepKey, WorkspaceId};
 use everstep_core::journal::{Dispatch, Entry, Event};
+use everstep_core::meter::Meter;
 use everstep_core::payload::Payload;
 use everstep_core::planted::{self, Bug};
 use everstep_core::run::{Input, OpenActivity, State, keys};
 use everstep_core::time::Timestamp;
-use everstep_core::topics::EventRef;
+use everstep_core::topics::{EventRef, TopicEvent};
 use everstep_store::Result;
 
 use super::active::{ActiveRun, Next};
@@ -34,9 +35,9 @@ use crate::message::Shared;
 use crate::ports::World;
 use crate::shard::{Services, ShardSender, ToShard};
 
-/// The number of events that are read together.
+/// The number of events that are read together, if they are small.
 const PAGE_EVENTS: usize = 200;
-/// The number of events that a wait examines. Beyond that it stays open.
+/// The number of events that a wait reads, with those that the run has taken. Beyond that it stays open.
 pub const EXAMINED_EVENTS_MAX: usize = 10_000;
 /// The pause after a failed read.
 const RETRY_DELAY: Duration = Duration::from_millis(200);
@@ -144,21 +145,32 @@ impl ActiveRun {
         if !self.look_backs.may_have || self.state.is_paused() {
             return;
         }
+        let mut new = Vec::new();
         for wait in waits(&self.state) {
-            if self.look_backs.done.contains(&wait.key) || !self.look_backs.begun.insert(wait.key.clone()) {
-                continue;
+            if !self.look_backs.done.contains(&wait.key) && self.look_backs.begun.insert(wait.key.clone()) {
+                new.push(wait);
             }
-            self.search(wait, None, services);
+        }
+        let Some(since) = new.iter().map(|wait| wait.since).min() else { return };
+        // One copy for all of them: thousands of waits may begin together, in a run that has taken thousands of events.
+        let taken = self.taken_since(since);
+        for wait in new {
+            self.search(wait, Arc::clone(&taken), None, services);
         }
     }
 
-    fn search(&self, wait: LookBack, after: Option<EventId>, services: &Services) {
+    fn taken_since(&self, since: Timestamp) -> Arc<BTreeSet<EventId>> {
+        Arc::new(self.state.events_taken_since(since).collect())
+    }
+
+    fn search(&self, wait: LookBack, taken: Arc<BTreeSet<EventId>>, after: Option<EventId>, services: &Services) {
         let search = Search {
             world: services.world.clone(),
             shared: Arc::clone(&services.shared),
             shard: services.sender().clone(),
             workspace: self.workspace,
             run: self.state.run,
+            taken,
             wait,
             after,
         };
@@ -175,7 +187,8 @@ impl ActiveRun {
             let is_taken = keys::answer(&self.state, &input, &own_key, services.now()).is_some();
             let wait = if is_taken { waits(&self.state).find(|wait| wait.key == key) } else { None };
             if let Some(wait) = wait {
-                self.search(wait, Some(id), services);
+                let taken = self.taken_since(wait.since);
+                self.search(wait, taken, Some(id), services);
                 return Next::Keep;
             }
             if !is_taken {
@@ -203,6 +216,8 @@ struct Search {
     workspace: WorkspaceId,
     run: RunId,
     wait: LookBack,
+    /// The events that the run had taken when the search began.
+    taken: Arc<BTreeSet<EventId>>,
     /// Only events after this one are examined.
     after: Option<EventId>,
 }
@@ -228,17 +243,25 @@ impl Search {
         let LookBack { topic, pattern, since, .. } = &self.wait;
         let mut after = self.after;
         let mut examined = 0;
+        let mut meter = Meter::new();
         while examined < EXAMINED_EVENTS_MAX {
             let page = self.world.topics.events_since(self.workspace, topic, *since, after, PAGE_EVENTS).await?;
-            let Some(last) = page.last().map(|event| event.id) else { return Ok(None) };
-            (after, examined) = (Some(last), examined + page.len());
-            let is_last = page.len() < PAGE_EVENTS;
+            let Some(last) = page.events.last().map(|event| event.id) else { return Ok(None) };
+            (after, examined) = (Some(last), examined + page.events.len());
             // A replay reaches one subscription, and no waits.
-            let mut events = page.into_iter().filter(|event| event.replay_of.is_none());
-            if let Some(event) = events.find(|event| contains(event.data.value(), pattern.value())) {
-                return Ok(Some((event.reference(), event.data)));
+            let is_new = |event: &TopicEvent| event.replay_of.is_none() && !self.taken.contains(&event.id);
+            for event in page.events.into_iter().filter(is_new) {
+                meter.begin_part();
+                if contains::matches_within(&event.data, pattern, &meter) {
+                    return Ok(Some((event.reference(), event.data)));
+                }
+                if meter.is_spent() {
+                    // The comparisons have used the time of a decision: other tasks of the node are next.
+                    meter = Meter::new();
+                    tokio::task::yield_now().await;
+                }
             }
-            if is_last {
+            if !page.has_more {
                 return Ok(None);
             }
         }

@@ -1,7 +1,7 @@
 //! The inputs of a run that are not decided yet, and the receivers of their replies.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use everstep_core::ids::{RunId, StepKey, WorkspaceId};
 use everstep_core::run::{Input, Reply, State};
@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
 use crate::error::Error;
+use crate::requests;
 use crate::workers::{self, Session};
 
 /// The number of answered inbox rows that a run remembers.
@@ -32,6 +33,8 @@ pub(crate) struct Envelope {
     pub(crate) workspace: Option<WorkspaceId>,
     /// The row of the audit that exists with the entry that the input writes.
     pub(crate) audit: Option<Arc<AuditRow>>,
+    /// Notes for the sender the version that a request has got here.
+    pub(crate) seen_version: Option<Arc<OnceLock<u32>>>,
 }
 
 impl Envelope {
@@ -46,6 +49,7 @@ impl Envelope {
             key: None,
             workspace: None,
             audit: None,
+            seen_version: None,
         }
     }
 
@@ -68,6 +72,15 @@ impl Envelope {
             workspace: self.workspace,
             audit: self.audit.clone(),
             ..Self::new(self.input.clone())
+        }
+    }
+
+    /// Gives a request without a version the version that the run has when the request arrives.
+    pub(crate) fn see_version(&mut self, version_no: Option<u32>) {
+        let version_no = version_no.unwrap_or(requests::FIRST_VERSION_NO);
+        requests::fill_version(&mut self.input, Some(version_no));
+        if let Some(seen) = &self.seen_version {
+            let _ = seen.set(version_no);
         }
     }
 

@@ -3,7 +3,7 @@
 //! * `active` combines the parts, and answers questions about the run.
 //! * `decide` passes inputs through the core; `advance` submits the result to the committer; `settle` acts on the
 //!   verdict.
-//! * `watchdog` reports decisions that take long.
+//! * `watchdog` measures decisions, and reports those that take long.
 //! * `pending` is about runs that have not begun.
 //! * `mailbox`, `in_flight`, `ownership`, `performer`, `waits`, `children` and `look_back` are the parts.
 //!
@@ -14,6 +14,7 @@ mod advance;
 mod call;
 mod children;
 mod decide;
+mod end_report;
 mod in_flight;
 mod look_back;
 mod mailbox;

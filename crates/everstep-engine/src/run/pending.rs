@@ -10,6 +10,7 @@
 
 use std::collections::BTreeSet;
 
+use everstep_core::run::decide::SettledStep;
 use everstep_core::run::{Cx, Input, Reply, State, decide};
 use everstep_core::workflow::Workflow;
 use everstep_store::{InboxInput, RunRow};
@@ -125,7 +126,7 @@ impl ActiveRun {
 
     fn record_start(&mut self, start: Input, decided: &mut Decided, cx: Cx<'_>) {
         let entries = self.record(start, cx);
-        decided.since.extend(entries.iter().map(|_| None));
+        decided.settled.extend(entries.iter().map(|_| SettledStep::default()));
         decided.entries.extend(entries);
     }
 }

@@ -149,9 +149,9 @@ impl ActiveRun {
         if !seat.is_kept {
             let input = Input::BeginTurn { worker: seat.session.worker.clone() };
             let decision = decide::decide(&self.workflow, &mut self.state, input, None, cx);
-            let Decision { entries, since, .. } = decision;
+            let Decision { entries, settled, .. } = decision;
             decided.entries.extend(entries);
-            decided.since.extend(since);
+            decided.settled.extend(settled);
         }
         turn.take_seat(seat, self.state.seq);
     }
@@ -277,7 +277,8 @@ impl ActiveRun {
                 timeout: spec.timeout.unwrap_or(Duration::ZERO),
                 actor: Arc::clone(&self.workflow.publisher),
             };
-            services.dispatcher.submit(Job { task, abort, reply: JobReply::Shard(services.sender().clone()) });
+            let job = Job { task, abort, reply: JobReply::Shard(services.sender().clone()) };
+            services.dispatcher.submit(Box::new(job));
         }
     }
 

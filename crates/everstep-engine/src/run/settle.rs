@@ -85,6 +85,7 @@ impl ActiveRun {
         // An owned run has one permit. A recovery that read the row before this verdict may have added another.
         if is_owner {
             self.permits.claim = None;
+            self.lend_permit();
         } else {
             self.permits.held = None;
         }
@@ -100,6 +101,7 @@ impl ActiveRun {
             self.start_children(services);
             self.start_look_backs(services);
         }
+        self.report_halt(&in_flight, &mut services.watchers);
         services.notify_watchers(&self.state);
         if let Rest::Parked(due) = in_flight.rest {
             if was_owner {
@@ -134,7 +136,7 @@ impl ActiveRun {
             before: in_flight.before,
             after: in_flight.status,
             entries: &in_flight.entries,
-            since: &in_flight.since,
+            settled: &in_flight.settled,
             answered: &in_flight.answered,
         });
     }

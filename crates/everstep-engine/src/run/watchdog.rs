@@ -1,7 +1,7 @@
-//! Reports decisions that take long.
+//! Measures decisions, and reports those that take long.
 //!
-//! A decision ends by its fuel, which is measured in the work of expressions. The watchdog measures the time: a decision
-//! that is reported shows work that the fuel does not count, or a machine that is too busy.
+//! The time counts for the workspace of the run. A decision ends by its fuel, which is measured in the work of
+//! expressions: a decision that is reported shows work that the fuel does not count, or a machine that is too busy.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -17,9 +17,10 @@ use crate::shard::Services;
 const SLOW_DECISION: Duration = Duration::from_millis(50);
 
 impl ActiveRun {
-    /// Reports a decision that has taken long, with the last step that it wrote about.
-    pub(crate) fn watch_decision(&self, begin: Timestamp, decided: &Decided, meter: &Meter, services: &Services) {
+    /// Measures a decision. If it has taken long, it is reported with the last step that it wrote about.
+    pub(crate) fn watch_decision(&self, begin: Timestamp, decided: &Decided, meter: &Meter, services: &mut Services) {
         let duration = services.now().since(begin);
+        services.deferred.record(self.workspace, duration);
         if duration <= SLOW_DECISION {
             return;
         }

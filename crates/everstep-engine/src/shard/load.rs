@@ -17,7 +17,7 @@ use crate::message::ToClaimer;
 use crate::node::peers::RunInput;
 use crate::node::permits::RunPermit;
 use crate::ports::World;
-use crate::read::{Library, is_usable};
+use crate::read::{Library, is_usable, read_until};
 use crate::run::{ActiveRun, Envelope, FoldedRun, Loading, Ownership, ReplyTo, RunSlot};
 use crate::workers::report_reply;
 
@@ -25,8 +25,6 @@ use crate::workers::report_reply;
 const RELOAD_DELAY: Duration = Duration::from_secs(5);
 /// The pause before a failed read is repeated.
 const READ_RETRY_DELAY: Duration = Duration::from_millis(200);
-/// The number of entries that are read together.
-const JOURNAL_PAGE_ENTRIES: usize = 10_000;
 
 impl Shard {
     /// This node has claimed a run.
@@ -273,14 +271,10 @@ async fn without_snapshot(world: &World, mut loaded: StoredRun) -> Result<Stored
     let last = loaded.entries.last().map_or_else(|| loaded.snapshot.as_ref().map_or(0, |s| s.seq), |entry| entry.seq);
     loaded.snapshot = None;
     loaded.entries.clear();
-    while loaded.entries.last().map_or(0, |entry| entry.seq) < last {
-        let after = loaded.entries.last().map_or(0, |entry| entry.seq);
-        let page = world.runs.journal(loaded.run.id, after, JOURNAL_PAGE_ENTRIES).await?;
-        if page.is_empty() {
-            break;
-        }
-        loaded.entries.extend(page);
-    }
-    loaded.entries.retain(|entry| entry.seq <= last);
+    let add = |entry| {
+        loaded.entries.push(entry);
+        Ok(())
+    };
+    read_until(&*world.runs, loaded.run.id, last, add).await?;
     Ok(loaded)
 }

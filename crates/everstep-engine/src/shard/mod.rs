@@ -15,7 +15,7 @@
 //! * `watchers`: the followers of runs
 //! * `unreadable`: runs that this build cannot read
 //!
-//! `deferred` holds requests of workspaces that have used their time, so that those of others come first.
+//! `deferred` holds decisions of workspaces that have used their time, so that those of others come first.
 
 mod deferred;
 mod deliver;
@@ -30,13 +30,14 @@ mod watchers;
 
 use std::collections::BTreeMap;
 use std::task::Poll;
+use std::time::Duration;
 
 use everstep_core::ids::{RunId, WorkspaceId};
 use everstep_core::time::Timestamp;
 use futures_util::future::{self, Either};
 use tokio::sync::{mpsc, oneshot};
 
-use self::deferred::{DeferredRequests, requester};
+pub(crate) use self::deferred::{DeferredDecision, DeferredDecisions};
 pub(crate) use self::message::{BeginningRun, Presence, ShardSender, ToShard};
 pub(crate) use self::services::Services;
 pub(crate) use self::timers::{Schedule, Scheduled};
@@ -44,6 +45,7 @@ use self::unreadable::UnreadableRuns;
 pub(crate) use self::watchers::Watchers;
 use crate::ports::BoxFuture;
 use crate::run::{ActiveRun, Loading, Next, RunSlot};
+use crate::start::StartRequest;
 
 /// The number of messages that are received together.
 const MESSAGES_MAX: usize = 256;
@@ -71,17 +73,16 @@ pub(crate) struct Shard {
     messages: mpsc::UnboundedReceiver<ToShard>,
     runs: BTreeMap<RunId, RunSlot>,
     unreadable: UnreadableRuns,
-    deferred: DeferredRequests<ToShard>,
-    /// The workspace of the last request.
-    last_requester: Option<WorkspaceId>,
+    /// The workspace of the last start.
+    last_starter: Option<WorkspaceId>,
     /// Answered when the shard is drained.
     drained: Option<oneshot::Sender<()>>,
 }
 
 impl Shard {
     pub(crate) fn new(services: Services, messages: mpsc::UnboundedReceiver<ToShard>) -> Self {
-        let (unreadable, deferred) = (UnreadableRuns::default(), DeferredRequests::default());
-        Self { services, messages, runs: BTreeMap::new(), unreadable, deferred, last_requester: None, drained: None }
+        let unreadable = UnreadableRuns::default();
+        Self { services, messages, runs: BTreeMap::new(), unreadable, last_starter: None, drained: None }
     }
 
     pub(crate) async fn run(mut self) {
@@ -94,8 +95,8 @@ impl Shard {
             if alarm.as_ref().map(|(set_for, _)| *set_for) != next {
                 alarm = next.map(|(due, steps)| ((due, steps), clock.sleep_until(due)));
             }
-            let received = if !self.deferred.is_empty() {
-                // Other tasks of this thread come between two deferred requests.
+            let received = if !self.services.deferred.is_empty() {
+                // Other tasks of this thread come between two slices of deferred decisions.
                 yield_once().await;
                 while messages.len() < MESSAGES_MAX
                     && let Ok(message) = self.messages.try_recv()
@@ -120,22 +121,15 @@ impl Shard {
                 return;
             }
             let now = self.services.world.clock.monotonic();
+            self.services.note_sharing(now);
             for message in messages.drain(..) {
-                if let ToShard::Quit = message {
-                    return self.quit();
-                }
-                let Some(workspace) = requester(&message) else {
-                    self.handle(message);
-                    continue;
-                };
-                let pace = &self.services.shared.pace;
-                pace.note_workspace(&mut self.last_requester, workspace, now);
-                let is_shared = pace.is_shared(now);
-                if let Some(message) = self.deferred.defer(workspace, message, is_shared) {
-                    self.handle_timed(message);
+                match message {
+                    ToShard::Quit => return self.quit(),
+                    ToShard::Start(request) => self.start_in_turn(request, now),
+                    message => self.handle(message),
                 }
             }
-            self.handle_deferred();
+            self.decide_deferred();
             self.fire_timers();
             self.evict();
             self.services.workers.flush();
@@ -143,30 +137,46 @@ impl Shard {
         }
     }
 
-    /// Handles deferred requests for a while.
-    fn handle_deferred(&mut self) {
-        let began = self.services.world.clock.monotonic();
-        while let Some(message) = self.deferred.next() {
-            self.handle_timed(message);
-            if self.services.world.clock.monotonic().saturating_sub(began) >= deferred::SLICE {
-                break;
-            }
+    /// Starts a run, or defers its start if its workspace has used its time.
+    fn start_in_turn(&mut self, request: Box<StartRequest>, now: Duration) {
+        let workspace = request.workspace;
+        self.services.shared.pace.note_workspace(&mut self.last_starter, workspace, now);
+        self.services.note_sharing(now);
+        if self.services.deferred.must_wait(workspace) {
+            return self.services.deferred.push(workspace, DeferredDecision::Start(request));
         }
-        self.deferred.end_round();
+        self.start(*request);
     }
 
-    /// Handles a message, and records its time if it is a request of a workspace.
-    fn handle_timed(&mut self, message: ToShard) {
-        let Some(workspace) = requester(&message) else { return self.handle(message) };
-        let began = self.services.world.clock.monotonic();
-        self.handle(message);
-        let time = self.services.world.clock.monotonic().saturating_sub(began);
-        self.deferred.record(workspace, time);
+    /// Makes deferred decisions for a while.
+    fn decide_deferred(&mut self) {
+        if !self.services.deferred.is_empty() {
+            let began = self.services.world.clock.monotonic();
+            while let Some((workspace, decision)) = self.services.deferred.next() {
+                match decision {
+                    DeferredDecision::Start(request) => self.start(*request),
+                    DeferredDecision::Run(id) => self.advance_deferred(id),
+                }
+                if self.services.world.clock.monotonic().saturating_sub(began) >= deferred::SLICE {
+                    self.services.deferred.pass_turn(workspace);
+                    break;
+                }
+            }
+        }
+        self.services.deferred.end_round();
+    }
+
+    fn advance_deferred(&mut self, id: RunId) {
+        if let Some(RunSlot::Active(run)) = self.runs.get_mut(&id)
+            && run.is_deferred()
+        {
+            let next = run.advance_in_turn(&mut self.services);
+            self.apply(id, next);
+        }
     }
 
     fn handle(&mut self, message: ToShard) {
         match message {
-            ToShard::Start(request) => self.start(*request),
             ToShard::Input(run, envelope) => self.deliver(run, envelope),
             ToShard::Reports(session, reports) => self.report(&session, reports),
             ToShard::TurnBack(run, turn) => self.give_turn_back(run, turn),
@@ -202,7 +212,8 @@ impl Shard {
             ToShard::Ticked => self.ticked(),
             ToShard::Drain(done) => self.drained = Some(done),
             // After every message the loop fires due timers and sets its alarm.
-            ToShard::ClockStepped | ToShard::TaskDropped | ToShard::Quit => {}
+            ToShard::ClockStepped | ToShard::TaskDropped => {}
+            ToShard::Start(_) | ToShard::Quit => unreachable!("the loop handles them"),
         }
     }
 

@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use everstep_core::evaluate::Evaluate;
 use everstep_core::ids::{CommitId, NodeId, RunId, WorkspaceId};
-use everstep_core::journal::Event;
 use everstep_core::meter::Meter;
 use everstep_core::run::{Cx, State};
 use everstep_core::time::Timestamp;
 use everstep_core::topics::TopicEvent;
-use everstep_store::{EventRow, Item, SentInput};
+use everstep_store::{EventRow, Item, SentInput, UnmatchedEvents};
 use tokio::sync::mpsc;
 
+use super::deferred::DeferredDecisions;
 use super::message::ShardSender;
 use super::timers::Schedule;
 use super::watchers::Watchers;
@@ -49,6 +50,8 @@ pub(crate) struct Services {
     pub(crate) schedule: Schedule,
     /// The followers of the shard's runs.
     pub(crate) watchers: Watchers,
+    /// The decisions of workspaces that have used their time.
+    pub(crate) deferred: DeferredDecisions,
 }
 
 impl Services {
@@ -58,6 +61,11 @@ impl Services {
 
     pub(crate) fn evaluate(&self) -> &dyn Evaluate {
         &*self.world.evaluate
+    }
+
+    /// Reads whether several workspaces use the node.
+    pub(super) fn note_sharing(&mut self, now: Duration) {
+        self.deferred.set_shared(self.shared.pace.is_shared(now));
     }
 
     /// The context of a decision.
@@ -99,24 +107,24 @@ impl Services {
             _ => {}
         }
         // The committer exists as long as the shards do.
-        let _ = self.committer.send(Proposal { run: item.run, item: Some(item), bytes, shard: self.index });
+        let proposal = Proposal { run: item.run, item: Some(Box::new(item)), bytes, shard: self.index };
+        let _ = self.committer.send(proposal);
     }
 
     /// Counts an applied item, and passes it to the observer.
     pub(crate) fn observe(&self, item: &CommittedItem<'_>) {
-        self.tally.count_item(item, self.now());
+        self.tally.count_item(item, || self.now());
         self.world.observe.committed(item);
         self.observe_deliveries(item);
     }
 
     fn observe_deliveries(&self, item: &CommittedItem<'_>) {
-        let Some((workflow, _)) = item.folded else { return };
-        for entry in item.entries {
-            let Event::StepCompleted { step, .. } = &entry.event else { continue };
-            if let Some(kind) = workflow.style.delivery_kind(step) {
-                let outcome = EventOutcome::Delivered;
-                self.world.observe.event_ended(&EndedEvent { workflow: Some(item.workflow), kind, outcome });
-            }
+        if item.is_test {
+            return;
+        }
+        for delivery in item.delivered() {
+            let (workflow, kind, outcome) = (Some(item.workflow), delivery.kind.as_str(), EventOutcome::Delivered);
+            self.world.observe.event_ended(&EndedEvent { workflow, kind, outcome });
         }
     }
 
@@ -156,7 +164,7 @@ impl Services {
         }
         let (store, queue) = (Arc::clone(&self.world.topics), Arc::clone(&self.shared.events));
         self.world.spawn.spawn(Box::pin(async move {
-            if store.publish(&events).await.is_ok() {
+            if store.publish(&events, UnmatchedEvents::Open).await.is_ok() {
                 queue.add(events.into_iter().map(EventRow::open));
             }
         }));
@@ -188,6 +196,9 @@ impl Services {
             Notification::Written(seq)
         };
         self.watchers.notify(run, notification);
+        if !self.watchers.has_followers() {
+            return;
+        }
         let now = self.world.clock.monotonic();
         for peer in self.watchers.followers(run, now, has_ended).filter_map(|node| self.shared.peer(node)) {
             let hint = if has_ended { Hint::Ended { run, seq } } else { Hint::Written { run, seq } };

@@ -36,10 +36,11 @@ impl Shard {
             cause,
             arrivals,
             wants_row,
+            end,
             permit,
             reply,
         } = request;
-        let services = &self.services;
+        let services = &mut self.services;
         if services.shared.is_stopping() {
             let _ = reply.send(Err(Error::Stopping));
             return;
@@ -88,7 +89,11 @@ impl Shard {
             in_flight.format = item.format;
         }
         in_flight.start = Some(reply);
-        in_flight.row = if wants_row { start::row_from_item(&item) } else { None };
+        let row = if wants_row || end.is_some() { start::row_from_item(&item) } else { None };
+        match (end, row) {
+            (Some(end), Some(row)) => run.report_end(end, row),
+            (_, row) => in_flight.row = row,
+        }
         // A start without room is written unowned: it needs no permit.
         run.begin(in_flight, permit.filter(|_| has_room));
         services.submit(item, bytes);

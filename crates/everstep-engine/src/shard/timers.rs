@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use everstep_core::ids::RunId;
 use everstep_core::time::Timestamp;
 
-use super::{Shard, ToShard};
+use super::{DeferredDecision, Shard};
 use crate::error::Error;
 use crate::run::{ActiveRun, Ownership, RunSlot};
 
@@ -75,6 +75,9 @@ impl Schedule {
 
 impl Shard {
     pub(super) fn fire_timers(&mut self) {
+        if self.services.schedule.first().is_none() {
+            return;
+        }
         let now = self.services.now();
         while let Some(id) = self.services.schedule.pop_due(now) {
             if let Some(RunSlot::Active(run)) = self.runs.get_mut(&id) {
@@ -116,10 +119,11 @@ impl Shard {
     /// Ends the shard. Tasks are aborted: the next owners of their runs dispatch them again. Waiting inputs were not
     /// written; the outcome of inputs whose item is in flight is unknown.
     pub(super) fn quit(self) {
-        let mut deferred = self.deferred;
-        while let Some(message) = deferred.next() {
-            if let ToShard::Start(request) = message {
-                let _ = request.reply.send(Err(Error::Stopping));
+        let mut deferred = self.services.deferred;
+        while let Some((_, decision)) = deferred.next() {
+            match decision {
+                DeferredDecision::Start(request) => _ = request.reply.send(Err(Error::Stopping)),
+                DeferredDecision::Run(_) => {}
             }
         }
         for slot in self.runs.into_values() {
@@ -139,7 +143,7 @@ impl Shard {
         if self.drained.is_none() {
             return;
         }
-        let is_busy = !self.deferred.is_empty()
+        let is_busy = !self.services.deferred.is_empty()
             || self.runs.values().any(|slot| match slot {
                 RunSlot::Loading(_) => true,
                 RunSlot::Active(run) => run.is_in_flight(),

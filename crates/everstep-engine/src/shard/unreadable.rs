@@ -170,7 +170,7 @@ impl Shard {
                     before: Some(row.status),
                     after,
                     entries: &entries,
-                    since: &[],
+                    settled: &[],
                     answered: &[],
                 });
             }

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use everstep_core::ids::{NodeId, RunId};
+use tokio::sync::oneshot;
 
 use super::Shard;
 use crate::node::peers::Hint;
 use crate::run::{Ownership, RunSlot};
-use crate::watch::{Notification, Watcher};
+use crate::watch::{EndFacts, Notification, Watcher};
 
 /// The time for which another node is notified after its request.
 const FOLLOW_DURATION: Duration = Duration::from_secs(10);
@@ -51,6 +52,12 @@ impl Watchers {
         self.here.get(&run).is_some_and(|watchers| watchers.iter().any(|watcher| !watcher.is_closed()))
     }
 
+    /// The callers that wait for the end of a run with nothing to read.
+    pub(crate) fn take_ends(&mut self, run: RunId) -> Vec<oneshot::Sender<EndFacts>> {
+        let watchers = self.here.get_mut(&run).into_iter().flatten();
+        watchers.filter(|watcher| !watcher.is_closed()).filter_map(Watcher::take_end).collect()
+    }
+
     /// Notifies the watchers of a run on this node.
     pub(super) fn notify(&mut self, run: RunId, notification: Notification) {
         let Some(watchers) = self.here.get_mut(&run) else { return };
@@ -58,6 +65,11 @@ impl Watchers {
         if watchers.is_empty() || matches!(notification, Notification::Ended(_)) {
             self.here.remove(&run);
         }
+    }
+
+    /// Whether other nodes follow any run.
+    pub(super) fn has_followers(&self) -> bool {
+        !self.elsewhere.is_empty()
     }
 
     /// The nodes that follow a run.

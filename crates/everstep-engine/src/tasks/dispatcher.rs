@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::task::Poll;
 
 use everstep_core::failure::{Failure, code};
 use everstep_core::fair_share::{FairShare, PlaceRequest, ShareBounds};
@@ -12,7 +13,7 @@ use everstep_core::run::Input;
 use everstep_core::time::Timestamp;
 use everstep_handlers::{Handler, Task, TaskResult};
 use futures_util::FutureExt;
-use futures_util::future::{self, AbortRegistration, Abortable, Either};
+use futures_util::future::{self, AbortRegistration, Abortable};
 use tokio::sync::oneshot;
 
 use crate::message::Shared;
@@ -23,7 +24,7 @@ use crate::shard::{ShardSender, ToShard};
 pub(crate) struct Dispatcher {
     world: World,
     shared: Arc<Shared>,
-    kinds: BTreeMap<String, KindQueue>,
+    kinds: BTreeMap<String, Arc<KindQueue>>,
     shards: Vec<ShardSender>,
     /// The first workspace that this node has seen, and whether it has seen another.
     first_workspace: OnceLock<WorkspaceId>,
@@ -33,11 +34,11 @@ pub(crate) struct Dispatcher {
 /// The tasks of one kind.
 struct KindQueue {
     handler: Arc<dyn Handler>,
-    share: Mutex<FairShare<Box<str>, Job>>,
+    share: Mutex<FairShare<Box<str>, Box<Job>>>,
 }
 
-/// A task with its place.
-type PlacedJob = PlaceRequest<Box<str>, Job>;
+/// A task with its place. The task is boxed, because it is moved many times before it is performed.
+type PlacedJob = PlaceRequest<Box<str>, Box<Job>>;
 
 /// A task on its way to its handler.
 pub(crate) struct Job {
@@ -67,7 +68,7 @@ impl Dispatcher {
             let name = description.info.name.clone();
             let handler = Arc::clone(world.handlers.find_handler(&name)?);
             let share = Mutex::new(FairShare::new(at_least_one(handler.bounds())));
-            Some((name, KindQueue { handler, share }))
+            Some((name, Arc::new(KindQueue { handler, share })))
         });
         let kinds = kinds.collect();
         let (first_workspace, is_shared) = (OnceLock::new(), AtomicBool::new(false));
@@ -92,12 +93,12 @@ impl Dispatcher {
     }
 
     /// Accepts a task: performs it at once if its kind has capacity, else in its turn.
-    pub(crate) fn submit(self: &Arc<Self>, job: Job) {
+    pub(crate) fn submit(self: &Arc<Self>, job: Box<Job>) {
         let Some(kind) = self.kinds.get(&job.task.kind) else {
             let message = format!("this server has no node kind {:?}", job.task.kind);
-            let Task { run, step, attempt, .. } = job.task;
+            let Job { task: Task { run, step, attempt, .. }, reply, .. } = *job;
             let result = Err(Failure::fatal(code::UNKNOWN_KIND, message)).into();
-            job.reply.send(run, step, attempt, PerformedTask { began_at: self.world.clock.now(), result });
+            reply.send(run, step, attempt, PerformedTask { began_at: self.world.clock.now(), result });
             return;
         };
         let (workspace, key) = (job.task.workspace, kind.handler.place_key(&job.task));
@@ -105,16 +106,15 @@ impl Dispatcher {
         let mut share = kind.share.lock().expect("no holder of the lock panics");
         if self.may_dispatch() && share.try_take(workspace, &key, 1) {
             drop(share);
-            return self.spawn(PlaceRequest { workspace, key, amount: 1, item: job });
+            return self.spawn(kind, PlaceRequest { workspace, key, amount: 1, item: job });
         }
         share.request(workspace, key, 1, job).expect("every kind has a place");
         drop(share);
         self.admit(kind);
     }
 
-    fn spawn(self: &Arc<Self>, job: PlacedJob) {
-        let dispatcher = Arc::clone(self);
-        self.world.spawn.spawn(Box::pin(async move { dispatcher.work(job).await }));
+    fn spawn(self: &Arc<Self>, kind: &Arc<KindQueue>, job: PlacedJob) {
+        self.world.spawn.spawn(Box::pin(Arc::clone(self).work(Arc::clone(kind), job)));
     }
 
     /// Called while the lock of a queue is held, so that [`Dispatcher::go_on`] misses no task.
@@ -128,7 +128,7 @@ impl Dispatcher {
     }
 
     /// Performs the tasks that wait and whose places are free.
-    fn admit(self: &Arc<Self>, kind: &KindQueue) {
+    fn admit(self: &Arc<Self>, kind: &Arc<KindQueue>) {
         loop {
             let mut share = kind.share.lock().expect("no holder of the lock panics");
             if !self.may_dispatch() {
@@ -136,20 +136,18 @@ impl Dispatcher {
             }
             let Some(job) = share.admit_next() else { return };
             drop(share);
-            self.spawn(job);
+            self.spawn(kind, job);
         }
     }
 
     /// Performs a task, then the tasks that wait for its place.
-    async fn work(self: Arc<Self>, first: PlacedJob) {
-        let kind = &self.kinds[&first.item.task.kind];
+    async fn work(self: Arc<Self>, kind: Arc<KindQueue>, first: PlacedJob) {
         let mut next = Some(first);
         while let Some(PlaceRequest { workspace, key, amount, item: job }) = next {
             self.shared.performing.fetch_add(1, Ordering::SeqCst);
-            let began = self.world.clock.monotonic();
-            self.perform(kind, job).await;
-            let turn = kind.handler.turn();
-            let was_long = turn.is_some_and(|turn| self.world.clock.monotonic().saturating_sub(began) >= turn);
+            let turn = kind.handler.turn().map(|turn| (turn, self.world.clock.monotonic()));
+            self.perform(&kind, job).await;
+            let was_long = turn.is_some_and(|(turn, began)| self.world.clock.monotonic().saturating_sub(began) >= turn);
             let mut share = kind.share.lock().expect("no holder of the lock panics");
             share.release(workspace, &key, amount);
             if was_long {
@@ -159,24 +157,28 @@ impl Dispatcher {
         }
     }
 
-    async fn perform(&self, kind: &KindQueue, job: Job) {
-        let Job { task, abort, reply } = job;
+    async fn perform(&self, kind: &KindQueue, job: Box<Job>) {
+        let Job { task, abort, reply } = *job;
         let (timeout, began_at) = (task.timeout, self.world.clock.now());
         let (run, step, attempt) = (task.run, task.step.clone(), task.attempt);
-        let work = AssertUnwindSafe(kind.handler.perform(task)).catch_unwind();
+        let mut work = AssertUnwindSafe(kind.handler.perform(task)).catch_unwind();
         let work = async {
             if timeout.is_zero() || kind.handler.times_itself() {
                 return work.await;
             }
-            // The timeout counts from here, not from the dispatch.
-            let deadline = self.world.clock.sleep_until(self.world.clock.now().plus(timeout));
-            match future::select(std::pin::pin!(work), deadline).await {
-                Either::Left((result, _)) => result,
-                Either::Right(_) => {
+            // The timeout counts from here, not from the dispatch. A task that ends at once needs no timer.
+            let mut deadline = None;
+            future::poll_fn(|cx| {
+                if let Poll::Ready(result) = work.poll_unpin(cx) {
+                    return Poll::Ready(result);
+                }
+                let sleep = || self.world.clock.sleep_until(began_at.plus(timeout));
+                deadline.get_or_insert_with(sleep).poll_unpin(cx).map(|()| {
                     let message = format!("no result within {} s", timeout.as_secs_f64());
                     Ok(Err(Failure::transient(code::STEP_TIMEOUT, message)).into())
-                }
-            }
+                })
+            })
+            .await
         };
         let result = Abortable::new(work, abort).await;
         // Before the result is sent: a draining shard must not count the task when it receives the result.

@@ -17,9 +17,11 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use everstep_core::failure::{Failure, code};
 use everstep_core::ids::NodeId;
 use everstep_core::meter::Meter;
 use everstep_core::time::Timestamp;
+use everstep_core::topics::{FailedStart, TopicEvent};
 use everstep_store::{Error, EventResult, EventRow, EventSlice, Result, SentInput, SliceOutcome};
 use futures_util::stream::{self, StreamExt};
 
@@ -51,8 +53,6 @@ const STALLED_AFTER: Duration = Duration::from_secs(2);
 const CLOCK_AHEAD_MAX: Duration = Duration::from_secs(400 * 24 * 60 * 60);
 /// The pause after an error of the database.
 const RETRY_DELAY: Duration = Duration::from_millis(200);
-/// The code of a result whose data the database rejects.
-const STORE_REFUSED: &str = "STORE_REFUSED";
 
 pub(crate) struct FanOut {
     world: World,
@@ -306,7 +306,8 @@ impl FanOut {
         open
     }
 
-    /// The database rejects a slice: the next one of the event is smaller. A single start becomes a failed result.
+    /// The database rejects a slice: the next one of the event is smaller. A single start becomes a failed result
+    /// and a dead letter.
     async fn narrow(&self, open: OpenEvent, slice: EventSlice, message: &str, member: &Member) -> Result<()> {
         if open.rows_max > 1 && slice.results.len() > 1 {
             let rows_max = (slice.results.len().min(open.rows_max) / 2).max(1);
@@ -315,19 +316,25 @@ impl FanOut {
         }
         let event = open.row.event.id;
         tracing::warn!(%event, message, "the database rejects a target of an event");
-        let results = slice.results.into_iter().filter_map(|result| match result {
-            EventResult::Run { subscription, .. } => {
-                let (code, message) = (STORE_REFUSED.to_owned(), message.to_owned());
-                Some(EventResult::Failed { subscription, code, message })
+        let failed = match self.refuse_starts(&open.row.event, slice, message).await {
+            Ok(failed) => failed,
+            Err(error) => {
+                self.topics.queue().put_back([open]);
+                return Err(error);
             }
-            EventResult::Failed { .. } => Some(result),
-            EventResult::Wait { .. } => None,
-        });
-        let failed = EventSlice { results: results.collect(), starts: Vec::new(), inputs: Vec::new(), ..slice };
-        match self.world.topics.fan_out(member.node, std::slice::from_ref(&failed)).await {
+        };
+        let mut written = self.world.topics.fan_out(member.node, std::slice::from_ref(&failed)).await;
+        let bare = EventSlice { dead_letters: Vec::new(), ..failed.clone() };
+        let mut sent = &failed;
+        if matches!(written, Err(Error::Refused(_))) {
+            // A dead letter contains the event. If the database rejects it too, the result is the only report.
+            sent = &bare;
+            written = self.world.topics.fan_out(member.node, std::slice::from_ref(&bare)).await;
+        }
+        match written {
             Ok(outcomes) => {
                 match outcomes.into_iter().next() {
-                    Some(SliceOutcome::Written { .. }) => self.go_on(open, &failed),
+                    Some(SliceOutcome::Written { .. }) => self.go_on(open, sent),
                     Some(SliceOutcome::Stale) | None => self.give_up(open, member).await,
                 }
                 Ok(())
@@ -337,6 +344,28 @@ impl FanOut {
                 Err(error)
             }
         }
+    }
+
+    /// A slice without its targets: each start is a failed result and a dead letter.
+    async fn refuse_starts(&self, event: &TopicEvent, slice: EventSlice, message: &str) -> Result<EventSlice> {
+        let EventSlice { results, mut dead_letters, .. } = slice;
+        let mut failed = Vec::new();
+        for result in results {
+            match result {
+                EventResult::Run { subscription, .. } => {
+                    // A subscription that was deleted has no dead letters.
+                    if let Some(found) = self.world.topics.subscription(event.workspace, subscription).await? {
+                        let failure = Failure::fatal(code::STORE_REFUSED, message);
+                        dead_letters.push(FailedStart::dead_letter(&found, event, &failure, slice.at));
+                    }
+                    let (code, message) = (code::STORE_REFUSED.to_owned(), message.to_owned());
+                    failed.push(EventResult::Failed { subscription, code, message });
+                }
+                EventResult::Failed { .. } => failed.push(result),
+                EventResult::Wait { .. } => {}
+            }
+        }
+        Ok(EventSlice { results: failed, starts: Vec::new(), inputs: Vec::new(), dead_letters, ..slice })
     }
 
     /// Makes the owners of runs read their inboxes, and the other nodes claim runs.

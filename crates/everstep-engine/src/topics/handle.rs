@@ -1,6 +1,7 @@
 //! The handle to topics, which the API and the shards share.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -23,6 +24,8 @@ use crate::ports::World;
 const WAITING_EVENTS_MAX: usize = 8_192;
 /// How long an event waits for a place in the queue of the publisher.
 const PUBLISH_PATIENCE: Duration = Duration::from_secs(5);
+/// How long a stopping node waits for the answer to the batch in flight.
+const STOP_PATIENCE: Duration = Duration::from_secs(3);
 /// How often a caller that waits for a fan-out reads the event: another node may carry it out.
 const FANNED_POLL_INTERVAL: Duration = Duration::from_millis(250);
 
@@ -34,6 +37,8 @@ pub struct Topics {
     queue: Arc<EventQueue>,
     waiters: Waiters,
     stopping: watch::Sender<bool>,
+    /// Whether the node has stopped without an answer to a batch, whose events may have been published.
+    is_cut_off: Arc<AtomicBool>,
     /// One for each loop that was started.
     ended: Mutex<Vec<oneshot::Receiver<()>>>,
 }
@@ -102,33 +107,71 @@ impl Topics {
             queue: Arc::clone(queue),
             waiters: Waiters::default(),
             stopping: watch::Sender::new(false),
+            is_cut_off: Arc::default(),
             ended: Mutex::default(),
         });
-        topics.spawn(batcher.run(topics.stopping.subscribe()));
+        topics.spawn_publisher(batcher.run(topics.stopping.subscribe()));
         topics
     }
 
-    /// Starts a loop, which ends when this handle is stopped.
-    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
-        let (done, ended) = oneshot::channel();
+    /// Starts the event publisher, which ends by itself when this handle is stopped, or is cut off soon after.
+    fn spawn_publisher(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let (clock, is_cut_off) = (Arc::clone(&self.world.clock), Arc::clone(&self.is_cut_off));
         let mut stopping = self.stopping.subscribe();
-        self.ended.lock().expect("no holder of the lock panics").push(ended);
-        self.world.spawn.spawn(Box::pin(async move {
+        self.spawn_until_ended(async move {
+            let patience = async move {
+                let _ = stopping.wait_for(|is_stopping| *is_stopping).await;
+                clock.sleep(STOP_PATIENCE).await;
+            };
+            match future::select(Box::pin(work), Box::pin(patience)).await {
+                Either::Left(_) => {}
+                Either::Right((_, unfinished)) => {
+                    is_cut_off.store(true, Ordering::SeqCst);
+                    drop(unfinished);
+                }
+            }
+        });
+    }
+
+    /// Starts a loop, which ends at once when this handle is stopped.
+    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let mut stopping = self.stopping.subscribe();
+        self.spawn_until_ended(async move {
             let stopped = async move {
                 let _ = stopping.wait_for(|is_stopping| *is_stopping).await;
             };
-            // The database is released before the end is reported.
             drop(future::select(Box::pin(work), Box::pin(stopped)).await);
+        });
+    }
+
+    /// Starts a loop, and reports its end to [`Self::stop`].
+    fn spawn_until_ended(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let (done, ended) = oneshot::channel();
+        self.ended.lock().expect("no holder of the lock panics").push(ended);
+        self.world.spawn.spawn(Box::pin(async move {
+            // The database is released before the end is reported.
+            work.await;
             let _ = done.send(());
         }));
     }
 
-    /// Ends the loops, which then no longer use the database. Events that are not answered yet fail; some of them may
-    /// have been published. Other nodes, or the next process, continue the fan-outs.
+    /// Ends the loops, which then no longer use the database. A batch in flight is answered, if the database replies
+    /// within a few seconds. Other events fail; they were not published. Other nodes, or the next process, continue the
+    /// fan-outs.
     pub(crate) async fn stop(&self) {
         self.stopping.send_replace(true);
         let ended = std::mem::take(&mut *self.ended.lock().expect("no holder of the lock panics"));
         future::join_all(ended).await;
+    }
+
+    /// The error for an event without an answer.
+    fn unanswered(&self) -> Error {
+        if self.is_cut_off.load(Ordering::SeqCst) { Error::Unanswered } else { Error::Stopping }
+    }
+
+    /// The number of events that wait for the event publisher.
+    pub fn waiting(&self) -> usize {
+        self.places.used() as usize
     }
 
     /// Publishes an event. Replies after the commit; the fan-out follows. The same id of the same source is published
@@ -146,7 +189,7 @@ impl Topics {
         let request = PublishRequest { event: Some(event), workspace, place: Some(place), reply };
         // The channel has as many places.
         self.requests.try_send(request).map_err(|_| Error::Stopping)?;
-        answer.await.map_err(|_| Error::Stopping)?
+        answer.await.map_err(|_| self.unanswered())?
     }
 
     /// Waits until the fan-out of an event is done, whichever node carries it out.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use everstep_core::ids::WorkspaceId;
 use everstep_core::topics::TopicEvent;
 use everstep_handlers::Place;
-use everstep_store::{EventRow, PublishOutcome, TopicStore};
+use everstep_store::{EventRow, PublishOutcome, TopicStore, UnmatchedEvents};
 use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
 
@@ -32,6 +32,15 @@ pub(super) struct EventPublisher {
     pub(super) queue: Arc<EventQueue>,
 }
 
+impl EventPublisher {
+    /// The fan-out of an event was done when it was written.
+    fn report_fanned(&self, row: Option<EventRow>) {
+        if let Some(row) = row {
+            self.observe.event_fanned(&EventRow { fanned_at: Some(row.event.at), ..row });
+        }
+    }
+}
+
 impl BatchPort for EventPublisher {
     type Request = PublishRequest;
     type Answer = PublishOutcome;
@@ -43,16 +52,26 @@ impl BatchPort for EventPublisher {
         Box::pin(async move {
             batch.iter_mut().for_each(|request| request.place = None);
             let events: Vec<_> = batch.iter_mut().map(|request| request.event.take().expect("not yet sent")).collect();
-            let published = self.store.publish(&events).await;
+            let published = self.store.publish(&events, UnmatchedEvents::Done).await;
             for (request, event) in batch.iter_mut().zip(events) {
                 request.event = Some(event);
             }
             let outcomes = published?;
             // The fan-out begins before the callers receive their answers, and with all events of the batch together.
-            let events = batch.iter().zip(&outcomes).filter(|(_, outcome)| **outcome == PublishOutcome::Published);
-            let rows: Vec<_> = events.filter_map(|(request, _)| request.event.clone()).map(EventRow::open).collect();
-            self.observe.events_published(rows.len());
-            self.queue.add(rows);
+            let published = outcomes.iter().filter(|outcome| outcome.is_published()).count();
+            self.observe.events_published(published);
+            let mut open = Vec::new();
+            for (request, outcome) in batch.iter().zip(&outcomes) {
+                let row = |request: &PublishRequest| request.event.clone().map(EventRow::open);
+                match outcome {
+                    PublishOutcome::Published => open.extend(row(request)),
+                    PublishOutcome::Unmatched => self.report_fanned(row(request)),
+                    PublishOutcome::Known(_) | PublishOutcome::Reused(_) => {}
+                }
+            }
+            if !open.is_empty() {
+                self.queue.add(open);
+            }
             Ok(outcomes.into_iter().map(Some).collect())
         })
     }

@@ -18,7 +18,10 @@ use everstep_core::limits;
 use everstep_core::meter::Meter;
 use everstep_core::run::Input;
 use everstep_core::topics::{EventView, FailedStart, Subscription, Target, TopicEvent, Trigger, TriggerKind};
-use everstep_store::{EventResult, EventRow, EventSlice, FanOutPosition, InboxInput, NewRun, StartRow, WaitPosition};
+use everstep_store::{
+    EventResult, EventRow, EventSlice, FanOutPosition, InboxInput, NewRun, StartRow, WaitPage, WaitPosition,
+};
+use futures_util::future;
 use serde_json::{Value, json};
 
 use super::queue::SLICE_ROWS_MAX;
@@ -68,6 +71,9 @@ impl SliceMaker<'_> {
         let mut made = MadeSlice { slice, versions: Vec::new() };
         let mut versions = Versions::new();
         let mut position = Some(row.position.clone());
+        if row.position == FanOutPosition::default() && event.replay_of.is_none() {
+            position = self.begin(event, &mut made, &mut versions).await?;
+        }
         while let Some(at) = position.take() {
             if made.rows() >= self.rows_max || self.meter.is_spent() {
                 made.slice.next = Some(at);
@@ -82,6 +88,23 @@ impl SliceMaker<'_> {
             };
         }
         Ok(made)
+    }
+
+    /// Adds the first subscriptions, and the first waits if they fit too: their rows do not depend on each other, so both
+    /// are read at the same time. Returns the position after them, unless they are the last.
+    async fn begin(
+        &self,
+        event: &TopicEvent,
+        made: &mut MadeSlice,
+        versions: &mut Versions,
+    ) -> Result<Option<FanOutPosition>, Error> {
+        let waits = self.world.topics.matching_waits(event, None, self.rows_max);
+        let (position, page) = future::join(self.add_subscriptions(event, None, made, versions), waits).await;
+        let (position, page) = (position?, page?);
+        if position != FanOutPosition::Waits(None) || made.rows() + page.waits.len() > self.rows_max {
+            return Ok(Some(position));
+        }
+        Ok(add_page(event, page, made))
     }
 
     /// Adds a page of subscriptions. Returns the position after it.
@@ -180,6 +203,7 @@ impl SliceMaker<'_> {
             input,
             parent: None,
             tags: json!({}).into(),
+            search_paths: Arc::clone(&version.search_paths),
             retention_days: self.options.keep_for(retention_days.unwrap_or(version.retention_days)),
             is_test: false,
             created_at: now,
@@ -201,19 +225,24 @@ impl SliceMaker<'_> {
     ) -> Result<Option<FanOutPosition>, Error> {
         let limit = self.rows_max - made.rows();
         let page = self.world.topics.matching_waits(event, after.as_ref(), limit).await?;
-        if !page.waits.is_empty() {
-            let input = Input::Event { event: event.reference(), data: event.data.clone() };
-            let input = serde_json::to_vec(&input).expect("inputs are plain data");
-            let mut runs: BTreeSet<_> = made.slice.inputs.iter().map(|input| input.to).collect();
-            for wait in page.waits {
-                if runs.insert(wait.run) {
-                    made.slice.inputs.push(InboxInput { to: wait.run, input: input.clone() });
-                }
-                made.slice.results.push(EventResult::Wait { run: wait.run, step: wait.step });
-            }
-        }
-        Ok(page.next.map(|next| FanOutPosition::Waits(Some(next))))
+        Ok(add_page(event, page, made))
     }
+}
+
+/// Adds a page of waits. Returns the position after it, unless it is the last.
+fn add_page(event: &TopicEvent, page: WaitPage, made: &mut MadeSlice) -> Option<FanOutPosition> {
+    if !page.waits.is_empty() {
+        let input = Input::Event { event: event.reference(), data: event.data.clone() };
+        let input = serde_json::to_vec(&input).expect("inputs are plain data");
+        let mut runs: BTreeSet<_> = made.slice.inputs.iter().map(|input| input.to).collect();
+        for wait in page.waits {
+            if runs.insert(wait.run) {
+                made.slice.inputs.push(InboxInput { to: wait.run, input: input.clone() });
+            }
+            made.slice.results.push(EventResult::Wait { run: wait.run, step: wait.step });
+        }
+    }
+    page.next.map(|next| FanOutPosition::Waits(Some(next)))
 }
 
 impl MadeSlice {

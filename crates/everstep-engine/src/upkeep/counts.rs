@@ -45,8 +45,8 @@ struct Difference {
 }
 
 impl Tally {
-    /// Counts the change of status in an item.
-    pub(crate) fn count_item(&self, item: &CommittedItem<'_>, now: Timestamp) {
+    /// Counts the change of status in an item. The clock is read only if followers need the time.
+    pub(crate) fn count_item(&self, item: &CommittedItem<'_>, now: impl FnOnce() -> Timestamp) {
         self.feed.gather(item, now);
         // The end of a run is an entry. An item without one finds a run that another node has ended, and has counted.
         let is_known_end = item.after.has_ended() && item.entries.is_empty();
@@ -245,10 +245,10 @@ mod tests {
             before: Some(Status::Waiting),
             after: Status::Cancelled,
             entries: &[],
-            since: &[],
+            settled: &[],
             answered: &[],
         };
-        tally.count_item(&item, Timestamp::EPOCH);
+        tally.count_item(&item, || Timestamp::EPOCH);
         assert!(tally.changes.lock().unwrap().is_empty());
     }
 

@@ -19,12 +19,16 @@ use crate::topics;
 /// The maximum time between two executions of a job while the disk is full: the jobs free space.
 const PERIOD_ON_FULL_DISK: Duration = Duration::from_secs(10);
 
+/// The longest pause between two batches of a job.
+const PAUSE_MAX: Duration = Duration::from_millis(100);
+
 struct Job {
     /// For log lines.
     name: &'static str,
     /// The time between the end of one execution of the job and the beginning of the next.
     period: Duration,
-    /// The maximum number of rows in one call.
+    /// The maximum number of rows in one call. The store divides many rows into transactions with pauses between them;
+    /// expired records and files are deleted in small calls instead.
     batch_rows_max: usize,
     /// Handles one batch and returns its number of rows. It is called again until that number is zero.
     run_batch: RunBatch,
@@ -49,7 +53,7 @@ fn jobs(options: &Options) -> Vec<Job> {
         Job {
             name: "delete expired records",
             period: options.record_sweep_every,
-            batch_rows_max: 1_000,
+            batch_rows_max: 100,
             run_batch: |world, _, batch| Box::pin(records::sweep::delete_expired_records(world, batch)),
         },
         Job {
@@ -115,7 +119,11 @@ pub(crate) async fn run(world: World, options: Options, stop: Arc<Notify>) {
         }
         for (due, job) in &mut jobs {
             if *due <= world.clock.monotonic() {
-                job.run_once(&world, &options).await;
+                let stopped = std::pin::pin!(stop.notified());
+                let execution = std::pin::pin!(job.run_once(&world, &options));
+                if let Either::Right(_) = future::select(execution, stopped).await {
+                    return;
+                }
                 let is_full = world.runs.space().refusal.is_some();
                 let period = if is_full { job.period.min(PERIOD_ON_FULL_DISK) } else { job.period };
                 *due = world.clock.monotonic() + period;
@@ -125,12 +133,19 @@ pub(crate) async fn run(world: World, options: Options, stop: Arc<Notify>) {
 }
 
 impl Job {
-    /// Runs the job until nothing is left to do, or it fails.
+    /// Runs the job until nothing is left to do, or it fails. After a batch it pauses for as long as the batch took: at
+    /// least half of the time belongs to other callers of the database.
     async fn run_once(&self, world: &World, options: &Options) {
         loop {
+            let begin = world.clock.monotonic();
             match (self.run_batch)(world, options, self.batch_rows_max).await {
                 Ok(0) => return,
-                Ok(_) => {}
+                Ok(_) => {
+                    let took = world.clock.monotonic().saturating_sub(begin);
+                    if !took.is_zero() && world.runs.space().refusal.is_none() {
+                        world.sleep(took.min(PAUSE_MAX)).await;
+                    }
+                }
                 Err(error) => {
                     tracing::warn!(job = self.name, %error, "an upkeep job failed; it is repeated after its period");
                     return;

@@ -117,6 +117,11 @@ impl Workers {
         self.inner().lanes.sessions.contains_key(lane)
     }
 
+    /// The workspace that a lane belongs to; none if no session serves the lane.
+    pub(crate) fn workspace_of(&self, lane: &str) -> Option<WorkspaceId> {
+        self.inner().lanes.sessions.get(lane)?.first().map(|session| session.workspace)
+    }
+
     /// Whether any lane is served.
     pub(crate) fn has_lanes(&self) -> bool {
         self.has_sessions() && !self.inner().lanes.sessions.is_empty()

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use everstep_core::fair_share::{FairShare, ShareBounds};
 use everstep_core::ids::{NodeId, RunId, WorkspaceId};
 use everstep_core::planted::{self, Bug};
 use everstep_core::run::Input;
@@ -26,7 +27,9 @@ use crate::shard::{ShardSender, ToShard, shard_of};
 /// A session without a carrier is ended after this part of its lease.
 const DETACHED_LEASE_PART: u32 = 6;
 /// The maximum number of workers of one workspace on one node.
-const SESSIONS_PER_WORKSPACE_MAX: usize = 1_000;
+const SESSIONS_PER_WORKSPACE_MAX: u64 = 1_000;
+/// The maximum number of workers on one node; workspaces share them.
+const SESSIONS_MAX: u64 = 4_000;
 
 pub(crate) struct Workers {
     world: World,
@@ -43,10 +46,42 @@ pub(crate) struct Workers {
     changed: Notify,
 }
 
-#[derive(Default)]
 pub(super) struct Inner {
     pub(super) sessions: BTreeMap<SessionId, Arc<Session>>,
+    /// The sessions of workspaces. None waits for a place.
+    places: FairShare<(), ()>,
     pub(super) lanes: Lanes,
+}
+
+impl Default for Inner {
+    fn default() -> Self {
+        let bounds = ShareBounds { workspace_max: SESSIONS_PER_WORKSPACE_MAX, ..ShareBounds::new(SESSIONS_MAX) };
+        Self { sessions: BTreeMap::new(), places: FairShare::new(bounds), lanes: Lanes::default() }
+    }
+}
+
+impl Inner {
+    /// Whether a workspace may open another session.
+    fn check_room(&self, workspace: WorkspaceId) -> Result<(), Error> {
+        if self.places.used_by(workspace) >= SESSIONS_PER_WORKSPACE_MAX {
+            return Err(Error::Busy(format!(
+                "a workspace has at most {SESSIONS_PER_WORKSPACE_MAX} workers on one node; connect this worker to \
+                 another node"
+            )));
+        }
+        if self.places.room_of(workspace) == 0 {
+            return Err(too_many_workers());
+        }
+        Ok(())
+    }
+}
+
+fn too_many_workers() -> Error {
+    let message = format!(
+        "this node serves at most {SESSIONS_MAX} workers, and the remaining places are for workspaces with fewer; \
+         connect this worker to another node"
+    );
+    Error::Busy(message)
 }
 
 /// A worker as lists show it.
@@ -101,14 +136,7 @@ impl Workers {
         if self.is_closed.load(Ordering::SeqCst) {
             return Err(Error::Stopping);
         }
-        let others = inner.sessions.values().filter(|other| other.workspace == workspace).count();
-        if others >= SESSIONS_PER_WORKSPACE_MAX {
-            return Err(Error::Busy(format!(
-                "a workspace has at most {SESSIONS_PER_WORKSPACE_MAX} workers on one node; connect this worker to \
-                 another node"
-            )));
-        }
-        Ok(())
+        inner.check_room(workspace)
     }
 
     /// Opens a session, unless this node is stopping.
@@ -119,6 +147,9 @@ impl Workers {
         let session = Arc::new(Session::new(id, hello, clock.now(), clock.monotonic(), Arc::clone(&self.unflushed)));
         let mut inner = self.inner();
         self.check(&inner, session.workspace)?;
+        if !inner.places.try_take(session.workspace, &(), 1) {
+            return Err(too_many_workers());
+        }
         inner.lanes.add(&session);
         inner.sessions.insert(id, Arc::clone(&session));
         self.count.store(inner.sessions.len(), Ordering::SeqCst);
@@ -219,8 +250,7 @@ impl Workers {
     pub(crate) fn close_all(&self) {
         self.is_closed.store(true, Ordering::SeqCst);
         let mut inner = self.inner();
-        let sessions = std::mem::take(&mut inner.sessions);
-        inner.lanes = Lanes::default();
+        let sessions = std::mem::take(&mut *inner).sessions;
         self.count.store(0, Ordering::SeqCst);
         drop(inner);
         for session in sessions.values() {
@@ -231,7 +261,9 @@ impl Workers {
 
     fn remove(&self, session: &Session) -> Vec<(RunId, u32)> {
         let mut inner = self.inner();
-        inner.sessions.remove(&session.id);
+        if inner.sessions.remove(&session.id).is_some() {
+            inner.places.release(session.workspace, &(), 1);
+        }
         inner.lanes.remove_everywhere(session);
         if inner.sessions.is_empty() {
             inner.lanes.forget_incoming();
@@ -306,5 +338,24 @@ impl Workers {
                 }
             }
         }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workspaces_share_the_sessions_of_a_node() {
+        let mut inner = Inner::default();
+        let mut take_all = |number: u128| {
+            let workspace = WorkspaceId::new(Timestamp::EPOCH, number);
+            while inner.check_room(workspace).is_ok() && inner.places.try_take(workspace, &(), 1) {}
+            inner.places.used_by(workspace)
+        };
+        assert_eq!([1, 2, 3].map(&mut take_all), [SESSIONS_PER_WORKSPACE_MAX; 3]);
+        let of_fourth = take_all(4);
+        assert!((1..SESSIONS_PER_WORKSPACE_MAX).contains(&of_fourth), "the last quarter is shared: {of_fourth}");
+        assert!(take_all(5) > 0);
     }
 }

@@ -26,6 +26,8 @@ pub struct ServedWorkflow {
     pub input_schema: Option<Arc<Schema>>,
     /// The events that start its runs while the version is active. A session that is open does not hold them.
     pub triggers: Vec<DeclaredTrigger>,
+    /// The search attributes that the version declares. A session that is open does not hold them.
+    pub index: Vec<String>,
 }
 
 /// The data that a worker sends when it connects.

@@ -21,6 +21,7 @@ impl Engine {
     /// Opens a session for a worker, and registers the workflows that it serves.
     pub async fn open_session(&self, mut hello: Hello) -> Result<Arc<Session>, Error> {
         if hello.workflows.is_empty() || hello.workflows.len() > WORKFLOWS_PER_WORKER_MAX {
+            // The transport layer refuses them before.
             return Err(Error::Invalid(format!("a worker serves 1 to {WORKFLOWS_PER_WORKER_MAX} workflows")));
         }
         // A worker that is rejected registers no workflows.
@@ -30,6 +31,7 @@ impl Engine {
             // The library has them now.
             served.input_schema = None;
             served.triggers = Vec::new();
+            served.index = Vec::new();
         }
         self.member().workers.open(hello)
     }

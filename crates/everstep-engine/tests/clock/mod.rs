@@ -1,4 +1,7 @@
-//! A node that is alone on its database, while its machine is suspended or its clock is corrected.
+//! A node that is alone on its database, while its machine is suspended or its clock is corrected, and the time of
+//! decisions.
+
+mod turns;
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,8 +20,8 @@ use everstep_engine::{Clock, DeadLetters, Engine, NodeClock, Options, World};
 use everstep_expressions::Expressions;
 use everstep_handlers::Registry;
 use everstep_store::{
-    DeadLetterClaim, DeadLetterFilter, DeadLetterQuery, DeadLetterResult, DeadLetterRetention, DeadLetterRow,
-    DeadLetterStore, Result, TakenLetters,
+    ChangedLetters, DeadLetterClaim, DeadLetterFilter, DeadLetterQuery, DeadLetterResult, DeadLetterRetention,
+    DeadLetterRow, DeadLetterStore, Result, TakenLetters,
 };
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -257,7 +260,7 @@ impl DeadLetterStore for Counted {
         filter: &DeadLetterFilter,
         now: Timestamp,
         limit: usize,
-    ) -> Result<u64> {
+    ) -> Result<ChangedLetters> {
         self.store.queue_letters(workspace, filter, now, limit).await
     }
 
@@ -268,7 +271,7 @@ impl DeadLetterStore for Counted {
         reason: Option<&str>,
         now: Timestamp,
         limit: usize,
-    ) -> Result<u64> {
+    ) -> Result<ChangedLetters> {
         self.store.discard_letters(workspace, filter, reason, now, limit).await
     }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use everstep_core::ids::RunId;
-use everstep_core::records::{Author, LinkQuery, OpAction, OpKey, RecordQuery, Verb};
+use everstep_core::records::{Author, LinkQuery, OpAction, OpKey, RecordLimits, RecordQuery, Verb};
 use everstep_core::time::Timestamp;
 use everstep_engine::{AnsweredOp, CommittedItem, Engine, Error, NewOp, NodeClock, Observe, Options, Records, World};
 use everstep_handlers::Registry;
@@ -147,15 +147,8 @@ async fn records_links_and_changes_are_read() {
     assert!(one.unwrap().is_some() && other.unwrap().is_none());
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn expired_records_and_old_changes_are_swept() {
-    let folder = tempfile::tempdir().unwrap();
-    let stores = open(folder.path()).await;
-    let store = Arc::clone(&stores.records);
-    let options = Options { record_sweep_every: Duration::from_millis(5), ..options() };
-    let (engine, notes) = noted_engine(stores, options).await;
-    applied(&engine, set("kept", 1)).await.unwrap();
-    // Records of long ago, which have expired, and whose changes are not kept.
+/// Writes a record of long ago, which has expired, and whose change is not kept.
+async fn store_brief(stores: &Stores) {
     let past = Timestamp::from_millis(1_000);
     let brief = new_op(Verb::Set, &json!({"namespace": "n", "key": "brief", "value": 1, "ttl_seconds": 1}));
     let NewOp { workspace, namespace, author, action, .. } = brief;
@@ -168,8 +161,19 @@ async fn expired_records_and_old_changes_are_swept() {
         author,
         action,
     };
-    op.check(engine.records().limits()).unwrap();
-    store.apply(&[op], past, past).await.unwrap();
+    op.check(&RecordLimits::default()).unwrap();
+    stores.records.apply(&[op], past, past).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn expired_records_and_old_changes_are_swept() {
+    let folder = tempfile::tempdir().unwrap();
+    let stores = open(folder.path()).await;
+    let store = Arc::clone(&stores.records);
+    let options = Options { record_sweep_every: Duration::from_millis(5), ..options() };
+    let (engine, notes) = noted_engine(stores.clone(), options).await;
+    applied(&engine, set("kept", 1)).await.unwrap();
+    store_brief(&stores).await;
     let swept = async {
         loop {
             let page = store.namespaces(WORKSPACE, &NamespaceQuery::by_name("n")).await.unwrap();
@@ -214,19 +218,50 @@ async fn on_a_full_disk_requests_are_refused_and_ops_of_runs_wait() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_op_whose_caller_has_gone_is_not_lost_from_the_queue_of_others() {
+async fn an_op_whose_caller_has_gone_is_dropped_unless_it_was_sent() {
     let folder = tempfile::tempdir().unwrap();
-    let engine = engine(folder.path()).await;
-    for _ in 0..50 {
-        let op = engine.records().apply(of_run(increment("gone")));
-        // The caller stops waiting, before or after the op was sent.
-        let _ = tokio::time::timeout(Duration::from_micros(50), op).await;
+    let (engine, gate, _held) = held_engine(folder.path()).await;
+    let sent = spawn(&engine, of_run(increment("k")));
+    until("a batch", || gate.batches() == 1).await;
+    let waiting = spawn(&engine, of_run(increment("k")));
+    until("an op that waits", || engine.records().waiting() == 1).await;
+    for op in [sent, waiting] {
+        op.abort();
+        assert!(op.await.unwrap_err().is_cancelled());
     }
-    for expected in 1..=10 {
-        let output = applied(&engine, increment("k")).await.unwrap();
-        assert_eq!(output.value()["value"], json!(expected));
-    }
+    // The op of a caller that waits comes after both.
+    let kept = spawn(&engine, increment("k"));
+    gate.open();
+    assert_eq!(kept.await.unwrap().unwrap().unwrap().value()["value"], 2, "one of the others was applied");
+    assert_eq!(value(&engine, "k").await, Some(json!(2)));
     assert_eq!(engine.records().waiting(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_expired_record_is_counted_by_the_node_that_has_deleted_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let stores = open(folder.path()).await;
+    let gate = Arc::<StoreGate>::default();
+    let notes = Arc::new(Notes::default());
+    let options = Options { record_sweep_every: Duration::from_millis(5), ..options() };
+    store_brief(&stores).await;
+    // Two nodes find the record, before one of them deletes it.
+    let mut engines = Vec::new();
+    for _ in 0..2 {
+        let store = gate.hold(Arc::clone(&stores.records));
+        let world = world(stores.clone(), Registry::with([]));
+        let records = Records::new(store, Arc::clone(&world.clock), Arc::clone(&world.random), &options);
+        let world = World { observe: Arc::clone(&notes) as _, records, ..world };
+        engines.push(Engine::start(world, options.clone()).await.unwrap());
+    }
+    until("a batch of each node", || gate.batches() == 2).await;
+    gate.open();
+    until("both answers", || notes.outcomes.lock().unwrap().len() >= 2).await;
+    until("a count", || notes.expired.load(Ordering::SeqCst) > 0).await;
+    for engine in engines {
+        engine.stop(Duration::from_secs(1)).await.unwrap();
+    }
+    assert_eq!(notes.expired.load(Ordering::SeqCst), 1);
 }
 
 /// An engine whose record writer waits for a gate, and whose patience with it ends when the test ends it.

@@ -4,7 +4,7 @@ use everstep_core::actor::Actor;
 use everstep_core::publisher::Publisher;
 use everstep_core::run::{Input, Reply};
 use everstep_core::status::Status;
-use everstep_engine::{Engine, SaveOptions, Start};
+use everstep_engine::{Engine, SaveError, SaveOptions, Start};
 use everstep_store::{ChangeQuery, Precondition};
 use serde_json::{Value, json};
 
@@ -177,8 +177,8 @@ async fn a_version_acts_with_the_permissions_of_its_publisher() {
     let definition = chain(&[node("count", "store.increment", json!({"namespace": "n", "key": "k"}))]);
     let reader = || Publisher::new(Actor::key("7"), None, ["workflow:read", "workflow:publish"]);
     let options = SaveOptions { activate: true, precondition: Precondition::Anything };
-    let saved = engine.library().save(WORKSPACE, "count", &definition, Some(reader()), options).await.unwrap();
-    let everstep_engine::DefinitionOutcome::Invalid(problems) = saved else { panic!("it was saved: {saved:?}") };
+    let saved = engine.library().save(WORKSPACE, "count", &definition, Some(reader()), options).await;
+    let Err(SaveError::Invalid(problems)) = saved else { panic!("it was saved: {saved:?}") };
     let problem = &problems[0];
     assert_eq!((problem.code, problem.node.as_deref()), (Some("PERMISSION_DENIED"), Some("count")));
     assert_eq!((problem.path.as_str(), problems.len()), ("/nodes/1", 1));
@@ -194,6 +194,7 @@ async fn a_version_acts_with_the_permissions_of_its_publisher() {
         retention_days: row.retention_days,
         created_at: row.created_at,
         publisher: Some(reader()),
+        key: None,
     };
     engine.world().workflows.save_workflow(stored, true, Precondition::Anything).await.unwrap();
     let run = engine.start_run(Start::new("count", json!({}))).await.unwrap().run;

@@ -113,7 +113,7 @@ pub(crate) fn chain(nodes: &[(&str, &str, Value)]) -> Value {
 }
 
 pub(crate) async fn publish(engine: &Engine, name: &str, definition: &Value) {
-    engine.library().publish(WORKSPACE, name, definition).await.unwrap().unwrap();
+    engine.library().publish(WORKSPACE, name, definition).await.unwrap();
 }
 
 pub(crate) async fn start(engine: &Engine, name: &str, input: Value) -> RunId {

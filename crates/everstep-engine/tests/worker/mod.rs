@@ -51,6 +51,7 @@ impl Worker {
             retention_days: None,
             input_schema: None,
             triggers: Vec::new(),
+            index: Vec::new(),
         }];
         let worker = name.to_owned();
         let hello = Hello { workspace: WORKSPACE, worker, sdk: None, workflows, capacity, holds };
@@ -76,6 +77,11 @@ impl Worker {
                 self.messages.extend(batch.messages.iter().cloned());
             }
         }
+    }
+
+    /// Renews the lease, for a test that waits for something else.
+    pub(crate) fn renew_lease(&self) {
+        self.engine.heard(&self.session);
     }
 
     pub(crate) async fn turn(&mut self) -> Turn {

@@ -1,8 +1,9 @@
 //! An expression ends within a bound of time.
 
+use std::borrow::Cow;
 use std::time::Instant;
 
-use everstep_core::evaluate::Evaluate;
+use everstep_core::evaluate::{Evaluate, Fields, Lookup};
 use everstep_core::failure::{Failure, code};
 use everstep_core::limits::{DECISION_FUEL, EXPRESSION_FUEL, FUEL_PER_MS};
 use everstep_core::meter::Meter;
@@ -169,4 +170,104 @@ fn measure_the_time_of_a_unit_of_fuel() {
         let code = result.err().map(|failure| failure.code).unwrap_or_default();
         println!("{millis:8.2} ms {fuel:8.2} fuel {:6.2} {code:24} {}", millis / fuel, &source[..source.len().min(60)]);
     }
+}
+
+/// A context of several mebibytes.
+fn large() -> Context {
+    let text = "x".repeat(300_000);
+    Context::from_variables(json!({"a": text, "b": text, "c": text, "d": text, "e": [text]}))
+}
+
+#[test]
+fn a_plain_path_is_charged_before_its_value_is_copied() {
+    let context = large();
+    let used = |source: &str| {
+        let meter = Meter::new();
+        let result = evaluate(source, &context, &meter);
+        (result.is_ok(), meter.used())
+    };
+    let (is_ok, fuel) = used("ctx.a");
+    assert!(is_ok && (150_000..300_000).contains(&fuel), "a text of 300 kB uses {fuel}");
+    let (is_ok, of_items) = used("ctx.e[0]");
+    assert!(is_ok && (150_000..300_000).contains(&of_items), "{of_items}");
+    let (is_ok, fuel) = used("ctx");
+    assert!(is_ok && fuel > 700_000, "the whole context uses {fuel}");
+    // The part that was measured is charged, also if the whole is too long.
+    let (is_ok, fuel) = used("ctx == 1");
+    assert!(!is_ok && fuel > 400_000, "an expression on the whole context uses {fuel}");
+    let (is_ok, fuel) = used("ctx.nothing");
+    assert!(is_ok && (1..1_000).contains(&fuel), "an absent name uses {fuel}");
+}
+
+#[test]
+fn paths_that_are_too_long_use_the_budget_of_a_step() {
+    let (expressions, context, meter) = (Expressions::new(), large(), Meter::new());
+    let evaluations = 200;
+    let failures = (0..evaluations).map(|_| expressions.resolve_lenient(&json!("{{ctx}}"), &context, &meter));
+    let codes: Vec<_> = failures.map(|result| result.unwrap_err().code).collect();
+    assert_eq!(codes[0], code::EXPRESSION_ERROR);
+    assert_eq!(codes[evaluations - 1], code::EXPRESSION_TOO_COSTLY, "a condition does not go on with the next one");
+    assert!(meter.used() < DECISION_FUEL + EXPRESSION_FUEL, "{}", meter.used());
+}
+
+#[test]
+fn a_path_to_a_value_that_is_too_costly_to_copy_fails() {
+    let many = Context::from_variables(json!({"a": vec![0; 400_000], "b": vec![0; 400_000]}));
+    let meter = Meter::new();
+    let failure = evaluate("ctx", &many, &meter).unwrap_err();
+    assert_eq!(failure.code, code::EXPRESSION_TOO_COSTLY, "{failure}");
+    assert!(evaluate("ctx.a", &many, &Meter::new()).is_ok(), "a payload of any shape can be read");
+}
+
+/// A context with a variable that is not stored as one value.
+struct Node {
+    output: Value,
+}
+
+impl Lookup for Node {
+    fn variable(&self, name: &str) -> Option<Cow<'_, Value>> {
+        assert_ne!(name, "__node_a", "its output would be copied");
+        None
+    }
+
+    fn variable_fields(&self, name: &str) -> Option<Fields<'_>> {
+        let status = (Cow::Borrowed("status"), Cow::Owned(json!("success")));
+        (name == "__node_a").then(|| vec![(Cow::Borrowed("output"), Cow::Borrowed(&self.output)), status])
+    }
+
+    fn names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn payload(&self) -> &Value {
+        &Value::Null
+    }
+
+    fn local(&self, _name: &str) -> Option<Cow<'_, Value>> {
+        None
+    }
+
+    fn meta(&self) -> Value {
+        json!({})
+    }
+}
+
+#[test]
+fn a_field_of_a_node_is_read_without_a_copy_of_its_output() {
+    let node = Node { output: json!({"large": "x".repeat(900_000), "small": 7}) };
+    let expressions = Expressions::new();
+    for (source, expected, fuel_max) in [
+        ("ctx.__node_a.output.small", json!(7), 1_000),
+        ("ctx.__node_a.status", json!("success"), 1_000),
+        ("ctx.__node_a.output.small + 1", json!(8), 10_000),
+        ("ctx.__node_a.status == 'success'", json!(true), 10_000),
+        ("ctx.__node_a is defined", json!(true), 1_000_000),
+        ("ctx.__node_a.nothing", json!(null), 1_000),
+    ] {
+        let meter = Meter::new();
+        assert_eq!(expressions.expression(source, &node, &meter).unwrap(), expected, "{source}");
+        assert!(meter.used() < fuel_max, "{source} uses {}", meter.used());
+    }
+    let whole = expressions.expression("ctx.__node_a", &node, &Meter::new()).unwrap();
+    assert_eq!(whole, json!({"output": node.output, "status": "success"}));
 }

@@ -405,7 +405,10 @@ fn publish() -> CatalogueEntry {
                 "description": "The topic: 1 to 16 segments with dots between them, such as `order.paid`.",
             },
             "data": {"description": "The data of the event: any JSON with expressions in it."},
-            "id": text("The id of the event, which the run publishes once; without it, the key of the step."),
+            "id": text(
+                "The id of the event, which the run publishes once; without it, the key of the step. Other data under the \
+                 same id fail the step.",
+            ),
             "subject": text("What the event is about, for its readers."),
         }),
         &["topic"],
@@ -414,7 +417,10 @@ fn publish() -> CatalogueEntry {
         group: "Events".to_owned(),
         handles: vec![Handle::new("success", "The event is published."), failed()],
         default_handle: Some("success".to_owned()),
-        output: "`{id, topic}` of the event.".to_owned(),
+        output:
+            "`{id, topic, created}` of the event; `created` is false if the run has published it under the same id \
+                 before."
+                .to_owned(),
         output_variable: Some("publishResult".to_owned()),
         examples: vec![
             Example::new(

@@ -69,6 +69,12 @@ pub fn graph_schema(registry: &Registry) -> Value {
                         "type": "integer", "minimum": 1, "maximum": 3650,
                         "description": "Days for which a run is kept after its end. Default: 30.",
                     },
+                    "index": {
+                        "type": "array", "maxItems": limits::SEARCH_ATTRIBUTES, "uniqueItems": true,
+                        "items": {"type": "string", "minLength": 1, "maxLength": limits::SEARCH_PATH_CHARS},
+                        "description": "Search attributes: paths of the input, such as `customer` or `order.id`, by \
+                                        which runs are found in an index.",
+                    },
                 },
                 "additionalProperties": false,
                 "description": "Options of the workflow.",

@@ -40,7 +40,8 @@ impl ResponseReader {
             let message = revealed.mask(&message);
             let may_pass = self.retry_on.contains(&status);
             let retry_after_ms = seconds.map(|seconds| seconds.saturating_mul(1_000));
-            return Err(Failure { retryable: may_pass, retry_after_ms, ..Failure::fatal("HTTP_STATUS", message) });
+            let failure = Failure::fatal("HTTP_STATUS", message).with_status(status);
+            return Err(Failure { retryable: may_pass, retry_after_ms, ..failure });
         }
         let body = body(bytes, &response.headers, self.response_type)?;
         let headers = headers(&response.headers, revealed);

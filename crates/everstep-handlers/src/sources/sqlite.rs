@@ -1,21 +1,20 @@
 //! SQLite files as data sources. A file is opened for each query, read-only.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use everstep_core::failure::{Failure, code};
+use everstep_core::fair_share::ShareBounds;
 use everstep_core::ids::WorkspaceId;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::limits::Limit;
 use rusqlite::types::{ToSqlOutput, Value as Bound, ValueRef};
 use rusqlite::{Connection, ErrorCode, OpenFlags, config::DbConfig};
 use serde_json::Value;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::QUERY_ERROR;
 use super::query::{ArgumentType, Limits, Values};
@@ -23,14 +22,15 @@ use super::result::{Field, QueryResult};
 use super::rows::{self, Rows};
 use super::source::SqliteSource;
 use super::statement::Statement;
+use crate::places::Places;
 
 /// The environment variable that names the folder.
 pub(super) const FOLDER_VARIABLE: &str = "EVERSTEP_SQLITE_SOURCES_DIR";
 /// The number of files that are read at the same time on one node: each uses a thread.
-const READ_THREADS_MAX: usize = 4;
+const READ_THREADS_MAX: u64 = 4;
 /// The number of these threads that one workspace may use. A thread counts until its statement has ended, also if the
 /// statement exceeds its time limit.
-const WORKSPACE_THREADS_MAX: usize = 2;
+const WORKSPACE_THREADS_MAX: u64 = 2;
 /// The maximum size of one value, read or computed. A computed value must not fill our memory, nor block a thread for
 /// long: the time of `instr` grows with the square of the size, and it does not check the deadline.
 const VALUE_BYTES_MAX: i32 = 256 * 1024;
@@ -43,15 +43,8 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 pub(super) struct SqliteFiles {
     /// The folder of the files; none if it is not configured.
     folder: Option<PathBuf>,
-    threads: Arc<Semaphore>,
-    /// The threads of each workspace that uses or waits for one.
-    workspaces: Mutex<BTreeMap<WorkspaceId, Weak<Semaphore>>>,
-}
-
-/// The right to use a thread, until it is dropped.
-struct ThreadPermit {
-    _of_workspace: OwnedSemaphorePermit,
-    _of_node: OwnedSemaphorePermit,
+    /// The threads, which workspaces share.
+    threads: Places,
 }
 
 /// A query of a SQLite file, with its values.
@@ -65,7 +58,8 @@ pub(super) struct FileQuery {
 
 impl SqliteFiles {
     pub(super) fn new(folder: Option<PathBuf>) -> Self {
-        Self { folder, threads: Arc::new(Semaphore::new(READ_THREADS_MAX)), workspaces: Mutex::default() }
+        let bounds = ShareBounds { workspace_max: WORKSPACE_THREADS_MAX, ..ShareBounds::new(READ_THREADS_MAX) };
+        Self { folder, threads: Places::new(bounds) }
     }
 
     /// Queries a file. Dropping the future interrupts the statement, and so does its timeout.
@@ -102,27 +96,6 @@ impl SqliteFiles {
         Some(if is_default { folder.clone() } else { folder.join(workspace.uuid().to_string()) })
     }
 
-    /// Waits for a thread. A workspace that has all its threads does not wait in the queue of the others.
-    async fn acquire(&self, workspace: WorkspaceId) -> ThreadPermit {
-        const OPEN: &str = "the semaphore is never closed";
-        let own = self.threads_of(workspace);
-        let of_workspace = own.acquire_owned().await.expect(OPEN);
-        let of_node = Arc::clone(&self.threads).acquire_owned().await.expect(OPEN);
-        ThreadPermit { _of_workspace: of_workspace, _of_node: of_node }
-    }
-
-    fn threads_of(&self, workspace: WorkspaceId) -> Arc<Semaphore> {
-        let mut workspaces = self.workspaces.lock().expect("no holder of the lock panics");
-        if let Some(threads) = workspaces.get(&workspace).and_then(Weak::upgrade) {
-            return threads;
-        }
-        // The permits of a workspace keep its semaphore: one without permits is replaced.
-        workspaces.retain(|_, threads| threads.strong_count() > 0);
-        let threads = Arc::new(Semaphore::new(WORKSPACE_THREADS_MAX));
-        workspaces.insert(workspace, Arc::downgrade(&threads));
-        threads
-    }
-
     async fn work<T: Send + 'static>(
         &self,
         workspace: WorkspaceId,
@@ -139,7 +112,7 @@ impl SqliteFiles {
             return Err(Failure::fatal(QUERY_ERROR, message));
         };
         let deadline = Instant::now() + timeout;
-        let thread = tokio::time::timeout(timeout, self.acquire(workspace)).await.map_err(|_| late())?;
+        let thread = tokio::time::timeout(timeout, self.threads.acquire(workspace, (), 1)).await.map_err(|_| late())?;
         let stop = Stop::default();
         let flag = Arc::clone(&stop.0);
         let file = source.file.clone();

@@ -7,6 +7,7 @@ mod http;
 mod javascript;
 mod messages;
 mod noop;
+mod notify;
 mod places;
 mod records;
 mod registry;

@@ -11,7 +11,7 @@ fn kinds_are_found_by_name() {
     let registry = registry();
     let names = registry.names();
     let (records, others): (Vec<_>, Vec<_>) = names.iter().map(String::as_str).partition(|name| name.contains('.'));
-    assert_eq!(others, ["dataQuery", "http", "javascript", "noop", "webhook"]);
+    assert_eq!(others, ["dataQuery", "http", "javascript", "noop", "notify", "webhook"]);
     assert_eq!(
         records,
         [

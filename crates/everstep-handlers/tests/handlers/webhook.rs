@@ -102,17 +102,22 @@ async fn a_delivery_is_sent_as_it_was_decided() {
 async fn every_response_except_2xx_is_a_failure() {
     let target = WebhookTarget::start();
     let config = json!({"target": target.url("/secret/path?token=x")});
-    for (mode, code) in [
-        (TargetMode::Refuse(404), "HTTP_STATUS"),
-        (TargetMode::Refuse(302), "HTTP_STATUS"),
-        (TargetMode::Refuse(500), "HTTP_STATUS"),
-        (TargetMode::CutOff, "HTTP_ERROR"),
+    for (mode, code, status) in [
+        (TargetMode::Refuse(404), "HTTP_STATUS", Some(404)),
+        (TargetMode::Refuse(302), "HTTP_STATUS", Some(302)),
+        (TargetMode::Refuse(500), "HTTP_STATUS", Some(500)),
+        (TargetMode::HeadOnly(503), "HTTP_STATUS", Some(503)),
+        (TargetMode::CutOff, "HTTP_ERROR", None),
     ] {
         target.set_mode(mode);
         let failure = send(config.clone(), &[]).await.expect_err("it is refused");
         assert_eq!((failure.code.as_str(), failure.retryable), (code, true), "{mode:?}: {failure}");
+        assert_eq!(failure.status, status, "{mode:?}: {failure}");
         assert!(!failure.message.contains("token"), "{failure}");
     }
+    target.set_mode(TargetMode::HeadOnly(200));
+    let outcome = send(config.clone(), &[]).await.expect("its status is 2xx");
+    assert_eq!(outcome, json!({"status": 200}));
     target.set_mode(TargetMode::Hang);
     let hung = Task { timeout: Duration::from_millis(200), ..task("webhook", config, json!({})) };
     assert_eq!(perform(hung).await.expect_err("it does not answer").code, "STEP_TIMEOUT");

@@ -1,10 +1,11 @@
 //! The arguments of a benchmark.
 
 use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::Context;
 use clap::ValueEnum;
 use clap::builder::ArgPredicate;
 use everstep_testkit::postgres::{Cluster, Durability};
@@ -19,8 +20,6 @@ const LOADS: &[usize] = &[64, 256];
 
 /// The number of records with which larger numbers are compared.
 pub(super) const RECORDS_MIN: usize = 10_000;
-const RECORDS: u32 = 1_000_000;
-const QUICK_RECORDS: u32 = 20_000;
 
 /// Measures the store and the engine on this machine.
 #[derive(Clone, Debug, clap::Args)]
@@ -39,10 +38,11 @@ pub(crate) struct Args {
     pub(super) server: Option<String>,
 
     /// Measure only these cases: throughput, latency, starts, growth, sleeping, idle, http, shapes, one shape,
-    /// two-nodes (PostgreSQL). Seven further cases must be named: code (a worker of the TypeScript SDK), machine
+    /// two-nodes (PostgreSQL). Nine further cases must be named: code (a worker of the TypeScript SDK), machine
     /// (approvals of state machines, and guards, their conditions), store (records), events (published events), follow
-    /// (a follower of the workspace), stats (the figures of minutes) and neighbours (a workspace beside one that
-    /// misuses the server); a part such as code-load can be measured alone.
+    /// (a follower of the workspace), stats (the figures of minutes), sweep (runs beside upkeep), lists (lists of many
+    /// runs) and neighbours (a workspace beside one that misuses the server); a part such as code-load can be measured
+    /// alone.
     #[arg(value_name = "CASE", value_delimiter = ',')]
     pub(super) cases: Vec<String>,
 
@@ -51,9 +51,15 @@ pub(crate) struct Args {
     pub(super) in_flight: Vec<u16>,
 
     /// The number of records in the database for store-size, and for store-idle up to a million [default: 1000000, with
-    /// --quick 20000].
+    /// --quick 20000]; of ended runs for lists [default: 100000, with --quick 10000] and for sweep [default: 200000,
+    /// with --quick 60000].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(RECORDS_MIN as i64..=100_000_000))]
     pub(super) records: Option<u32>,
+
+    /// Measure code-socket, code-http and code-load also on a database with this number of ended runs, in turns with an
+    /// empty one, and compare both.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
+    pub(super) runs_before: Option<u32>,
 
     /// The length of one sample; a quarter of it precedes the sample as a warm-up.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=3_600))]
@@ -134,8 +140,10 @@ pub(super) struct Plan {
     pub(super) length: Duration,
     /// The number of samples whose median is a figure of the cases store and events.
     pub(super) samples: usize,
-    /// Records in the database, for parts of case store.
-    pub(super) records: usize,
+    /// Records or ended runs in the database, for cases with many of them, if their number was given.
+    pub(super) given_records: Option<usize>,
+    /// Ended runs in the database, with which an empty one is compared.
+    pub(super) runs_before: Option<usize>,
     pub(super) in_flight: Vec<usize>,
     /// Runs in flight for a worker's load.
     pub(super) loads: Vec<usize>,
@@ -168,7 +176,8 @@ impl Plan {
             own_server,
             length: Duration::from_secs(u64::from(seconds)),
             samples: if args.quick { 1 } else { SAMPLES },
-            records: args.records.unwrap_or(if args.quick { QUICK_RECORDS } else { RECORDS }) as usize,
+            given_records: args.records.map(|records| records as usize),
+            runs_before: args.runs_before.map(|runs| runs as usize),
             in_flight: in_flight(if args.quick { QUICK_IN_FLIGHT } else { IN_FLIGHT }),
             loads: in_flight(LOADS),
             is_quick: args.quick,
@@ -181,6 +190,11 @@ impl Plan {
         })
     }
 
+    /// The number of records of a case, whose usual number is the first one; the second with `--quick`.
+    pub(super) fn records(&self, usual: usize, quick: usize) -> usize {
+        self.given_records.unwrap_or(if self.is_quick { quick } else { usual })
+    }
+
     /// The process of the database's server, if it was started for this measurement.
     pub(super) fn database(&self) -> Option<Process> {
         let file = self.own_server.as_ref()?.folder().join("data/postmaster.pid");
@@ -188,10 +202,37 @@ impl Plan {
         Some(Process(text.lines().next()?.trim().parse().ok()?))
     }
 
-    /// The bytes of a database on that server.
-    pub(super) fn database_size(&self, url: &str) -> Option<f64> {
-        let (_, name) = url.rsplit_once('/')?;
-        let rows = self.own_server.as_ref()?.sql(name, "select pg_database_size(current_database())");
-        rows.first()?.parse().ok()
+    /// The bytes of a database; unknown if its server was not started for this measurement.
+    pub(super) fn database_size(&self, place: &Site) -> anyhow::Result<Option<f64>> {
+        let bytes = match place {
+            Site::Sqlite(folder) => Some(size_of(folder)?),
+            Site::Postgres(url) => self.query_server(url, |name| format!("select pg_database_size('{name}')")),
+        };
+        Ok(bytes)
     }
+
+    /// The number that a query about a database returns, if its server was started for this measurement. The query is
+    /// executed in another database.
+    pub(super) fn query_server(&self, url: &str, query: impl FnOnce(&str) -> String) -> Option<f64> {
+        let (_, name) = url.rsplit_once('/')?;
+        self.own_server.as_ref()?.sql("postgres", &query(name)).first()?.parse().ok()
+    }
+
+    /// Makes the statistics of a filled database current, as they are in a database that was filled over days.
+    pub(super) fn analyze(&self, place: &Site) {
+        if let (Some(server), Site::Postgres(url)) = (&self.own_server, place)
+            && let Some((_, name)) = url.rsplit_once('/')
+        {
+            server.sql(name, "vacuum analyze");
+            server.sql(name, "checkpoint");
+        }
+    }
+}
+
+fn size_of(folder: &Path) -> anyhow::Result<f64> {
+    let mut size = 0;
+    for entry in std::fs::read_dir(folder).context("listing the data folder")? {
+        size += entry?.metadata()?.len();
+    }
+    Ok(size as f64)
 }

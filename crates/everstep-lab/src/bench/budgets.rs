@@ -28,6 +28,9 @@ struct Budget {
     limit: Option<f64>,
     /// The target; [`TARGET_SHARE_MIN`] of it must be reached.
     target: Option<f64>,
+    /// Whether the figure exists only with some options of the command.
+    #[serde(default)]
+    optional: bool,
     /// The meaning of the budget, for the message about a missed one.
     comment: String,
 }
@@ -90,7 +93,7 @@ impl Budgets {
             }
             let measured: Vec<_> = figures.iter().filter(|figure| budget.is_about(figure)).collect();
             anyhow::ensure!(
-                !measured.is_empty(),
+                !measured.is_empty() || budget.optional,
                 "budget {name} is about {} of case {}, which was not measured; correct the budget",
                 budget.metric,
                 budget.case,
@@ -188,6 +191,13 @@ mod tests {
     fn a_budget_that_was_not_measured_is_an_error() {
         let figures = Figures::new("idle", "sqlite", 0).with("cpu", 0.1, "%").list();
         assert!(budgets(BUDGETS).check(&[Case::Idle], &figures).is_err());
+    }
+
+    #[test]
+    fn an_optional_figure_need_not_be_measured() {
+        let figures = Figures::new("idle", "sqlite", 0).with("cpu", 0.1, "%").list();
+        let optional = format!("{BUDGETS}\n        optional = true");
+        assert_eq!(budgets(&optional).check(&[Case::Idle], &figures).unwrap(), []);
     }
 
     #[test]

@@ -174,7 +174,7 @@ pub(super) async fn run_to_end(engine: &Engine, load: &Load) -> anyhow::Result<P
             loop {
                 let start = Start::new(load.workflow, load.input.clone());
                 let started = engine.start_run(Start { detail: StartDetail::End, ..start }).await?;
-                started.end.expect("the end was requested").row().await?;
+                started.end.expect("the end was requested").halt().await?;
                 ended.fetch_add(1, Ordering::Relaxed);
             }
         });

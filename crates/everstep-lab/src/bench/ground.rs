@@ -6,7 +6,8 @@ use std::time::Duration;
 use anyhow::Context;
 use everstep_core::ids::WorkspaceId;
 use everstep_engine::{
-    DeadLetters, Engine, NoObserver, NoPeers, NodeClock, Observe, Options, Records, SystemRng, TokioSpawner, World,
+    DeadLetters, Engine, NoObserver, NoPeers, NodeClock, Observe, Options, Records, SaveError, SystemRng, TokioSpawner,
+    World,
 };
 use everstep_expressions::Expressions;
 use everstep_handlers::{Ports, Registry};
@@ -111,9 +112,11 @@ pub(super) async fn start_engine(stores: Stores, name: &str, graph: &Value) -> a
 
 /// Saves a workflow.
 pub(super) async fn publish(engine: &Engine, name: &str, graph: &Value) -> anyhow::Result<()> {
-    let published = engine.library().publish(WorkspaceId::DEFAULT, name, graph).await?;
-    published.map_err(|problems| anyhow::anyhow!("{name} is not a workflow: {problems:?}"))?;
-    Ok(())
+    match engine.library().publish(WorkspaceId::DEFAULT, name, graph).await {
+        Ok(_) => Ok(()),
+        Err(SaveError::Invalid(problems)) => Err(anyhow::anyhow!("{name} is not a workflow: {problems:?}")),
+        Err(SaveError::Engine(error)) => Err(error.into()),
+    }
 }
 
 /// An engine as in a server, without workflows, whose items are observed.

@@ -6,7 +6,7 @@ use anyhow::Context;
 use everstep_api::auth::{ApiKey, Keys, Permission, RoleMaps};
 use everstep_api::{
     AppServices, AppState, Audit, BodyMemory, BodyOptions, CheckOptions, Checks, Meters, Quotas, StreamHub, Streams,
-    Uploads,
+    Uploads, WaitPlaces,
 };
 use everstep_core::ids::WorkspaceId;
 use everstep_engine::Engine;
@@ -46,6 +46,7 @@ impl Remote {
             meters,
             hub: Arc::new(StreamHub::new(Streams::default())),
             connections_max: 10_000,
+            wait_places: WaitPlaces::new(10_000),
             bodies: BodyMemory::new(BodyOptions::default()),
             checks: Checks::new(CheckOptions::default()),
             uploads: Uploads::default(),

@@ -17,7 +17,10 @@ fn a_missing_server_is_reported_with_the_command_that_builds_it() {
 /// The worker of the benchmark observes private methods of the SDK, so a change of the SDK can break it.
 #[test]
 fn the_worker_of_the_benchmark_works_with_the_sdk() {
-    assert_eq!(quick("code-socket")[0]["metric"], "perStepP50");
+    let figures = quick("code-socket");
+    assert_eq!(figures[0]["metric"], "perStepP50");
+    let commits = value(&figures, "code-socket", "commitsPerRun");
+    assert!((11.0..30.0).contains(&commits), "{figures}");
 }
 
 #[test]
@@ -27,16 +30,36 @@ fn the_benchmark_starts_a_workflow_that_no_worker_has_registered() {
     assert!(rate.unwrap()["value"].as_f64().unwrap() > 0.0, "{figures}");
 }
 
+#[test]
+fn the_benchmark_measures_a_client_and_the_first_runs_of_a_worker() {
+    let figures = quick("code-client,code-first");
+    for (case, metric) in [
+        ("code-client", "ofBatch"),
+        ("code-first", "firstFan"),
+        ("code-first", "firstClientFan"),
+        ("code-first", "firstRunsPerStep"),
+    ] {
+        assert!(value(&figures, case, metric) > 0.0, "{metric} of {case}");
+    }
+}
+
+#[test]
+fn the_benchmark_measures_lists_and_a_search() {
+    let figures = quick("lists");
+    for metric in ["failedP50", "errorCodeP50", "searchP50", "bytesPerRun"] {
+        assert!(value(&figures, "lists", metric) > 0.0, "{metric}");
+    }
+    assert_eq!(value(&figures, "lists", "searchRequests"), 1.0, "{figures}");
+}
+
 /// The parts of case machine, except for the conditions, which need no server. Race fails unless exactly one of its
 /// requests succeeds.
 #[test]
 fn the_benchmark_approves_runs_of_a_state_machine() {
-    let figures = quick("machine-latency,machine-load,machine-race,machine-review,machine-growth");
-    let value = |case: &str, metric: &str| {
-        let mut figures = figures.as_array().unwrap().iter();
-        let figure = figures.find(|figure| figure["case"] == case && figure["metric"] == metric);
-        figure.unwrap_or_else(|| panic!("{case} has no {metric}: {figures:?}"))["value"].as_f64().unwrap()
-    };
+    let figures = quick(
+        "machine-latency,machine-load,machine-race,machine-review,machine-growth,machine-webhooks,machine-hung,\
+         machine-letters,machine-files",
+    );
     for (case, metric) in [
         ("machine-latency", "transitionOfCommit"),
         ("machine-latency", "pacedP95"),
@@ -45,19 +68,21 @@ fn the_benchmark_approves_runs_of_a_state_machine() {
         ("machine-race", "lastAnswerP95"),
         ("machine-review", "serverRss"),
         ("machine-growth", "lateOfEarly"),
+        ("machine-webhooks", "deliveriesPerSecond"),
+        ("machine-hung", "besideOfQuiet"),
+        ("machine-hung", "deliveriesOfQuiet"),
+        ("machine-letters", "pageP95"),
+        ("machine-letters", "requeuesPerSecond"),
+        ("machine-files", "mebibytesPerSecond"),
+        ("machine-files", "besideOfQuiet"),
     ] {
-        assert!(value(case, metric) > 0.0, "{figures}");
+        assert!(value(&figures, case, metric) > 0.0, "{figures}");
     }
 }
 
 #[test]
 fn the_benchmark_measures_the_data_store() {
     let figures = quick("store");
-    let value = |case: &str, metric: &str| {
-        let is_it = |figure: &&serde_json::Value| figure["case"] == case && figure["metric"] == metric;
-        let figure = figures.as_array().unwrap().iter().find(is_it);
-        figure.unwrap_or_else(|| panic!("no {metric} of {case}: {figures}"))["value"].as_f64().unwrap()
-    };
     let rates = [
         ("store-limit", "opsPerSecond"),
         ("store-nodes", "nodesPerSecond"),
@@ -68,19 +93,14 @@ fn the_benchmark_measures_the_data_store() {
         ("store-idle", "rss"),
     ];
     for (case, metric) in rates {
-        assert!(value(case, metric) > 0.0, "{metric} of {case}");
+        assert!(value(&figures, case, metric) > 0.0, "{metric} of {case}");
     }
-    assert_eq!(value("store-size", "records"), 20_000.0);
+    assert_eq!(value(&figures, "store-size", "records"), 20_000.0);
 }
 
 #[test]
 fn the_benchmark_measures_events() {
     let figures = quick("events");
-    let value = |case: &str, metric: &str| {
-        let is_it = |figure: &&serde_json::Value| figure["case"] == case && figure["metric"] == metric;
-        let figure = figures.as_array().unwrap().iter().find(is_it);
-        figure.unwrap_or_else(|| panic!("no {metric} of {case}: {figures}"))["value"].as_f64().unwrap()
-    };
     let budgeted = [
         ("events-wait", "answeredOfCommit"),
         ("events-size", "manyOfFew"),
@@ -93,7 +113,7 @@ fn the_benchmark_measures_events() {
         ("events-http", "publishesPerSecond"),
     ];
     for (case, metric) in budgeted {
-        assert!(value(case, metric) > 0.0, "{metric} of {case}");
+        assert!(value(&figures, case, metric) > 0.0, "{metric} of {case}");
     }
 }
 
@@ -107,6 +127,13 @@ fn the_benchmark_measures_a_workspace_beside_one_that_misuses_the_server() {
         "{figures}"
     );
     assert!(figures[5]["value"].as_f64().unwrap() > 0.0, "{figures}");
+}
+
+/// One of the figures.
+fn value(figures: &serde_json::Value, case: &str, metric: &str) -> f64 {
+    let mut list = figures.as_array().unwrap().iter();
+    let figure = list.find(|figure| figure["case"] == case && figure["metric"] == metric);
+    figure.unwrap_or_else(|| panic!("no {metric} of {case}: {figures}"))["value"].as_f64().unwrap()
 }
 
 /// The figures of some cases, measured as briefly as possible.

@@ -54,6 +54,15 @@ copied as (
         and seq <= (select seq from last)
     order by seq
 ),
+indexed as (
+    insert into run_terms (run, workspace, created_at, workflow, path, value)
+    select run, workspace, created_at, workflow, path, value
+    from unnest(
+        :term_runs::uuid[], :term_workspaces::uuid[], :term_created_at::bigint[], :term_workflows::text[],
+        :term_paths::text[], :term_values::text[]
+    ) as new (run, workspace, created_at, workflow, path, value)
+    where exists (select from last)
+),
 audited as (
     insert into audit (workspace, id, at, actor, action, target, details)
     select workspace, id, at, actor, action, target, details

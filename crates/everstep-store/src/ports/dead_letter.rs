@@ -6,8 +6,8 @@ use everstep_core::ids::{DeadLetterId, NodeId, WorkspaceId};
 use everstep_core::time::Timestamp;
 
 use crate::dead_letters::{
-    DeadLetterClaim, DeadLetterFilter, DeadLetterQuery, DeadLetterResult, DeadLetterRetention, DeadLetterRow,
-    TakenLetters,
+    ChangedLetters, DeadLetterClaim, DeadLetterFilter, DeadLetterQuery, DeadLetterResult, DeadLetterRetention,
+    DeadLetterRow, TakenLetters,
 };
 use crate::error::Result;
 
@@ -28,17 +28,18 @@ pub trait DeadLetterStore: Send + Sync {
     async fn count_dead_letters(&self) -> Result<Vec<(DeadLetterSource, u64)>>;
 
     /// Queues at most `limit` dead letters with a filter, oldest first. Only those with the status `dead` are queued.
-    /// Returns their number.
+    ///
+    /// A caller that continues after the last one ([`DeadLetterFilter::after`]) queues none of them twice.
     async fn queue_letters(
         &self,
         workspace: WorkspaceId,
         filter: &DeadLetterFilter,
         now: Timestamp,
         limit: usize,
-    ) -> Result<u64>;
+    ) -> Result<ChangedLetters>;
 
     /// Discards at most `limit` dead letters with a filter, oldest first. Only those with the status `dead` are
-    /// discarded. Returns their number.
+    /// discarded.
     async fn discard_letters(
         &self,
         workspace: WorkspaceId,
@@ -46,7 +47,7 @@ pub trait DeadLetterStore: Send + Sync {
         reason: Option<&str>,
         now: Timestamp,
         limit: usize,
-    ) -> Result<u64>;
+    ) -> Result<ChangedLetters>;
 
     /// Takes queued dead letters in the order in which they were queued, and notices to be sent.
     ///

@@ -18,7 +18,8 @@ pub trait FileStore: Send + Sync {
 
     /// Adds a chunk to an unfinished file, in one short transaction. Chunks are counted from 0, and each has
     /// [`everstep_core::limits::FILE_CHUNK_BYTES`], except the last one. `false`: the file is not an unfinished one.
-    async fn add_chunk(&self, id: FileId, chunk: u32, bytes: &[u8]) -> Result<bool>;
+    /// The chunk is durable when the file is finished.
+    async fn add_chunk(&self, id: FileId, chunk: u32, bytes: Vec<u8>) -> Result<bool>;
 
     /// Finishes an upload: the file is now found by readers, and can be reserved. Nothing is changed if the unbound files
     /// of the person would have more bytes than `quota`.

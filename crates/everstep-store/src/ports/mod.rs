@@ -30,5 +30,5 @@ pub use record::RecordStore;
 pub use resource::ResourceStore;
 pub use run::RunStore;
 pub use stores::Stores;
-pub use topic::TopicStore;
+pub use topic::{EVENT_PAGE_BYTES, TopicStore};
 pub use workflow::WorkflowStore;

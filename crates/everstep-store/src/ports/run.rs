@@ -1,5 +1,6 @@
 //! The port of the engine and the simulator: nodes, runs, journals and the inbox.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -67,6 +68,11 @@ pub trait RunStore: Send + Sync {
     /// * No two items of one call belong to the same run.
     async fn commit(&self, node: NodeId, items: &[Item]) -> Result<Vec<CommitOutcome>>;
 
+    /// The same, for items that the caller shares: a store that writes on another thread does not copy them.
+    async fn commit_shared(&self, node: NodeId, items: Arc<Vec<Item>>) -> Result<Vec<CommitOutcome>> {
+        self.commit(node, &items).await
+    }
+
     /// Makes `node` the owner of at most `limit` unowned runs of `lane` that are due. The runs of a workspace are claimed
     /// oldest first. If more runs of the server's own lane are due than `limit`, the workspaces share the places: the
     /// claim begins with the workspace after `rotation`, and returns the rotation of the next claim. No workspace with
@@ -129,11 +135,17 @@ pub trait RunStore: Send + Sync {
 
     async fn get_run(&self, workspace: WorkspaceId, run: RunId) -> Result<Option<RunRow>>;
 
+    /// The run that was started under an idempotency key in a scope: see [`crate::NewRun::key`].
+    async fn keyed_run(&self, workspace: WorkspaceId, scope: &str, key: &str) -> Result<Option<RunId>>;
+
     /// The owner, the status and the place of a run, without its documents.
     async fn glance(&self, workspace: WorkspaceId, run: RunId) -> Result<Option<RunGlance>>;
 
     /// A page of runs, newest first. Paging is by keyset: runs created while you page do not shift later pages. A call
     /// examines at most 10,000 runs; after that the page may be short or even empty, and still have a next page.
+    ///
+    /// Runs are found by their tags, and by the search attributes that their workflow declares, without examining others.
+    /// Without a workflow, all workflows of the workspace must declare the attribute.
     async fn list_runs(
         &self,
         workspace: WorkspaceId,
@@ -189,6 +201,7 @@ pub trait RunStore: Send + Sync {
     /// * audit rows after 365 days;
     /// * keys of one-time links a day after they expired;
     /// * figures of minutes after 35 days;
+    /// * idempotency keys of changes of workflows after a day;
     /// * versions of deleted workflows after a day, when no run refers to any of them.
     async fn sweep(&self, now: Timestamp, limit: usize) -> Result<usize>;
 

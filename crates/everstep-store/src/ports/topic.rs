@@ -7,9 +7,12 @@ use everstep_core::topics::{Subscription, TopicEvent};
 
 use crate::error::Result;
 use crate::topics::{
-    EventQuery, EventRow, EventSlice, PublishOutcome, ResultPage, SliceOutcome, SubscriptionOutcome, SubscriptionQuery,
-    WaitPage, WaitPosition,
+    EventPage, EventQuery, EventRow, EventSlice, ListedEvent, PublishOutcome, ResultPage, SliceOutcome,
+    SubscriptionOutcome, SubscriptionQuery, UnmatchedEvents, WaitPage, WaitPosition,
 };
+
+/// The size of the events at which a page of them ends.
+pub const EVENT_PAGE_BYTES: usize = 1024 * 1024;
 
 /// Every promise here is proved by `everstep_testkit::contract::topics`.
 #[async_trait]
@@ -20,14 +23,16 @@ pub trait TopicStore: Send + Sync {
     ///   `Reused` if topic, data or subject differ.
     /// * After an error the outcome is unknown; the same events may be sent again. Those that had been written are then
     ///   answered `Published`. After `Refused` and `Full` nothing was written.
-    async fn publish(&self, events: &[TopicEvent]) -> Result<Vec<PublishOutcome>>;
+    async fn publish(&self, events: &[TopicEvent], unmatched: UnmatchedEvents) -> Result<Vec<PublishOutcome>>;
 
     async fn event(&self, workspace: WorkspaceId, id: EventId) -> Result<Option<EventRow>>;
 
-    /// Events, newest first. Paging is by keyset.
-    async fn list_events(&self, workspace: WorkspaceId, query: &EventQuery) -> Result<Vec<EventRow>>;
+    /// Events without their data, newest first. Paging is by keyset.
+    async fn list_events(&self, workspace: WorkspaceId, query: &EventQuery) -> Result<Vec<ListedEvent>>;
 
     /// The events of a topic from a time on, oldest first, after `after`. For a wait that looks back.
+    ///
+    /// A page ends at `limit` events, or with the event with which their sizes reach [`EVENT_PAGE_BYTES`].
     async fn events_since(
         &self,
         workspace: WorkspaceId,
@@ -35,7 +40,7 @@ pub trait TopicStore: Send + Sync {
         since: Timestamp,
         after: Option<EventId>,
         limit: usize,
-    ) -> Result<Vec<TopicEvent>>;
+    ) -> Result<EventPage>;
 
     /// The number of events of a topic that were published from the first time on and before the second, to the
     /// millisecond, counted to a limit.

@@ -2,10 +2,11 @@
 
 use async_trait::async_trait;
 use everstep_core::ids::WorkspaceId;
+use everstep_core::time::Timestamp;
 
 use crate::error::Result;
 use crate::preconditions::{ActivationOutcome, Precondition, RegistrationOutcome, SaveOutcome};
-use crate::workflows::{Deletion, NewWorkflow, VersionRow, WorkflowRow, WorkflowSummary};
+use crate::workflows::{ChangeKey, Deletion, KeyedChange, NewWorkflow, VersionRow, WorkflowRow, WorkflowSummary};
 
 /// Every promise here is proved by `everstep_testkit::contract::workflows`.
 #[async_trait]
@@ -19,6 +20,7 @@ pub trait WorkflowStore: Send + Sync {
     ///   several nodes the workspace may exceed it by the names that other nodes have added within five seconds.
     /// * A name belongs to one style. If starts alone have named a workflow, a version with a definition replaces it:
     ///   its versions are deleted, whether or not runs go on, and the numbers continue.
+    /// * The idempotency key of the version is recorded with the change, also if the version exists.
     async fn save_workflow(
         &self,
         workflow: NewWorkflow,
@@ -41,14 +43,25 @@ pub trait WorkflowStore: Send + Sync {
     async fn register_workflows(&self, workflows: Vec<(NewWorkflow, u32)>) -> Result<Vec<RegistrationOutcome>>;
 
     /// Makes a version the one that new runs use, if the workflow is as expected; `None` leaves no version active. Two
-    /// calls at the same time are ordered.
+    /// calls at the same time are ordered. The key is recorded with the change, with the version that the response to the
+    /// request names.
     async fn choose_version(
         &self,
         workspace: WorkspaceId,
         name: &str,
         version: Option<u32>,
         precondition: Precondition,
+        key: Option<(ChangeKey, u32)>,
     ) -> Result<ActivationOutcome>;
+
+    /// The change of a workflow that was made under an idempotency key in the day before `now`.
+    async fn keyed_change(
+        &self,
+        workspace: WorkspaceId,
+        name: &str,
+        key: &str,
+        now: Timestamp,
+    ) -> Result<Option<KeyedChange>>;
 
     /// Deletes a workflow that has no unfinished runs. Its versions are no longer listed; a version can be read by its
     /// number for at least a day, and as long as runs refer to it, because a start that has read it may still begin.

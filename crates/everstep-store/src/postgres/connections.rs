@@ -18,12 +18,16 @@ use crate::error::{Error, Result};
 
 /// How often a statement is sent again after a conflict with another transaction.
 const RETRIES_MAX: usize = 20;
+/// The calls of a statement of upkeep: its transaction begins, the statement, the commit.
+pub(super) const UPKEEP_CALLS: u64 = 3;
 /// Every statement is written for one plan: nested loops over indexes. Estimates about arrays, or about tables that
-/// were empty when the statement was planned, must not lead to another plan; and planning costs as much as writing.
-const PLANNER_SETTINGS: [(&str, &str); 5] = [
+/// were empty when the statement was planned, must not lead to another plan; and planning costs as much as writing. A
+/// bitmap scan reads all entries that match and sorts them, and a page needs the first ones.
+const PLANNER_SETTINGS: [(&str, &str); 6] = [
     ("jit", "off"),
     ("plan_cache_mode", "force_generic_plan"),
     ("enable_seqscan", "off"),
+    ("enable_bitmapscan", "off"),
     ("enable_hashjoin", "off"),
     ("enable_mergejoin", "off"),
 ];
@@ -108,6 +112,29 @@ impl Connections {
     /// Executes one statement that always returns a row.
     pub(super) async fn query_one(&self, query: &Query, params: &[Param<'_>]) -> Result<Row> {
         Ok(self.query_opt(query, params).await?.expect("the statement always returns a row"))
+    }
+
+    /// Executes one statement of upkeep, on any connection. The commit does not wait for the disk: it is durable with the
+    /// next commit that does; after a crash of the server before that, the statement has had no effect. Returns its only
+    /// row, and how long the statement took. It counts as [`UPKEEP_CALLS`].
+    pub(super) async fn query_upkeep(&self, query: &Query, params: &[Param<'_>]) -> Result<(Row, Duration)> {
+        let mut retries = 0;
+        loop {
+            match self.try_upkeep(query, params).await {
+                Err(failure) if failure.is_to_be_resent() && retries < RETRIES_MAX => retries += 1,
+                result => return Ok(result?),
+            }
+        }
+    }
+
+    async fn try_upkeep(&self, query: &Query, params: &[Param<'_>]) -> Result<(Row, Duration), StatementError> {
+        let connection = self.get().await?;
+        connection.begin("begin; set local synchronous_commit = off").await?;
+        let begin = Instant::now();
+        let rows = connection.query(query, params).await?;
+        let took = begin.elapsed();
+        connection.commit().await?;
+        Ok((rows.into_iter().next().expect("the statement always returns a row"), took))
     }
 
     /// Executes one statement, on any connection. Returns the number of changed rows.

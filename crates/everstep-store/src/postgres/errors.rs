@@ -8,7 +8,7 @@ use tokio_postgres::error::{DbError, SqlState};
 
 use crate::error::Error;
 
-/// Why a statement failed.
+/// Why a statement, or a transaction of several statements, failed.
 #[derive(Debug)]
 pub(super) enum StatementError {
     Database(tokio_postgres::Error),
@@ -16,6 +16,8 @@ pub(super) enum StatementError {
     Late(Duration),
     /// No connection could be made.
     Disconnected(String),
+    /// The database has replied, and the transaction must not continue: a row cannot be read, or a quota is reached.
+    Rejected(Error),
 }
 
 impl StatementError {
@@ -26,7 +28,7 @@ impl StatementError {
     pub(super) fn database(&self) -> Option<&DbError> {
         match self {
             Self::Database(error) => error.as_db_error(),
-            Self::Late(_) | Self::Disconnected(_) => None,
+            Self::Late(_) | Self::Disconnected(_) | Self::Rejected(_) => None,
         }
     }
 
@@ -75,15 +77,22 @@ impl From<PoolError> for StatementError {
     }
 }
 
+impl From<Error> for StatementError {
+    fn from(error: Error) -> Self {
+        Self::Rejected(error)
+    }
+}
+
 impl From<StatementError> for Error {
     fn from(failure: StatementError) -> Self {
-        match &failure {
+        match failure {
             StatementError::Database(error) => match error.as_db_error() {
                 Some(error) => from_db_error(error),
-                None => Self::Unavailable(describe(error)),
+                None => Self::Unavailable(describe(&error)),
             },
             StatementError::Late(limit) => Self::Unavailable(format!("the server sent no reply within {limit:?}")),
-            StatementError::Disconnected(reason) => Self::Unavailable(reason.clone()),
+            StatementError::Disconnected(reason) => Self::Unavailable(reason),
+            StatementError::Rejected(error) => error,
         }
     }
 }

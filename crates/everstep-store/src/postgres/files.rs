@@ -20,6 +20,9 @@ use crate::ports::FileStore;
 use crate::retention::{BOUND_FILE_RECHECK_INTERVAL, EXPIRED_FILE_RETENTION};
 use crate::{numbers, texts};
 
+/// A file counts as so many rows of a sweep: it has many chunks.
+const ROWS_OF_FILE: usize = 64;
+
 #[async_trait]
 impl FileStore for PostgresStore {
     async fn begin_file(&self, file: &NewFile, quota: u64) -> Result<UploadOutcome> {
@@ -48,12 +51,12 @@ impl FileStore for PostgresStore {
         Ok(UploadOutcome::Stored)
     }
 
-    async fn add_chunk(&self, id: FileId, chunk: u32, bytes: &[u8]) -> Result<bool> {
+    async fn add_chunk(&self, id: FileId, chunk: u32, bytes: Vec<u8>) -> Result<bool> {
         Ok(self
             .connections
             .execute(
                 query!("files/add_chunk"),
-                params! { "id": id.uuid(), "chunk": numbers::checked_integer(chunk)?, "bytes": bytes },
+                params! { "id": id.uuid(), "chunk": numbers::checked_integer(chunk)?, "bytes": bytes.as_slice() },
             )
             .await?
             == 1)
@@ -138,19 +141,10 @@ impl FileStore for PostgresStore {
     }
 
     async fn sweep_files(&self, now: Timestamp, limit: usize) -> Result<usize> {
-        let row = self
-            .connections
-            .query_one(
-                query!("files/sweep_files"),
-                params! {
-                    "later": now.plus(BOUND_FILE_RECHECK_INTERVAL).micros(),
-                    "now": now.micros(),
-                    "before": now.micros().saturating_sub(numbers::micros(EXPIRED_FILE_RETENTION)),
-                    "limit": numbers::clamp_limit(limit),
-                },
-            )
-            .await?;
-        Ok(numbers::size(columns::get(&row, 0)?))
+        let before = now.micros().saturating_sub(numbers::micros(EXPIRED_FILE_RETENTION));
+        let (now, later) = (now.micros(), now.plus(BOUND_FILE_RECHECK_INTERVAL).micros());
+        let params = params! { "later": later, "now": now, "before": before };
+        self.sweep_all(limit, ROWS_OF_FILE, query!("files/sweep_files"), params).await
     }
 }
 

@@ -8,7 +8,7 @@
 //! * `store`, `url`, `tls`: opening a database, and connecting to its server.
 //! * `connections`, `connection`: the pool; time limits; prepared statements, or unnamed ones behind a pooler.
 //! * `server`, `schema`, `partitions`: the checks and tables that opening a database needs, and their maintenance.
-//! * `disk`: the reports of a full disk.
+//! * `disk`: the reports of a full disk. `upkeep`: sweeps in small transactions.
 //! * `queries`, `arrays`, `columns`, `errors`: statements, their array parameters, columns of rows, error codes.
 
 mod access;
@@ -29,10 +29,12 @@ mod resources;
 mod runs;
 mod schema;
 mod scratch;
+mod search;
 mod server;
 mod store;
 mod tls;
 mod topics;
+mod upkeep;
 mod url;
 mod workflows;
 

@@ -84,6 +84,11 @@ impl Query {
         params.retain(|(name, ..)| names.next_if(|next| next == name).is_some());
     }
 
+    /// Those of some parameters that the statement takes, in any order.
+    pub(super) fn pick<'a>(&self, params: &[Param<'a>]) -> Vec<Param<'a>> {
+        params.iter().filter(|(name, ..)| self.names.iter().any(|taken| taken == name)).cloned().collect()
+    }
+
     /// Parses a statement: removes its comments and numbers its parameters.
     pub(super) fn parse(text: &str) -> Self {
         let code: Vec<_> = text.lines().filter(|line| !line.trim_start().starts_with("--")).collect();

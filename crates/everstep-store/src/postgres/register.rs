@@ -106,7 +106,7 @@ async fn register(
         return Ok(RegistrationOutcome::OtherStyle(style));
     }
     if known.is_new_name() {
-        count_name(connection, new, workflow.workspace).await??;
+        count_name(connection, new, workflow.workspace).await?;
     }
     connection
         .execute(
@@ -125,7 +125,7 @@ async fn register(
         )
         .await?;
     // The last registration of the active version determines its triggers.
-    replace_triggers(connection, workflow.workspace, &workflow.name).await??;
+    replace_triggers(connection, workflow.workspace, &workflow.name, known.prior_versions()).await?;
     Ok(RegistrationOutcome::Registered)
 }
 

@@ -71,6 +71,7 @@ fn unreachable(failure: &StatementError, address: &Address) -> Error {
                  overloaded"
             ),
             StatementError::Disconnected(reason) => reason.clone(),
+            StatementError::Rejected(error) => error.to_string(),
             StatementError::Database(_) => unreachable!("errors of the database are handled above"),
         });
     };

@@ -10,6 +10,7 @@ use super::connections::Connections;
 use super::url::Address;
 use super::{schema, server};
 use crate::error::Result;
+use crate::pace::Pace;
 use crate::ports::Stores;
 use crate::quota::QuotaCounts;
 
@@ -53,6 +54,7 @@ pub struct PostgresStore {
     pub(super) announcing: Mutex<()>,
     pub(super) workflow_counts: QuotaCounts,
     pub(super) key_counts: QuotaCounts,
+    pub(super) pace: Pace,
 }
 
 impl PostgresStore {
@@ -72,7 +74,8 @@ impl PostgresStore {
         let server = server::greet(&connections, &address).await?;
         schema::migrate(&connections, &server).await?;
         let (workflow_counts, key_counts) = Default::default();
-        let store = Self { connections, heartbeat, announcing: Mutex::new(()), workflow_counts, key_counts };
+        let (announcing, pace) = (Mutex::new(()), Pace::default());
+        let store = Self { connections, heartbeat, announcing, workflow_counts, key_counts, pace };
         store.make_partitions_ahead(server.clock).await?;
         Ok(store)
     }

@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use everstep_core::ids::WorkspaceId;
 use everstep_core::limits;
 use everstep_core::publisher::Publisher;
+use everstep_core::time::Timestamp;
 use tokio_postgres::Row;
 
 use super::columns;
@@ -16,8 +17,11 @@ use crate::error::{Error, Result};
 use crate::ports::WorkflowStore;
 use crate::preconditions::{ActivationOutcome, Head, Precondition, RegistrationOutcome, SaveOutcome};
 use crate::quota::{self, NewRows};
-use crate::retention::DELETED_VERSIONS_KEPT_MIN;
-use crate::workflows::{Deletion, NewWorkflow, VersionRow, WorkflowRow, WorkflowSummary, default_permissions};
+use crate::retention::{DELETED_VERSIONS_KEPT_MIN, WORKFLOW_KEY_RETENTION};
+use crate::terms::PriorVersions;
+use crate::workflows::{
+    ChangeKey, Deletion, KeyedChange, NewWorkflow, VersionRow, WorkflowRow, WorkflowSummary, default_permissions,
+};
 use crate::{numbers, texts};
 
 #[async_trait]
@@ -30,7 +34,7 @@ impl WorkflowStore for PostgresStore {
     ) -> Result<SaveOutcome> {
         loop {
             match self.try_to_save(&workflow, activate, precondition).await {
-                Ok(put) => return put,
+                Ok(outcome) => return Ok(outcome),
                 // Another call has saved a version at the same time: this one is the next.
                 Err(failure) if failure.is_taken() || failure.is_to_be_resent() => {}
                 Err(failure) => return Err(failure.into()),
@@ -48,12 +52,13 @@ impl WorkflowStore for PostgresStore {
         name: &str,
         version: Option<u32>,
         precondition: Precondition,
+        key: Option<(ChangeKey, u32)>,
     ) -> Result<ActivationOutcome> {
         // No stored workflow has a version or name that cannot be stored.
         let version = version.map(numbers::checked_integer).transpose().ok().filter(|_| !texts::has_nul(name));
         let Some(version) = version else { return Ok(ActivationOutcome::NotFound) };
         let connection = self.lock_workflow(workspace, name).await?;
-        let head = read_head(&connection, workspace, name).await??;
+        let head = read_head(&connection, workspace, name).await?;
         if !precondition.allows(head.as_ref(), None) {
             connection.commit().await?;
             return Ok(ActivationOutcome::Unexpected { active: head.map_or(0, |head| head.active) });
@@ -70,9 +75,29 @@ impl WorkflowStore for PostgresStore {
                 head.is_some()
             }
         };
-        replace_triggers(&connection, workspace, name).await??;
+        replace_triggers(&connection, workspace, name, PriorVersions::Present).await?;
+        if let Some((key, shown)) = key.filter(|_| is_found) {
+            record_key(&connection, workspace, name, &key, shown).await?;
+        }
         connection.commit().await?;
         Ok(if is_found { ActivationOutcome::Chosen } else { ActivationOutcome::NotFound })
+    }
+
+    async fn keyed_change(
+        &self,
+        workspace: WorkspaceId,
+        name: &str,
+        key: &str,
+        now: Timestamp,
+    ) -> Result<Option<KeyedChange>> {
+        if texts::has_nul(name) || texts::has_nul(key) {
+            return Ok(None);
+        }
+        let (workspace, since) = (workspace.uuid(), now.micros() - numbers::micros(WORKFLOW_KEY_RETENTION));
+        let params = params! { "workspace": workspace, "name": name, "key": key, "since": since };
+        let row = self.connections.query_opt(query!("workflow_keys/find"), params).await?;
+        row.map(|row| Ok(KeyedChange { digest: columns::get(&row, 0)?, version: columns::integer(&row, 1)? }))
+            .transpose()
     }
 
     async fn delete_workflow(&self, workspace: WorkspaceId, name: &str) -> Result<Deletion> {
@@ -94,7 +119,7 @@ impl WorkflowStore for PostgresStore {
             return Ok(Deletion::InUse(open));
         }
         bury(&connection, workspace, name, newest).await?;
-        replace_triggers(&connection, workspace, name).await??;
+        replace_triggers(&connection, workspace, name, PriorVersions::Present).await?;
         connection.commit().await?;
         self.workflow_counts.remove(workspace);
         Ok(Deletion::Deleted)
@@ -156,39 +181,35 @@ impl PostgresStore {
         workflow: &NewWorkflow,
         activate: bool,
         precondition: Precondition,
-    ) -> Result<Result<SaveOutcome>, StatementError> {
+    ) -> Result<SaveOutcome, StatementError> {
         let connection = self.lock_workflow(workflow.workspace, &workflow.name).await?;
-        let mut head = match read_head(&connection, workflow.workspace, &workflow.name).await? {
-            Ok(head) => head,
-            Err(unreadable) => return Ok(Err(unreadable)),
-        };
+        let mut head = read_head(&connection, workflow.workspace, &workflow.name).await?;
         let replaced = head.take_if(|head| head.is_replaced_by(&workflow.style));
         if let Some(replaced) = &replaced {
             if !precondition.allows_replacing(replaced, workflow) {
                 connection.commit().await?;
-                return Ok(Ok(SaveOutcome::Unexpected { active: replaced.active }));
+                return Ok(SaveOutcome::Unexpected { active: replaced.active });
             }
-            let newest = match numbers::checked_integer(replaced.version) {
-                Ok(newest) => newest,
-                Err(unreadable) => return Ok(Err(unreadable)),
-            };
+            let newest = numbers::checked_integer(replaced.version)?;
             bury(&connection, workflow.workspace, &workflow.name, newest).await?;
         }
         if let Some(style) = head.as_ref().and_then(|head| head.other_style(&workflow.style)) {
             connection.commit().await?;
-            return Ok(Ok(SaveOutcome::OtherStyle(style)));
+            return Ok(SaveOutcome::OtherStyle(style));
         }
         if replaced.is_none() && !precondition.allows(head.as_ref(), Some(workflow)) {
             connection.commit().await?;
-            return Ok(Ok(SaveOutcome::Unexpected { active: head.map_or(0, |head| head.active) }));
+            return Ok(SaveOutcome::Unexpected { active: head.map_or(0, |head| head.active) });
         }
         let mut new = self.workflow_counts.begin();
-        if head.is_none()
-            && replaced.is_none()
-            && let Err(refused) = count_name(&connection, &mut new, workflow.workspace).await?
-        {
-            connection.rollback().await?;
-            return Ok(Err(refused));
+        if head.is_none() && replaced.is_none() {
+            match count_name(&connection, &mut new, workflow.workspace).await {
+                Err(StatementError::Rejected(error)) => {
+                    connection.rollback().await?;
+                    return Err(error.into());
+                }
+                counted => counted?,
+            }
         }
         let publisher = workflow.publisher.as_ref().and_then(Publisher::stored_name);
         let permissions = workflow.publisher.as_ref().map(Publisher::permission_text);
@@ -210,22 +231,18 @@ impl PostgresStore {
                 },
             )
             .await?;
-        if (activate || replaced.is_some())
-            && let Err(unreadable) = replace_triggers(&connection, workflow.workspace, &workflow.name).await?
-        {
-            return Ok(Err(unreadable));
+        let row = rows.into_iter().next().expect("the statement always returns a row");
+        let (version, is_new) = (columns::integer(&row, 0)?, columns::get(&row, 1)?);
+        if activate || replaced.is_some() {
+            let prior = SaveOutcome::prior_versions(version, is_new);
+            replace_triggers(&connection, workflow.workspace, &workflow.name, prior).await?;
+        }
+        if let Some(key) = &workflow.key {
+            record_key(&connection, workflow.workspace, &workflow.name, key, version).await?;
         }
         connection.commit().await?;
         new.keep();
-        let row = rows.into_iter().next().expect("the statement always returns a row");
-        let saved = || {
-            Ok(SaveOutcome::Saved {
-                version: columns::integer(&row, 0)?,
-                is_new: columns::get(&row, 1)?,
-                is_first: head.is_none(),
-            })
-        };
-        Ok(saved())
+        Ok(SaveOutcome::Saved { version, is_new, is_first: head.is_none() })
     }
 
     /// Begins a transaction that holds the lock of a workflow's name.
@@ -244,20 +261,17 @@ pub(super) async fn count_name(
     connection: &Connection<'_>,
     new: &mut NewRows<'_>,
     workspace: WorkspaceId,
-) -> Result<Result<()>, StatementError> {
+) -> Result<(), StatementError> {
     let counted = match new.add(workspace, limits::WORKFLOWS) {
         Some(counted) => counted,
         None => {
             let (id, names) = (workspace.uuid(), numbers::clamp_limit(limits::COUNTED_NAMES));
             let params = params! { "workspace": id, "names": names };
             let rows = connection.query(query!("count_workflows"), params).await?;
-            match workflow_count_from_rows(&rows) {
-                Ok(count) => new.set_and_add(workspace, count, limits::WORKFLOWS),
-                Err(unreadable) => return Ok(Err(unreadable)),
-            }
+            new.set_and_add(workspace, workflow_count_from_rows(&rows)?, limits::WORKFLOWS)
         }
     };
-    Ok(counted.map_err(Error::WorkflowQuotaReached))
+    Ok(counted.map_err(Error::WorkflowQuotaReached)?)
 }
 
 /// Deletes a workflow up to its newest version. The versions are kept while runs refer to them.
@@ -270,7 +284,26 @@ async fn bury(
     let (workspace, grace) = (workspace.uuid(), numbers::micros(DELETED_VERSIONS_KEPT_MIN));
     let buried = params! { "workspace": workspace, "name": name, "version": newest, "grace": grace };
     connection.execute(query!("delete_workflow/3_bury"), buried).await?;
-    connection.execute(query!("delete_workflow/4_head"), params! { "workspace": workspace, "name": name }).await?;
+    for statement in [query!("delete_workflow/4_head"), query!("delete_workflow/5_keys")] {
+        connection.execute(statement, params! { "workspace": workspace, "name": name }).await?;
+    }
+    Ok(())
+}
+
+/// Records the idempotency key of a change.
+async fn record_key(
+    connection: &Connection<'_>,
+    workspace: WorkspaceId,
+    name: &str,
+    key: &ChangeKey,
+    version: u32,
+) -> Result<(), StatementError> {
+    let (workspace, at, version) = (workspace.uuid(), key.at.micros(), numbers::checked_integer(version)?);
+    let (key, digest) = (key.key.as_str(), key.digest.as_str());
+    let params = params! {
+        "workspace": workspace, "name": name, "key": key, "digest": digest, "version": version, "at": at,
+    };
+    connection.execute(query!("workflow_keys/record"), params).await?;
     Ok(())
 }
 
@@ -279,21 +312,19 @@ async fn read_head(
     connection: &Connection<'_>,
     workspace: WorkspaceId,
     name: &str,
-) -> Result<Result<Option<Head>>, StatementError> {
+) -> Result<Option<Head>, StatementError> {
     let workspace = workspace.uuid();
     let key = params! { "workspace": workspace, "name": name };
     let rows = connection.query(query!("put_workflow/2_head"), key).await?;
-    let read = |row| {
-        Ok(Head {
-            version: columns::integer(row, 0)?,
-            digest: columns::get(row, 1)?,
-            active: columns::integer(row, 2)?,
-            style: columns::get(row, 3)?,
-            is_only_named: columns::get(row, 4)?,
-            permissions: columns::get(row, 5)?,
-        })
-    };
-    Ok(rows.first().map(read).transpose())
+    let Some(row) = rows.first() else { return Ok(None) };
+    Ok(Some(Head {
+        version: columns::integer(row, 0)?,
+        digest: columns::get(row, 1)?,
+        active: columns::integer(row, 2)?,
+        style: columns::get(row, 3)?,
+        is_only_named: columns::get(row, 4)?,
+        permissions: columns::get(row, 5)?,
+    }))
 }
 
 /// In the order of `count_workflows.sql`.
@@ -314,6 +345,8 @@ fn workflow_from_row(row: &Row) -> Result<WorkflowRow> {
         retention_days: columns::bigint(row, 6)?,
         created_at: columns::time(row, 7)?,
         publisher: Publisher::from_stored(columns::get(row, 8)?, columns::get(row, 9)?),
+        search_paths: columns::list(row, 10)?,
+        is_deleted: columns::get(row, 11)?,
     })
 }
 

@@ -10,6 +10,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
 use super::disk::Disk;
+use super::log::Log;
 use super::schema;
 use crate::error::Result;
 use crate::migrations;
@@ -37,6 +38,16 @@ const READER_PRAGMAS: &str = "
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 const CACHED_STATEMENTS_MAX: usize = 256;
 
+/// When a commit is durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Durability {
+    /// When it returns: it waits for the disk.
+    AtCommit,
+    /// With the next commit that waits for the disk, of this or a later transaction: the log has an order. After a loss of
+    /// power before that, the transaction has not happened.
+    Later,
+}
+
 /// One connection to one database, with the verbs of [`crate::RunStore`], [`crate::WorkflowStore`],
 /// [`crate::RecordStore`], [`crate::TopicStore`] and [`crate::FileStore`] as methods.
 ///
@@ -45,8 +56,11 @@ pub struct Database {
     pub(super) connection: Connection,
     /// Of the writer of a data folder.
     pub(super) disk: Option<Disk>,
+    /// The log, which a thread copies beside the writer of a data folder.
+    pub(super) log: Option<Arc<Log>>,
     /// Whether the runs of ended processes are not yet released, because the disk was full.
     pub(super) must_release: bool,
+    durability: Durability,
     clock: Box<dyn Fn() -> Timestamp + Send>,
     pub(super) workflow_counts: Arc<QuotaCounts>,
     pub(super) key_counts: QuotaCounts,
@@ -102,7 +116,9 @@ impl Database {
         Ok(Self {
             connection,
             disk: None,
+            log: None,
             must_release: false,
+            durability: Durability::AtCommit,
             clock: Box::new(system_time),
             workflow_counts: Arc::default(),
             key_counts: QuotaCounts::default(),
@@ -137,6 +153,18 @@ impl Database {
 
     pub(super) fn now(&self) -> Timestamp {
         (self.clock)()
+    }
+
+    /// Sets when the commits of the next call are durable.
+    pub(super) fn set_durability(&mut self, durability: Durability) -> Result<()> {
+        if self.durability != durability {
+            self.connection.execute_batch(match durability {
+                Durability::AtCommit => "pragma synchronous = full",
+                Durability::Later => "pragma synchronous = normal",
+            })?;
+            self.durability = durability;
+        }
+        Ok(())
     }
 
     /// Begins a transaction that writes. It is rolled back unless it is committed.

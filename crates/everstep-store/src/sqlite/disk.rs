@@ -4,8 +4,9 @@
 //! 2. If less than 4 MiB are free, or SQLite reports a full disk, the file is deleted, and new work is refused: the
 //!    space is for runs that have been started.
 //! 3. If less than 1 MiB is free, accepted work waits. The rest is for items that end runs, and for retention.
-//! 4. While new work is refused, SQLite copies its log into the database after 64 pages instead of 1,000: otherwise the
-//!    log alone would use the reserve.
+//! 4. While new work is refused, the log of SQLite is copied into the database after 64 pages: otherwise the log alone
+//!    would use the reserve. While less than 128 MiB are free, it is copied after 500 pages, so that there is space for
+//!    the copies when the disk becomes full.
 //! 5. When 12 MiB are free, the file is written again, and new work is accepted.
 
 use std::fs::{self, File, OpenOptions};
@@ -20,6 +21,7 @@ use rustix::fs::FallocateFlags;
 
 use super::database::{BUSY_TIMEOUT, Database};
 use super::folder::{FILE_MODE, RESERVE_FILE};
+use super::log::LOG_PAGES_MAX;
 use crate::error::{Error, Result};
 use crate::space::Space;
 
@@ -35,8 +37,10 @@ pub(super) const MEASURE_PERIOD: Duration = Duration::from_millis(250);
 /// A disk with a smaller free part is reported in the log; again only after the part was larger than the second number.
 const FREE_PERCENT_LOW: u128 = 10;
 const FREE_PERCENT_WELL: u128 = 12;
-/// The pages of the log after which SQLite copies them into the database.
-const LOG_PAGES: u32 = 1_000;
+/// The free space below which the log of SQLite is short.
+const SHORT_LOG_BYTES: u64 = 128 * MEBIBYTE;
+/// The pages of a short log, and of that on a full disk.
+const SHORT_LOG_PAGES: u32 = 500;
 const LOG_PAGES_ON_FULL_DISK: u32 = 64;
 /// The time for which the log is not cut because a reader uses it.
 const CUT_LOG_TIMEOUT: Duration = Duration::from_millis(100);
@@ -155,6 +159,14 @@ impl Disk {
         *self.space.lock().unwrap_or_else(PoisonError::into_inner) = space;
     }
 
+    fn log_pages_max(&self) -> u32 {
+        match self.free_bytes {
+            _ if self.is_refusing => LOG_PAGES_ON_FULL_DISK,
+            free if free < SHORT_LOG_BYTES => SHORT_LOG_PAGES,
+            _ => LOG_PAGES_MAX,
+        }
+    }
+
     fn reason(&self) -> String {
         let [free, room] = [self.free_bytes, ROOM_BYTES].map(|bytes| bytes / 1024);
         format!("{free} KiB of the disk of the data folder are free; new work is accepted from {room} KiB on")
@@ -164,10 +176,8 @@ impl Disk {
 impl Database {
     /// Makes this connection the writer of a data folder.
     pub(super) fn attach_disk(&mut self, disk: Disk) {
-        if disk.is_refusing {
-            set_log_pages(&self.connection, LOG_PAGES_ON_FULL_DISK);
-        }
         self.disk = Some(disk);
+        self.adapt_log();
     }
 
     /// Measures the disk if the last measurement is old.
@@ -197,7 +207,7 @@ impl Database {
         if let Some(disk) = self.disk.as_mut().filter(|disk| !disk.is_refusing) {
             disk.refuse();
             disk.show();
-            set_log_pages(&self.connection, LOG_PAGES_ON_FULL_DISK);
+            self.adapt_log();
         }
         // Without a commit, SQLite does not copy the log.
         self.cut_log();
@@ -209,30 +219,29 @@ impl Database {
         let was_refusing = disk.is_refusing;
         let limit = disk.max_pages.map_or(u64::MAX, |pages| unused_bytes(connection, pages));
         disk.measure(limit);
-        match (was_refusing, disk.is_refusing) {
-            (false, true) => {
-                set_log_pages(connection, LOG_PAGES_ON_FULL_DISK);
-                self.cut_log();
-            }
-            (true, false) => set_log_pages(connection, LOG_PAGES),
-            _ => {}
+        self.adapt_log();
+        if !was_refusing && self.is_refusing() {
+            self.cut_log();
+        }
+    }
+
+    /// Bounds the log by the space that there is.
+    fn adapt_log(&self) {
+        if let (Some(log), Some(disk)) = (&self.log, &self.disk) {
+            log.set_pages_max(disk.log_pages_max());
         }
     }
 
     /// Copies the log into the database, and frees its space, unless a reader uses it.
     pub(super) fn cut_log(&self) {
+        // SQLite would refuse it beside the copier.
+        let _pass = self.log.as_ref().map(|log| log.begin_pass());
         let wait_for = |timeout| self.connection.busy_timeout(timeout);
         let cut = || self.connection.query_row("pragma wal_checkpoint(truncate)", (), |_| Ok(()));
         let result = wait_for(CUT_LOG_TIMEOUT).and_then(|()| cut());
         if let Err(error) = result.and(wait_for(BUSY_TIMEOUT)) {
             tracing::debug!(%error, "the log of SQLite cannot be cut");
         }
-    }
-}
-
-fn set_log_pages(connection: &Connection, pages: u32) {
-    if let Err(error) = connection.pragma_update_and_check(None, "wal_autocheckpoint", pages, |_| Ok(())) {
-        tracing::warn!(%error, "the size of SQLite's log cannot be set");
     }
 }
 

@@ -84,7 +84,7 @@ mod tests {
     fn hot_queries_use_their_index() {
         let database = Database::in_memory().unwrap();
         for (sql, index) in [
-            (query!("commit/2_winner"), "runs_keyed (workspace=? AND idempotency_scope=? AND idempotency_key=?)"),
+            (query!("keyed_run"), "runs_keyed (workspace=? AND idempotency_scope=? AND idempotency_key=?)"),
             (query!("commit/3_head"), "sqlite_autoindex_runs_1 (id=?)"),
             (query!("commit/3_stored"), "journal_by_seq (run_id=? AND seq=?)"),
             (query!("commit/3_owner"), "sqlite_autoindex_runs_1 (id=?)"),
@@ -116,6 +116,37 @@ mod tests {
                 query!("list_runs/of_state"),
                 "runs_in_state (workspace=? AND workflow=? AND state=? AND created_at>? AND (created_at,id)<(?,?))",
             ),
+            (
+                query!("list_runs/of_statuses"),
+                "runs_by_status (workspace=? AND status=? AND created_at>? AND (created_at,id)<(?,?))",
+            ),
+            (query!("list_runs/of_statuses"), "runs_running (workspace=? AND created_at>? AND (created_at,id)<(?,?))"),
+            (query!("list_runs/of_statuses"), "runs USING INTEGER PRIMARY KEY (rowid=?)"),
+            (
+                query!("list_runs/of_workflow_statuses"),
+                "runs_of_workflow_by_status (workspace=? AND workflow=? AND status=? AND created_at>? AND (created_at,id)<(?,?))",
+            ),
+            (
+                query!("list_runs/of_workflow_statuses"),
+                "runs_running (workspace=? AND created_at>? AND (created_at,id)<(?,?))",
+            ),
+            (query!("list_runs/of_workflow_statuses"), "runs USING INTEGER PRIMARY KEY (rowid=?)"),
+            (query!("list_runs/of_origin"), "runs_by_origin (origin=? AND created_at>? AND (created_at,id)<(?,?))"),
+            (
+                query!("list_runs/of_error"),
+                "runs_by_error (workspace=? AND <expr>=? AND created_at>? AND (created_at,id)<(?,?))",
+            ),
+            (
+                query!("list_runs/of_term"),
+                "run_terms_by_value (workspace=? AND path=? AND value=? AND created_at>? AND (created_at,run)<(?,?))",
+            ),
+            (query!("list_runs/of_term"), "sqlite_autoindex_runs_1 (id=?)"),
+            (query!("list_runs/coverage"), "runs_listed_by_workflow (workspace=? AND workflow>?)"),
+            (query!("list_runs/coverage"), "PRIMARY KEY (workspace=? AND workflow=? AND path=?)"),
+            (query!("search_attributes/1_known"), "PRIMARY KEY (workspace=? AND workflow=?)"),
+            (query!("search_attributes/2_delete"), "PRIMARY KEY (workspace=? AND workflow=? AND path=?)"),
+            (query!("workflow"), "PRIMARY KEY (workspace=? AND workflow=?)"),
+            (query!("sweep/2_terms"), "PRIMARY KEY (run=?)"),
             (query!("list_runs/of_parent"), "runs_by_parent (parent=? AND created_at>? AND (created_at,id)<(?,?))"),
             (query!("find_key"), "sqlite_autoindex_api_keys_2 (hash=?)"),
             (query!("sweep/1_runs"), "runs_expiring (expires_at<?)"),
@@ -148,6 +179,10 @@ mod tests {
                 query!("register_workflows/5_forget"),
                 "sqlite_autoindex_workflows_1 (workspace=? AND name=? AND version>? AND version<?)",
             ),
+            (query!("workflow_keys/find"), "PRIMARY KEY (workspace=? AND name=? AND key=?)"),
+            (query!("delete_workflow/5_keys"), "PRIMARY KEY (workspace=? AND name=?)"),
+            (query!("sweep/5_workflow_keys"), "workflow_keys_by_time (at<?)"),
+            (query!("sweep/5_workflow_keys"), "PRIMARY KEY (workspace=? AND name=? AND key=?)"),
             (query!("delete_workflow/1_newest"), "sqlite_autoindex_workflows_1 (workspace=? AND name=? AND version>?)"),
             (
                 query!("list_workflows"),
@@ -266,6 +301,8 @@ mod tests {
             let tables = [
                 "runs",
                 "journal",
+                "run_terms",
+                "search_attributes",
                 "records",
                 "links",
                 "store_changes",
@@ -275,6 +312,7 @@ mod tests {
                 "waits",
                 "files",
                 "file_chunks",
+                "workflow_keys",
             ];
             for table in tables {
                 assert!(!plan.lines().any(|line| line.ends_with(&format!("SCAN {table}"))), "{sql}\nscans\n{plan}");

@@ -77,7 +77,7 @@ fn register(
             .execute(named_params! { ":workspace": workspace, ":name": workflow.name, ":version": version })?;
     }
     // The last registration of the active version determines its triggers.
-    replace_triggers(tx, workflow.workspace, &workflow.name, now)?;
+    replace_triggers(tx, workflow.workspace, &workflow.name, now, known.prior_versions())?;
     Ok(RegistrationOutcome::Registered)
 }
 

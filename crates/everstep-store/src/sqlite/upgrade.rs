@@ -31,7 +31,7 @@ const WRITTEN: &str = "
     values (
         x'01990000000070008000000000000001', null, 5, null, 'running', 1, x'00000000000000000000000000000001',
         'orders', 1, '', 'orders', '7', x'01990000000070008000000000000002', 7, 0, 1,
-        '{}', null, '{\"order\":7}', null
+        '{\"team\":\"blue\"}', null, '{\"order\":7}', null
     );
     insert into journal (run_id, seq, writer, commit_id, at, kind, step, attempt, codec, payload)
     values (x'01990000000070008000000000000001', 1, x'01990000000070008000000000000003',
@@ -88,6 +88,7 @@ async fn check_found_whole(migrations: &[Migration]) {
     for filter in [
         RunFilter { parent: Some(RunId::from_uuid(PARENT)), ..RunFilter::default() },
         RunFilter { input: vec![(vec!["order".to_owned()], "7".to_owned())], ..RunFilter::default() },
+        RunFilter { statuses: vec![Status::Running, Status::Failed], ..RunFilter::default() },
     ] {
         let page = database.list_runs(HERE, &filter, None, 10).unwrap();
         assert_eq!(page.runs.iter().map(|run| run.id).collect::<Vec<_>>(), [run]);

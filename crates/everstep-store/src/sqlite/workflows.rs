@@ -22,8 +22,9 @@ use crate::error::{Error, Result};
 use crate::ports::WorkflowStore;
 use crate::preconditions::{ActivationOutcome, Head, Precondition, RegistrationOutcome, SaveOutcome};
 use crate::quota::{self, NewRows};
-use crate::retention::DELETED_VERSIONS_KEPT_MIN;
-use crate::workflows::{Deletion, NewWorkflow, VersionRow, WorkflowRow, WorkflowSummary};
+use crate::retention::{DELETED_VERSIONS_KEPT_MIN, WORKFLOW_KEY_RETENTION};
+use crate::terms::PriorVersions;
+use crate::workflows::{ChangeKey, Deletion, KeyedChange, NewWorkflow, VersionRow, WorkflowRow, WorkflowSummary};
 use crate::{numbers, texts};
 
 #[async_trait]
@@ -48,12 +49,24 @@ impl WorkflowStore for SqliteStore {
         name: &str,
         version: Option<u32>,
         precondition: Precondition,
+        key: Option<(ChangeKey, u32)>,
     ) -> Result<ActivationOutcome> {
         let name = name.to_owned();
         self.write_for(Purpose::AcceptedWork, move |database| {
-            database.choose_version(workspace, &name, version, precondition)
+            database.choose_version(workspace, &name, version, precondition, key.as_ref())
         })
         .await
+    }
+
+    async fn keyed_change(
+        &self,
+        workspace: WorkspaceId,
+        name: &str,
+        key: &str,
+        now: Timestamp,
+    ) -> Result<Option<KeyedChange>> {
+        let (name, key) = (name.to_owned(), key.to_owned());
+        self.read(move |database| database.keyed_change(workspace, &name, &key, now)).await
     }
 
     async fn delete_workflow(&self, workspace: WorkspaceId, name: &str) -> Result<Deletion> {
@@ -158,7 +171,11 @@ impl Database {
             })?;
         }
         if activate || replaced.is_some() {
-            replace_triggers(&tx, workflow.workspace, &workflow.name, now)?;
+            let prior = SaveOutcome::prior_versions(version, is_new);
+            replace_triggers(&tx, workflow.workspace, &workflow.name, now, prior)?;
+        }
+        if let Some(key) = &workflow.key {
+            record_key(&tx, workflow.workspace, &workflow.name, key, version)?;
         }
         tx.commit()?;
         rows.keep();
@@ -171,6 +188,7 @@ impl Database {
         name: &str,
         version: Option<u32>,
         precondition: Precondition,
+        key: Option<&(ChangeKey, u32)>,
     ) -> Result<ActivationOutcome> {
         let now = self.now();
         let tx = self.begin()?;
@@ -191,7 +209,10 @@ impl Database {
             }
         };
         if !planted::is_planted(Bug::TriggersOfAnOldVersion) {
-            replace_triggers(&tx, workspace, name, now)?;
+            replace_triggers(&tx, workspace, name, now, PriorVersions::Present)?;
+        }
+        if let Some((key, shown)) = key.filter(|_| is_found) {
+            record_key(&tx, workspace, name, key, *shown)?;
         }
         tx.commit()?;
         Ok(if is_found { ActivationOutcome::Chosen } else { ActivationOutcome::NotFound })
@@ -212,10 +233,28 @@ impl Database {
             return Ok(Deletion::InUse(open));
         }
         bury(&tx, workspace, name, newest, look_at)?;
-        replace_triggers(&tx, workspace, name, now)?;
+        replace_triggers(&tx, workspace, name, now, PriorVersions::Present)?;
         tx.commit()?;
         self.workflow_counts.remove(workspace);
         Ok(Deletion::Deleted)
+    }
+
+    pub fn keyed_change(
+        &self,
+        workspace: WorkspaceId,
+        name: &str,
+        key: &str,
+        now: Timestamp,
+    ) -> Result<Option<KeyedChange>> {
+        let mut statement = self.connection.prepare_cached(query!("workflow_keys/find"))?;
+        let params = named_params! {
+            ":workspace": workspace.uuid().into_bytes(),
+            ":name": name,
+            ":key": key,
+            ":since": now.micros() - numbers::micros(WORKFLOW_KEY_RETENTION),
+        };
+        let read = |row: &Row<'_>| Ok(KeyedChange { digest: row.get(0)?, version: row.get(1)? });
+        Ok(statement.query_row(params, read).optional()?)
     }
 
     pub fn count_workflows(&self, workspace: WorkspaceId) -> Result<u64> {
@@ -271,8 +310,24 @@ fn bury(tx: &Connection, workspace: WorkspaceId, name: &str, newest: u32, look_a
     tx.prepare_cached(query!("delete_workflow/3_bury"))?.execute(named_params! {
         ":workspace": workspace, ":name": name, ":version": newest, ":look_at": look_at.micros(),
     })?;
-    tx.prepare_cached(query!("delete_workflow/4_head"))?
-        .execute(named_params! { ":workspace": workspace, ":name": name })?;
+    for statement in [query!("delete_workflow/4_head"), query!("delete_workflow/5_keys")] {
+        tx.prepare_cached(statement)?.execute(named_params! { ":workspace": workspace, ":name": name })?;
+    }
+    Ok(())
+}
+
+/// Records the idempotency key of a change.
+fn record_key(tx: &Connection, workspace: WorkspaceId, name: &str, key: &ChangeKey, version: u32) -> Result<()> {
+    let (workspace, at) = (workspace.uuid().into_bytes(), key.at.micros());
+    texts::check([key.key.as_str(), key.digest.as_str()])?;
+    tx.prepare_cached(query!("workflow_keys/record"))?.execute(named_params! {
+        ":workspace": workspace,
+        ":name": name,
+        ":key": key.key,
+        ":digest": key.digest,
+        ":version": version,
+        ":at": at,
+    })?;
     Ok(())
 }
 
@@ -333,6 +388,8 @@ fn workflow_from_row(row: &Row<'_>) -> rusqlite::Result<WorkflowRow> {
             row.get::<_, Option<String>>(8)?.as_deref(),
             row.get::<_, Option<String>>(9)?.as_deref(),
         ),
+        search_paths: columns::json(row, 10)?.unwrap_or_default(),
+        is_deleted: row.get(11)?,
     })
 }
 

@@ -135,7 +135,7 @@ impl PublishOutcome {
     }
 }
 
-fn payload(bytes: Vec<u8>) -> Result<Payload> {
+pub(crate) fn payload(bytes: Vec<u8>) -> Result<Payload> {
     let text = String::from_utf8(bytes).map_err(|error| Error::Corrupt(error.to_string()))?;
     Payload::from_json(text).map_err(|error| Error::Corrupt(error.to_string()))
 }

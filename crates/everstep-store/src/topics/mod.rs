@@ -6,11 +6,12 @@ mod triggers;
 mod waits;
 
 pub(crate) use columns::{
-    EventColumns, SubscriptionColumns, pack_json, read_results, results_json, subscription_filter, target_json,
+    EventColumns, SubscriptionColumns, pack_json, payload, read_results, results_json, subscription_filter, target_json,
 };
 pub use rows::{
-    EventQuery, EventResult, EventRow, EventSlice, FanOutPosition, MatchCounts, MatchingWait, PublishOutcome,
-    ResultPage, SliceOutcome, StartRow, SubscriptionOutcome, SubscriptionQuery, WaitPage, WaitPosition,
+    EventPage, EventQuery, EventResult, EventRow, EventSlice, FanOutPosition, ListedEvent, MatchCounts, MatchingWait,
+    PublishOutcome, ResultPage, SliceOutcome, StartRow, SubscriptionOutcome, SubscriptionQuery, UnmatchedEvents,
+    WaitPage, WaitPosition,
 };
 pub(crate) use triggers::trigger_changes;
 pub(crate) use waits::{Candidate, SHAPES_MAX, WaitScan, wanted_hashes};

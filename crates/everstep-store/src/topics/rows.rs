@@ -1,9 +1,12 @@
 //! Rows of topics, as the store receives and returns them.
 
+use std::collections::BTreeMap;
+
 use everstep_core::dead_letter::DeadLetter;
 use everstep_core::ids::{EventId, NodeId, RunId, StepKey, SubscriptionId, WorkspaceId};
+use everstep_core::payload::Payload;
 use everstep_core::time::Timestamp;
-use everstep_core::topics::{Pattern, TopicEvent};
+use everstep_core::topics::{Pattern, Subscription, TopicEvent};
 use serde::{Deserialize, Serialize};
 
 use crate::item::{InboxInput, NewRun, SentInput};
@@ -23,6 +26,50 @@ impl EventRow {
     pub fn open(event: TopicEvent) -> Self {
         Self { event, position: FanOutPosition::default(), fanned_at: None, matched: MatchCounts::default() }
     }
+}
+
+/// An event of a list: without its data, which can be large.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ListedEvent {
+    pub id: EventId,
+    pub topic: String,
+    pub source: String,
+    pub event_id: String,
+    pub at: Timestamp,
+    pub depth: u32,
+    pub subject: Option<String>,
+    pub extensions: Option<Payload>,
+    /// The event of which this one is a replay.
+    pub replay_of: Option<EventId>,
+    pub matched: MatchCounts,
+    /// When the fan-out was done; none while the event is open.
+    pub fanned_at: Option<Timestamp>,
+}
+
+impl From<EventRow> for ListedEvent {
+    fn from(EventRow { event, fanned_at, matched, .. }: EventRow) -> Self {
+        Self {
+            id: event.id,
+            topic: event.topic,
+            source: event.source,
+            event_id: event.event_id,
+            at: event.at,
+            depth: event.depth,
+            subject: event.subject,
+            extensions: event.extensions,
+            replay_of: event.replay_of.map(|(of, _)| of),
+            matched,
+            fanned_at,
+        }
+    }
+}
+
+/// A page of the events of a topic, oldest first.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EventPage {
+    pub events: Vec<TopicEvent>,
+    /// Whether the page has reached its limit of events or of bytes, so that more events may follow.
+    pub has_more: bool,
 }
 
 /// The number of targets that an event has reached.
@@ -95,10 +142,29 @@ pub struct WaitPosition {
 pub enum PublishOutcome {
     /// Written now, or by the same call whose outcome was unknown.
     Published,
+    /// Written now, with its fan-out done: no subscription and no wait can match it.
+    Unmatched,
     /// The source has published this id before: the first event.
     Known(Box<EventRow>),
     /// The source has published this id before, with another topic, other data or another subject.
     Reused(EventId),
+}
+
+impl PublishOutcome {
+    /// Whether the event was written by this call.
+    pub fn is_published(&self) -> bool {
+        matches!(self, Self::Published | Self::Unmatched)
+    }
+}
+
+/// What a publish does with an event that no subscription and no wait can match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnmatchedEvents {
+    /// It needs a fan-out like every event.
+    Open,
+    /// Its fan-out is done when it is written, if the store can read subscriptions and waits in the transaction that
+    /// writes it, and no other transaction can add one at the same time.
+    Done,
 }
 
 /// A filter of events, newest first.
@@ -135,7 +201,7 @@ pub enum SubscriptionOutcome {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum EventResult {
-    /// A run was created.
+    /// A run was created, or a run that has the key of the start exists.
     Run { subscription: SubscriptionId, run: RunId },
     /// An open wait received the event.
     Wait { run: RunId, step: StepKey },
@@ -198,6 +264,26 @@ impl EventSlice {
             }
         }
         counts
+    }
+
+    /// Whether a start has another key than that of its event and subscription, so that a run may have it.
+    pub(crate) fn has_chosen_keys(&self) -> bool {
+        let suffix = format!(":{}", self.event);
+        let is_chosen = |(scope, key): &(String, String)| scope != Subscription::KEY_SCOPE || !key.ends_with(&suffix);
+        self.starts.iter().any(|start| start.new.key.as_ref().is_some_and(is_chosen))
+    }
+
+    /// The results, in which each run that was not created is replaced by the one that has its key.
+    pub(crate) fn results_with(&self, existing: &BTreeMap<RunId, RunId>) -> Vec<EventResult> {
+        let mut results = self.results.clone();
+        for result in &mut results {
+            if let EventResult::Run { run, .. } = result
+                && let Some(other) = existing.get(run)
+            {
+                *run = *other;
+            }
+        }
+        results
     }
 }
 

@@ -32,6 +32,7 @@ macro_rules! contract_tests {
                     a_started_run_is_as_it_was_written,
                     a_run_that_starts_and_ends_in_one_item_is_completed,
                     two_starts_with_one_key_leave_one_journal,
+                    a_run_is_found_by_its_key_and_scope,
                     a_start_that_exists_writes_nothing_of_its_item,
                     fifty_parallel_starts_with_one_key_leave_one_run,
                     one_key_in_another_workspace_or_scope_is_another_run,
@@ -169,6 +170,8 @@ macro_rules! contract_tests {
                 }
                 filters {
                     runs_are_listed_by_any_of_some_statuses,
+                    runs_are_listed_by_one_status_without_others,
+                    runs_are_listed_by_several_statuses_without_others,
                     runs_are_listed_by_version,
                     runs_are_listed_by_parent,
                     runs_are_found_by_what_their_input_holds,
@@ -211,6 +214,8 @@ macro_rules! contract_tests {
                     an_older_version_can_be_made_active,
                     workflows_are_listed_by_name_in_pages,
                     versions_are_listed_newest_first_in_pages,
+                    the_key_of_a_change_is_known_for_a_day,
+                    keys_of_changes_are_swept_after_a_day,
                 }
                 registrations {
                     a_version_is_registered_under_its_own_number,
@@ -233,6 +238,7 @@ macro_rules! contract_tests {
                     only_a_workflow_that_is_there_is_deleted,
                     a_workflow_is_not_deleted_while_runs_go_on,
                     a_deleted_workflow_that_is_saved_again_is_new_and_its_numbers_go_on,
+                    a_deleted_workflow_is_created_again_under_the_same_key,
                     a_start_that_has_read_a_deleted_workflow_may_begin,
                     versions_of_a_deleted_workflow_go_a_day_later_and_their_numbers_stay,
                     versions_stay_while_runs_refer_to_them,
@@ -331,6 +337,7 @@ macro_rules! contract_tests {
                     an_event_comes_back_as_it_was_published,
                     events_are_listed_newest_first_in_pages,
                     a_wait_looks_back_over_the_events_of_its_topic,
+                    a_page_of_events_ends_at_a_number_of_bytes,
                     old_events_are_deleted_when_their_fan_out_is_done,
                     a_run_publishes_with_its_item_or_not_at_all,
                 }
@@ -351,6 +358,7 @@ macro_rules! contract_tests {
                     a_stale_cursor_writes_nothing,
                     slices_of_several_events_are_independent,
                     a_key_starts_one_run,
+                    a_result_names_the_run_that_has_the_key,
                     fan_out_rows_of_ended_runs_are_dropped,
                     only_members_fan_out,
                     open_events_are_found_oldest_first,
@@ -379,13 +387,17 @@ macro_rules! contract_tests {
                 changes {
                     only_dead_letters_are_queued_and_discarded,
                     many_letters_are_queued_at_once_up_to_a_limit,
+                    a_call_continues_after_the_last_letter_of_another,
+                    letters_of_a_run_are_queued_and_discarded,
                     parallel_calls_queue_a_letter_once,
                     old_letters_are_deleted_and_queued_ones_are_kept,
                     a_letter_outlives_its_run,
                 }
                 takes {
                     letters_are_taken_in_the_order_in_which_they_were_queued,
+                    letters_of_a_crowded_target_are_left,
                     a_lost_reply_loses_no_letter,
+                    a_result_that_is_sent_again_ends_no_later_requeue,
                     two_nodes_never_take_one_letter,
                     a_fenced_node_s_letters_are_taken_by_another,
                     a_result_is_written_once,
@@ -416,6 +428,16 @@ macro_rules! contract_tests {
                 }
             }
             stores {
+                search {
+                    runs_are_found_by_search_attributes_without_others,
+                    pages_by_terms_are_complete_and_in_order,
+                    runs_from_before_an_attribute_was_declared_are_found_too,
+                    search_attributes_are_those_of_the_active_version,
+                    an_attribute_that_returns_does_not_hide_runs,
+                    a_run_on_its_way_while_an_attribute_is_declared_is_found,
+                    terms_exist_with_their_run,
+                    runs_that_events_start_have_terms,
+                }
                 texts {
                     texts_with_a_nul_are_not_stored,
                     items_with_a_nul_are_not_stored,
@@ -451,7 +473,8 @@ mod tests {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/contract");
         let list = fs::read_to_string(folder.join("list.rs")).unwrap();
         let mut promises = 0;
-        for port in ["runs", "workflows", "access", "resources", "records", "topics", "files", "stores"] {
+        for port in ["runs", "workflows", "access", "resources", "records", "topics", "files", "dead_letters", "stores"]
+        {
             for file in fs::read_dir(folder.join(port)).unwrap() {
                 let source = fs::read_to_string(file.unwrap().path()).unwrap();
                 for line in source.lines() {

@@ -18,6 +18,8 @@ pub enum Misuse {
     SlowHttp,
     /// 6,000 runs that stay in memory.
     Runs,
+    /// Batches of a thousand starts on several connections.
+    Batches,
     /// Queries of a file that do not end.
     FileQueries,
     /// A hundred bodies of 16 MB that do not end.
@@ -38,18 +40,21 @@ pub enum Misuse {
     RecordOps,
     /// Events for a thousand subscriptions.
     Publishes,
+    /// Events with 900 kB of data for 500 subscriptions with an expression.
+    LargeEvents,
     /// Actions in one run.
     Transitions,
 }
 
 impl Misuse {
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 19] = [
         Self::Expression,
         Self::Guard,
         Self::Definition,
         Self::Script,
         Self::SlowHttp,
         Self::Runs,
+        Self::Batches,
         Self::FileQueries,
         Self::Bodies,
         Self::Streams,
@@ -60,6 +65,7 @@ impl Misuse {
         Self::WorkerHello,
         Self::RecordOps,
         Self::Publishes,
+        Self::LargeEvents,
         Self::Transitions,
     ];
 
@@ -77,6 +83,7 @@ impl Misuse {
             Self::Script => "neighbours-script",
             Self::SlowHttp => "neighbours-slow-http",
             Self::Runs => "neighbours-runs",
+            Self::Batches => "neighbours-batches",
             Self::FileQueries => "neighbours-file-queries",
             Self::Bodies => "neighbours-bodies",
             Self::Streams => "neighbours-streams",
@@ -87,6 +94,7 @@ impl Misuse {
             Self::WorkerHello => "neighbours-worker-hello",
             Self::RecordOps => "neighbours-record-ops",
             Self::Publishes => "neighbours-publishes",
+            Self::LargeEvents => "neighbours-large-events",
             Self::Transitions => "neighbours-transitions",
         }
     }
@@ -101,9 +109,11 @@ impl Misuse {
             Self::SlowHttp => tasks::call_a_slow_server(attack).await,
             Self::FileQueries => tasks::query_files(attack).await,
             Self::Runs => load::start_runs(attack).await,
+            Self::Batches => load::start_batches(attack).await,
             Self::Keys => load::use_many_keys(attack).await,
             Self::RecordOps => load::write_one_record(attack).await,
             Self::Publishes => load::publish_events(attack).await,
+            Self::LargeEvents => load::publish_large_events(attack).await,
             Self::Transitions => load::act_in_one_run(attack).await,
             Self::Bodies => connections::send_endless_bodies(attack).await,
             Self::Streams => connections::open_streams(attack).await,

@@ -289,7 +289,7 @@ fn check_authors(ops: &Ops, dispatched: &BTreeSet<(RunId, StepKey)>) -> Result<(
     let mut authors = BTreeSet::new();
     for (key, op) in ops {
         let (Some(run), Some(step)) = (op.author.run, &op.author.step) else {
-            let is_expiry = key.starts_with("e:") && op.action == "store.expire";
+            let is_expiry = key.starts_with("q:") && op.action == "store.expire";
             if !is_expiry && !key.starts_with("h:") {
                 return Err(format!("{key} belongs to no step, no request and not to the sweeper"));
             }

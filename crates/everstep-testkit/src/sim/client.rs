@@ -8,7 +8,7 @@ use everstep_core::ids::{RunId, StepKey, WorkspaceId};
 use everstep_core::payload::Payload;
 use everstep_core::run::{Input, Reply};
 use everstep_core::status::Status;
-use everstep_engine::{Error, RunInput, Start};
+use everstep_engine::{Error, RunInput, SaveError, Start};
 use everstep_store::RunRow;
 use serde_json::{Value, json};
 
@@ -47,7 +47,7 @@ impl Client {
         let wanted = self.executor.with_random(|random| random.between(1, 3));
         while answers < wanted {
             self.sleep(0, 4_000).await;
-            let definitions = Arc::clone(&definitions);
+            let to_save = Arc::clone(&definitions);
             let audit = self.audit(Asked::Start(key.clone()));
             let row = audit.id;
             let begin_at = self.executor.chance(15).then(|| {
@@ -64,19 +64,19 @@ impl Client {
                 ..Start::new(name.clone(), people::input(n, &items))
             };
             let answer = self.server().ask(|engine| async move {
-                for (name, definition) in &*definitions {
-                    let published = engine.library().publish(WorkspaceId::DEFAULT, name, definition).await?;
-                    if let Err(problems) = published {
-                        return Ok(Err(format!("a generated definition is invalid: {problems:?}\n{definition}")));
-                    }
+                for (name, definition) in &*to_save {
+                    engine.library().publish(WorkspaceId::DEFAULT, name, definition).await?;
                 }
-                engine.start_run(start).await.map(Ok)
+                engine.start_run(start).await.map_err(SaveError::Engine)
             });
             let started = match answer.await {
-                Some(Ok(Ok(started))) => started,
-                Some(Ok(Err(text))) => return self.judge.store.ledger().violation(text),
+                Some(Ok(started)) => started,
+                Some(Err(SaveError::Invalid(problems))) => {
+                    let text = format!("a generated definition is invalid: {problems:?}\n{definitions:?}");
+                    return self.judge.store.ledger().violation(text);
+                }
                 // It is not known whether the run was started; the key shows it.
-                Some(Err(_)) | None => continue,
+                Some(Err(SaveError::Engine(_))) | None => continue,
             };
             answers += 1;
             let mut ledger = self.judge.store.ledger();

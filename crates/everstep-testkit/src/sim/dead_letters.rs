@@ -5,8 +5,8 @@ use everstep_core::dead_letter::DeadLetterSource;
 use everstep_core::ids::{DeadLetterId, NodeId, WorkspaceId};
 use everstep_core::time::Timestamp;
 use everstep_store::{
-    DeadLetterClaim, DeadLetterFilter, DeadLetterQuery, DeadLetterResult, DeadLetterRetention, DeadLetterRow,
-    DeadLetterStore, Result, TakenLetters,
+    ChangedLetters, DeadLetterClaim, DeadLetterFilter, DeadLetterQuery, DeadLetterResult, DeadLetterRetention,
+    DeadLetterRow, DeadLetterStore, Result, TakenLetters,
 };
 
 use super::wire::SimStore;
@@ -37,7 +37,7 @@ impl DeadLetterStore for SimStore {
         filter: &DeadLetterFilter,
         now: Timestamp,
         limit: usize,
-    ) -> Result<u64> {
+    ) -> Result<ChangedLetters> {
         let filter = filter.clone();
         self.call("queue_letters", move |db| db.queue_letters(workspace, &filter, now, limit)).await
     }
@@ -49,7 +49,7 @@ impl DeadLetterStore for SimStore {
         reason: Option<&str>,
         now: Timestamp,
         limit: usize,
-    ) -> Result<u64> {
+    ) -> Result<ChangedLetters> {
         let (filter, reason) = (filter.clone(), reason.map(str::to_owned));
         let discard = move |db: &mut everstep_store::sqlite::Database| {
             db.discard_letters(workspace, &filter, reason.as_deref(), now, limit)

@@ -13,7 +13,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use everstep_core::contains::contains;
+use everstep_core::contains;
 use everstep_core::ids::{EventId, RunId, StepKey, SubscriptionId, WorkspaceId};
 use everstep_core::journal::{Entry, Event, Resolution, codec};
 use everstep_core::meter::Meter;
@@ -21,6 +21,7 @@ use everstep_core::payload::Payload;
 use everstep_core::run::OpenActivity;
 use everstep_core::time::Timestamp;
 use everstep_core::topics::{EventRef, Subscription, TopicEvent};
+use everstep_engine::SaveError;
 use everstep_expressions::Expressions;
 use everstep_store::sqlite::Database;
 use everstep_store::{EventQuery, EventResult, EventRow, Item, PublishOutcome, RunFilter, WaitChange};
@@ -42,9 +43,13 @@ const SOURCE: &str = "sim";
 /// The greatest `n` of an event's data.
 pub(super) const N_MAX: u64 = 2;
 
-/// The config of a wait for an event, with or without a look back.
+/// The config of a wait for an event, with or without a match, and with or without a look back.
 pub(super) fn wait_config(random: &mut SeededRng) -> Value {
-    let mut config = json!({"event": *random.pick(&TOPICS), "match": {"n": random.below(N_MAX as usize + 1)}});
+    let mut config = json!({"event": *random.pick(&TOPICS)});
+    let n = random.between(0, N_MAX + 1);
+    if n <= N_MAX {
+        config["match"] = json!({"n": n});
+    }
     if random.chance(50) {
         config["sinceSeconds"] = random.between(1, 20).into();
     }
@@ -76,8 +81,10 @@ impl Client {
         loop {
             self.sleep(20, slowest).await;
             if !self.judge.store.ledger().is_calm {
-                let (topic, n) = self.executor.with_random(|random| (*random.pick(&TOPICS), random.between(0, N_MAX)));
-                self.executor.spawn(OUTSIDE, self.clone().publish(topic, json!(n)));
+                let (topic, n) =
+                    self.executor.with_random(|random| (*random.pick(&TOPICS), random.between(0, N_MAX + 1)));
+                let n = if n <= N_MAX { json!(n) } else { Value::Null };
+                self.executor.spawn(OUTSIDE, self.clone().publish(topic, n));
                 continue;
             }
             for topic in TOPICS {
@@ -114,19 +121,25 @@ impl Client {
                 .server()
                 .ask(|engine| async move { engine.library().publish(WorkspaceId::DEFAULT, name, &definition).await });
             match saved.await {
-                Some(Ok(Ok(_))) => return,
-                Some(Ok(Err(problems))) => {
+                Some(Ok(_)) => return,
+                Some(Err(SaveError::Invalid(problems))) => {
                     let text = format!("{name} is invalid: {problems:?}");
                     return self.judge.store.ledger().violation(text);
                 }
-                Some(Err(_)) | None => self.sleep(1, 500).await,
+                Some(Err(SaveError::Engine(_))) | None => self.sleep(1, 500).await,
             }
         }
     }
 
-    /// Publishes one event, again while the outcome is not known, and sometimes after that.
+    /// Publishes one event, again while the outcome is not known, and sometimes after that. The data of an event without
+    /// an `n` is not an object.
     async fn publish(self, topic: &'static str, n: Value) {
         let (number, wanted) = self.executor.with_random(|random| (random.number() >> 12, random.between(1, 2)));
+        let data = match n {
+            Value::Null if number % 2 == 0 => Value::Null,
+            Value::Null => json!(number.to_string()),
+            n => json!({"n": n, "number": number}),
+        };
         let mut answers = 0;
         while answers < wanted {
             let now = self.executor.now();
@@ -138,7 +151,7 @@ impl Client {
                 source: SOURCE.to_owned(),
                 event_id: number.to_string(),
                 at: now,
-                data: Payload::from(json!({"n": n, "number": number})),
+                data: Payload::from(data.clone()),
                 depth: 0,
                 subject: None,
                 extensions: None,
@@ -149,7 +162,7 @@ impl Client {
             let reply = server.ask(|engine| async move { engine.topics().publish(event).await }).await;
             self.executor.note(|| format!("event {number} by server {}: {reply:?}", server.index));
             let known = match reply {
-                Some(Ok(PublishOutcome::Published)) => id,
+                Some(Ok(PublishOutcome::Published | PublishOutcome::Unmatched)) => id,
                 Some(Ok(PublishOutcome::Known(row))) => row.event.id,
                 Some(Ok(PublishOutcome::Reused(_))) => {
                     let text = format!("event {number} was refused for other data, which it does not have");
@@ -204,9 +217,9 @@ impl SimStore {
     /// The events of the database, oldest first.
     fn events(db: &Database) -> Result<Vec<EventRow>, String> {
         let query = EventQuery { limit: 100_000, ..EventQuery::default() };
-        let mut events = db.list_events(WorkspaceId::DEFAULT, &query).map_err(|error| error.to_string())?;
-        events.reverse();
-        Ok(events)
+        let listed = db.list_events(WorkspaceId::DEFAULT, &query).map_err(|error| error.to_string())?;
+        let rows = listed.into_iter().rev().map(|event| db.event(WorkspaceId::DEFAULT, event.id));
+        rows.filter_map(Result::transpose).collect::<Result<_, _>>().map_err(|error| error.to_string())
     }
 
     /// The fan-out of an event is done: no wait that was open before the event is without it.
@@ -216,7 +229,7 @@ impl SimStore {
         let waits = read_waits(db.connection(), WorkspaceId::DEFAULT, &event.topic, 1_000).unwrap_or_default();
         for (run, wait) in waits {
             let is_first = self.ledger().order.is_wait_first(run, &wait.step, id);
-            if !is_first || !contains(event.data.value(), wait.pattern.value()) {
+            if !is_first || !contains::matches(&event.data, &wait.pattern) {
                 continue;
             }
             let text = id.to_string();
@@ -251,7 +264,7 @@ impl Judge {
         let events = self.store.direct(|db| SimStore::events(db)).unwrap_or_default();
         events.iter().any(|row| {
             let TopicEvent { id, topic: of, at, data, .. } = &row.event;
-            *of == topic && *at >= since && !taken.contains(id) && contains(data.value(), pattern.value())
+            *of == topic && *at >= since && !taken.contains(id) && contains::matches(data, &pattern)
         })
     }
 }

@@ -19,8 +19,7 @@ impl FileStore for SimStore {
         self.call("begin_file", move |db| db.begin_file(&file, quota)).await
     }
 
-    async fn add_chunk(&self, id: FileId, chunk: u32, bytes: &[u8]) -> Result<bool> {
-        let bytes = bytes.to_vec();
+    async fn add_chunk(&self, id: FileId, chunk: u32, bytes: Vec<u8>) -> Result<bool> {
         self.call("add_chunk", move |db| db.add_chunk(id, chunk, &bytes)).await
     }
 

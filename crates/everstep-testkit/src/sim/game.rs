@@ -241,6 +241,7 @@ impl Game {
                 self.executor.spawn(OUTSIDE, start);
             }
         }
+        self.executor.spawn(OUTSIDE, client.clone().requeue_letters());
         let people = People { client: client.clone(), machines: Arc::clone(&self.machines) };
         self.executor.spawn(OUTSIDE, people.act());
     }
@@ -264,7 +265,7 @@ impl Game {
     }
 
     fn drive(&mut self, client: &Client, polls_max: u64) -> Result<(), String> {
-        let longest_rest = longest_rest(self.store.ledger().is_shared);
+        let longest_rest = longest_rest(&self.store.ledger(), &self.machines);
         let mut watch = Watch::new(Arc::clone(&self.judge), self.servers.clone());
         let mut progress = (0, self.executor.now());
         let mut is_storm = true;
@@ -293,9 +294,9 @@ impl Game {
                 return Ok(());
             }
             if !is_storm && polls.is_multiple_of(64) {
-                let entries = self.store.count_entries();
-                if entries != progress.0 {
-                    progress = (entries, self.executor.now());
+                let work = self.store.count_entries() + self.store.settled_letters().0;
+                if work != progress.0 {
+                    progress = (work, self.executor.now());
                 }
             }
             if polls > polls_max || self.executor.now().since(progress.1) > longest_rest {
@@ -346,6 +347,7 @@ impl Game {
             && !is_forking
             && self.store.direct(|db| db.count_open_events()).is_ok_and(|open| open == 0)
             && self.store.have_neighbours_ended()
+            && self.store.settled_letters().1
             && runs.iter().all(|run| self.judge.row(*run).is_ok_and(|row| row.ended_at.is_some()))
     }
 
@@ -356,6 +358,13 @@ impl Game {
         };
         let followed = self.store.ledger().followed.clone();
         let mut lines = vec![format!("{started} of {} were started, {followed:?} are still followed", self.planned)];
+        let forking = self.store.ledger().forks.values().filter(|fork| fork.is_none()).count();
+        let events = self.store.direct(|db| db.count_open_events()).unwrap_or_default();
+        let (have_ended, are_settled) = (self.store.have_neighbours_ended(), self.store.settled_letters().1);
+        lines.push(format!(
+            "{forking} forks and {events} events are open; the neighbours have ended: {have_ended}, the dead letters are \
+             settled: {are_settled}",
+        ));
         for run in runs {
             let Ok(row) = self.judge.row(run) else { continue };
             if row.ended_at.is_none() {
@@ -369,9 +378,15 @@ impl Game {
     }
 }
 
-/// Longer than any delay or timeout in a generated graph: a run that writes nothing for this time is stranded.
-fn longest_rest(is_shared: bool) -> Duration {
-    Duration::from_secs(if is_shared { 40 } else { 600 })
+/// Longer than any delay or timeout in a generated graph: a run that writes nothing for this time is stranded. A node
+/// without work searches for dead letters every 30 seconds.
+fn longest_rest(ledger: &Ledger, machines: &Machines) -> Duration {
+    let has_letters = ledger.has_events || !machines.is_empty();
+    Duration::from_secs(match (ledger.is_shared, has_letters) {
+        (true, false) => 40,
+        (true, true) => 80,
+        (false, _) => 600,
+    })
 }
 
 /// One or two machines.

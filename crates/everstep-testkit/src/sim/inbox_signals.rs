@@ -80,6 +80,7 @@ impl InboxSender {
                 input: Payload::null(),
                 parent: None,
                 tags: Payload::from(json!({})),
+                search_paths: std::sync::Arc::default(),
                 retention_days: 1,
                 is_test: false,
                 created_at: now,

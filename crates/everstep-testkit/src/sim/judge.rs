@@ -25,6 +25,8 @@ use super::figures::{self, Figures};
 use super::follower;
 use super::ledger::{Fate, Ledger};
 use super::machines::Machines;
+use super::offers::BoundFiles;
+use super::requeues;
 use super::scripts::Scripts;
 use super::store::SimStore;
 use super::targets;
@@ -219,6 +221,7 @@ impl Judge {
             }
         }
         let runs = self.store.ledger().runs();
+        let mut bound = BoundFiles::default();
         for run in runs.iter().copied() {
             let written = self.written(run)?;
             let journal: Vec<Entry> = written.iter().map(|(_, entry)| entry.clone()).collect();
@@ -231,6 +234,7 @@ impl Judge {
                     .map_err(|fault| format!("{fault}\n{}", show(&journal)))?;
                 let copied = ledger.copied(run);
                 drop(ledger);
+                bound.add(run, &journal, copied)?;
                 targets::check(&self.store, run, &journal, copied)
                     .map_err(|fault| format!("{fault}\n{}", show(&journal)))?;
             } else {
@@ -246,6 +250,8 @@ impl Judge {
         }
         let has_lost_nodes = has_crashed || !self.store.ledger().fenced.is_empty();
         self.check_figures(&runs, has_lost_nodes)?;
+        bound.check(&self.store)?;
+        requeues::check(&self.store)?;
         audit::check(&self.store, &started, |run| self.journal(run))?;
         changes::check(&self.store, |run| self.journal(run), &mut hasher)?;
         if self.store.ledger().has_events {

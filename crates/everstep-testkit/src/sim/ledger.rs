@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use everstep_core::ids::{EventId, NodeId, RunId, StepKey, WorkspaceId};
+use everstep_core::ids::{DeadLetterId, EventId, FileId, NodeId, RunId, StepKey, WorkspaceId};
 use everstep_core::run::Input;
 use everstep_core::time::Timestamp;
 use serde_json::Value;
@@ -19,6 +19,7 @@ use super::figures::AddedFigures;
 use super::follower::Followed;
 use super::forks::Forked;
 use super::people::PersonRequest;
+use super::requeues::Requeues;
 
 pub(super) struct Ledger {
     /// Whether the servers share their database, and the lease of a node.
@@ -66,8 +67,21 @@ pub(super) struct Ledger {
     pub(super) signals: BTreeMap<u64, Signal>,
     /// Requests of persons to machines, by their numbers.
     pub(super) requests: BTreeMap<u64, PersonRequest>,
+    /// When each version of a machine was written.
+    pub(super) versions: BTreeMap<(RunId, u32), Timestamp>,
+    /// Periods in which a machine was suspended or did not reach the database, or time jumped: the machine, unless all of
+    /// them, the begin and the end.
+    pub(super) troubles: Vec<(Option<usize>, Timestamp, Timestamp)>,
     /// The request whose answer was that it led to a version of a run.
     pub(super) moves: BTreeMap<(RunId, u32), u64>,
+    /// The requests to requeue each dead letter.
+    pub(super) requeues: BTreeMap<DeadLetterId, Requeues>,
+    /// The ids of the deliveries that targets have accepted, with the number of the attempt.
+    pub(super) delivered: BTreeSet<(String, usize)>,
+    /// The notices of each dead letter: how many operators have received, and how many were lost.
+    pub(super) notices: BTreeMap<String, (usize, usize)>,
+    /// The files that persons have uploaded.
+    pub(super) uploads: Vec<(String, FileId)>,
     /// Requests to write records, by their numbers.
     pub(super) calls: BTreeMap<u64, StoreCall>,
     /// Forks, by their keys.
@@ -180,7 +194,13 @@ impl Ledger {
             results: Vec::new(),
             signals: BTreeMap::new(),
             requests: BTreeMap::new(),
+            versions: BTreeMap::new(),
+            troubles: Vec::new(),
             moves: BTreeMap::new(),
+            requeues: BTreeMap::new(),
+            delivered: BTreeSet::new(),
+            notices: BTreeMap::new(),
+            uploads: Vec::new(),
             calls: BTreeMap::new(),
             forks: BTreeMap::new(),
             audited: BTreeMap::new(),
@@ -233,6 +253,12 @@ impl Ledger {
     /// Since when a machine has been well and none of its ticks has failed.
     pub(super) fn steady_since(&self, machine: usize, now: Timestamp) -> Option<Timestamp> {
         self.well_since(machine, now).map(|since| since.max(self.machines[machine].unsteady_at))
+    }
+
+    /// Whether a machine was suspended or did not reach the database in a period.
+    pub(super) fn had_trouble(&self, machine: usize, from: Timestamp, until: Timestamp) -> bool {
+        let is_of = |trouble: Option<usize>| trouble.is_none_or(|other| other == machine);
+        self.troubles.iter().any(|(other, begin, end)| is_of(*other) && *begin <= until && from <= *end)
     }
 
     /// The time since a machine's last heartbeat, and whether its process must know that its lease has nearly expired.

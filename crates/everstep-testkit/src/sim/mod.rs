@@ -13,7 +13,8 @@
 //!   connections to a server, `scripts` are the functions that workers run, and `turns` has the conditions on their
 //!   runs.
 //! * `machines` are state machines, `people` act on them, and `transitions` says what must hold of their journals;
-//!   `targets` receive their webhooks.
+//!   `targets` receive their webhooks; `requeues` has the dead letters that are performed again, and the notices of
+//!   them; `offers` has the files that persons offer to runs.
 //! * `ops` are nodes that write records and links, `watched` observes their handlers, `callers` write from outside, and
 //!   `changes` says what must hold of the data and its changes.
 //! * `events` publishes events, and says what must hold of their runs and waits; `subscriptions` changes subscriptions
@@ -47,11 +48,13 @@ mod judge;
 mod ledger;
 mod machines;
 mod neighbours;
+mod offers;
 mod ops;
 mod peers;
 mod people;
 mod random;
 mod records;
+mod requeues;
 mod scripts;
 mod server;
 mod socket;

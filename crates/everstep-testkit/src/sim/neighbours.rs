@@ -84,6 +84,7 @@ fn workflow(workspace: WorkspaceId, now: Timestamp) -> NewWorkflow {
         retention_days: 1,
         created_at: now,
         publisher: None,
+        key: None,
     }
 }
 
@@ -100,6 +101,7 @@ fn pending(random: &mut SeededRng, workspace: WorkspaceId, now: Timestamp, wake_
             input: Payload::from(json!({})),
             parent: None,
             tags: Payload::from(json!({})),
+            search_paths: std::sync::Arc::default(),
             retention_days: 1,
             is_test: false,
             created_at: now,

@@ -6,6 +6,7 @@ use everstep_core::ids::{RunId, WorkspaceId};
 use everstep_core::machine::{Act, Applied, Assignment, AssignmentChange};
 use everstep_core::payload::Payload;
 use everstep_core::run::{Input, Reply, State};
+use everstep_core::time::Timestamp;
 use everstep_engine::{Error, RunInput};
 use everstep_store::RunRow;
 use serde_json::{Value, json};
@@ -15,6 +16,7 @@ use super::client::Client;
 use super::executor::OUTSIDE;
 use super::ledger::{Fate, Ledger};
 use super::machines::{self, BACK, GO, Machines, PERSONS, VOTERS};
+use super::offers;
 
 /// The persons. Cheap to clone.
 #[derive(Clone)]
@@ -32,6 +34,8 @@ pub(super) struct PersonRequest {
     /// How often it was sent, and how often the reply was that nothing was written.
     sent: usize,
     denied: usize,
+    /// The servers at which it has arrived, and when.
+    pub(super) arrivals: Vec<(usize, Timestamp)>,
     /// The first answer.
     pub(super) answer: Option<Applied>,
 }
@@ -139,6 +143,9 @@ impl People {
         let is_keyed = self.client.executor.chance(50);
         let mut act = self.act_of(row, person, action, version);
         act.withdraw = act.data.is_none() && self.client.executor.chance(5);
+        if !act.withdraw && self.client.executor.chance(30) {
+            act.files = self.pick_file(person).into_iter().collect();
+        }
         self.spawn(self.clone().send(row.id, act, is_keyed));
     }
 
@@ -170,7 +177,7 @@ impl People {
         // The number is in the entry that the request writes.
         act.comment = Some(number.to_string());
         act.digest = number.to_string();
-        let request = PersonRequest { run, act, is_keyed, sent: 0, denied: 0, answer: None };
+        let request = PersonRequest { run, act, is_keyed, sent: 0, denied: 0, arrivals: Vec::new(), answer: None };
         self.client.judge.store.ledger().requests.insert(number, request);
         let times = if is_keyed { self.client.executor.with_random(|random| random.between(1, 3)) } else { 1 };
         for _ in 0..times {
@@ -206,13 +213,19 @@ impl People {
         let server = self.client.server();
         let audit = self.client.audit(Asked::Act(request.run, number));
         let row = audit.id;
-        let input = RunInput {
-            key: request.is_keyed.then(|| number.to_string()),
-            audit: Some(audit),
-            ..RunInput::new(WorkspaceId::DEFAULT, request.run, Input::Transition(Box::new(request.act)))
-        };
-        self.client.executor.note(|| format!("{} {:?} by server {}", input.run, input.input, server.index));
-        let reply = server.ask(|engine| async move { engine.route(input).await }).await;
+        let key = request.is_keyed.then(|| number.to_string());
+        let (run, mut act) = (request.run, request.act);
+        self.client.executor.note(|| format!("{run} {act:?} by server {}", server.index));
+        let (index, executor, store) = (server.index, self.client.executor.clone(), self.client.judge.store.clone());
+        let reply = server.ask(|engine| async move {
+            offers::reserve(&engine, run, &mut act).await?;
+            if let Some(request) = store.ledger().requests.get_mut(&number) {
+                request.arrivals.push((index, executor.now()));
+            }
+            let input = Input::Transition(Box::new(act));
+            engine.route(RunInput { key, audit: Some(audit), ..RunInput::new(WorkspaceId::DEFAULT, run, input) }).await
+        });
+        let reply = reply.await;
         self.client.executor.note(|| format!("{} {number} {reply:?} by server {}", request.run, server.index));
         let mut ledger = self.client.judge.store.ledger();
         ledger.answer_audited(row, audit::fate_of_reply(reply.as_ref()));
@@ -284,7 +297,7 @@ impl Ledger {
                 let is_named = details.as_ref().is_some_and(|details| details.version_no.is_some());
                 if was_accepted {
                     violation = Some(format!("{run}: request {number} was accepted, and is refused now: {code}"));
-                } else if !is_named && !["IDEMPOTENCY_KEY_REUSED", "RUN_PENDING"].contains(&code.as_ref()) {
+                } else if !is_named && code != "RUN_PENDING" {
                     violation = Some(format!("{run}: the refusal of {number} does not name the version: {code}"));
                 }
                 true

@@ -15,6 +15,7 @@ use super::executor::{Executor, OUTSIDE, Ports, Process};
 use super::handlers::{Act, Rest};
 use super::ledger::{Ledger, Machine};
 use super::peers::SimPeers;
+use super::requeues::Operators;
 use super::store::SimStore;
 use super::targets::Targets;
 use super::watched::Watched;
@@ -47,7 +48,7 @@ pub(super) fn world(store: &SimStore, process: Process, skew: &Arc<AtomicI64>, p
         runs: Arc::new(store.clone()),
         workflows: Arc::new(store.clone()),
         topics: Arc::new(store.clone()),
-        dead_letters: DeadLetters::new(Arc::new(store.clone()), None),
+        dead_letters: DeadLetters::new(Arc::new(store.clone()), Some(Arc::new(Operators { store: store.clone() }))),
         files: Arc::new(store.clone()),
         handlers: Arc::new(Registry::with(handlers(store, &records))),
         records,
@@ -220,6 +221,8 @@ impl Server {
 
     /// Stops polling the process for some time, without its knowledge.
     pub(super) fn pause(&self, time: Duration) {
+        let now = self.executor.now();
+        self.ledger().troubles.push((Some(self.index), now, now.plus(time)));
         let process = self.machine(|machine| {
             machine.is_paused = true;
             machine.process

@@ -9,10 +9,11 @@ use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_store::sqlite::Database;
 use everstep_store::{
-    ActivationOutcome, ClaimResult, CommitOutcome, Counts, Deletion, Error, HeldStart, InboxId, InboxRow, Item,
-    MinuteStats, NewFork, NewWorkflow, NodeRow, Precondition, RegistrationOutcome, Result, RunFilter, RunGlance,
-    RunPage, RunRow, RunStats, RunStore, SaveOutcome, SideWrites, Snapshot, StatsQuery, StoredEntry, StoredRun, Tick,
-    TickRequest, VersionRow, WaitChange, WaitKind, WaitRow, WorkflowRow, WorkflowStore, WorkflowSummary,
+    ActivationOutcome, ChangeKey, ClaimResult, CommitOutcome, Counts, Deletion, Error, HeldStart, InboxId, InboxRow,
+    Item, KeyedChange, MinuteStats, NewFork, NewWorkflow, NodeRow, Precondition, RegistrationOutcome, Result,
+    RunFilter, RunGlance, RunPage, RunRow, RunStats, RunStore, SaveOutcome, SideWrites, Snapshot, StatsQuery,
+    StoredEntry, StoredRun, Tick, TickRequest, VersionRow, WaitChange, WaitKind, WaitRow, WorkflowRow, WorkflowStore,
+    WorkflowSummary,
 };
 
 use super::audit::Asked;
@@ -256,6 +257,11 @@ impl RunStore for SimStore {
         self.call("get_run", move |db| db.get_run(workspace, run)).await
     }
 
+    async fn keyed_run(&self, workspace: WorkspaceId, scope: &str, key: &str) -> Result<Option<RunId>> {
+        let (scope, key) = (scope.to_owned(), key.to_owned());
+        self.call("keyed_run", move |db| db.keyed_run(workspace, &scope, &key)).await
+    }
+
     async fn glance(&self, workspace: WorkspaceId, run: RunId) -> Result<Option<RunGlance>> {
         self.call("glance", move |db| db.glance(workspace, run)).await
     }
@@ -344,7 +350,7 @@ impl RunStore for SimStore {
     }
 
     async fn maintain(&self, _now: Timestamp) -> Result<()> {
-        self.call("maintain", Database::maintain).await
+        self.call("maintain", |db| db.maintain().map(|_| ())).await
     }
 
     fn is_shared(&self) -> bool {
@@ -387,14 +393,26 @@ impl WorkflowStore for SimStore {
         name: &str,
         version: Option<u32>,
         precondition: Precondition,
+        key: Option<(ChangeKey, u32)>,
     ) -> Result<ActivationOutcome> {
         let (store, name) = (self.clone(), name.to_owned());
         self.call("activate_workflow", move |db| {
-            let outcome = db.choose_version(workspace, &name, version, precondition)?;
+            let outcome = db.choose_version(workspace, &name, version, precondition, key.as_ref())?;
             store.watch_subscriptions(db);
             Ok(outcome)
         })
         .await
+    }
+
+    async fn keyed_change(
+        &self,
+        workspace: WorkspaceId,
+        name: &str,
+        key: &str,
+        now: Timestamp,
+    ) -> Result<Option<KeyedChange>> {
+        let (name, key) = (name.to_owned(), key.to_owned());
+        self.call("keyed_change", move |db| db.keyed_change(workspace, &name, &key, now)).await
     }
 
     async fn delete_workflow(&self, workspace: WorkspaceId, name: &str) -> Result<Deletion> {

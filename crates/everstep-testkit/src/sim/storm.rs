@@ -103,11 +103,13 @@ impl Storm {
             60..75 => {
                 self.executor.note(|| format!("server {} is cut off for {} ms", server.index, time.as_millis()));
                 server.machine(|machine| machine.cut_until = machine.cut_until.max(now.plus(time)));
+                self.store.ledger().troubles.push((Some(server.index), now, now.plus(time)));
             }
             75..84 => {
                 self.executor.note(|| format!("the database is down for {} ms", time.as_millis()));
                 let mut ledger = self.store.ledger();
                 ledger.outage_until = ledger.outage_until.max(now.plus(time));
+                ledger.troubles.push((None, now, now.plus(time)));
             }
             84..90 => self.shift_database(),
             90..94 => self.jump(time),
@@ -136,8 +138,11 @@ impl Storm {
     /// Time passes without a notification.
     fn jump(&self, by: Duration) {
         self.executor.note(|| format!("the clock jumps by {} ms", by.as_millis()));
+        let before = self.executor.now();
         self.executor.jump(by);
-        self.store.ledger().jumped_at = self.executor.now();
+        let (mut ledger, now) = (self.store.ledger(), self.executor.now());
+        ledger.jumped_at = now;
+        ledger.troubles.push((None, before, now));
     }
 
     /// From now on there are no faults.

@@ -95,7 +95,7 @@ impl Client {
         let server = self.server();
         let chosen = server.ask(|engine| async move {
             let workflows = &engine.world().workflows;
-            workflows.choose_version(WorkspaceId::DEFAULT, REACTOR, version, Precondition::Anything).await
+            workflows.choose_version(WorkspaceId::DEFAULT, REACTOR, version, Precondition::Anything, None).await
         });
         let chosen = chosen.await;
         self.executor.note(|| format!("version {version:?} of {REACTOR} by server {}: {chosen:?}", server.index));

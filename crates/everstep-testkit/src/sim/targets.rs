@@ -12,8 +12,7 @@ use everstep_core::journal::{Delivery, Dispatch, Entry, Event, Outcome, codec};
 use everstep_core::kinds::KindInfo;
 use everstep_core::schema::Schema;
 use everstep_handlers::{Description, Handler, Task, TaskResult};
-use everstep_store::Item;
-use everstep_store::sqlite::Database;
+use everstep_store::{DeadLetterFilter, DeadLetterRow, Item};
 use serde_json::{Value, json};
 
 use super::handlers::watch;
@@ -64,7 +63,9 @@ impl Handler for Targets {
     }
 
     async fn perform(&self, task: Task) -> TaskResult {
-        watch(&self.store, &task);
+        if !self.store.is_requeued(&task) {
+            watch(&self.store, &task);
+        }
         if let Err(fault) = check_task(&self.store, &task) {
             self.store.ledger().violation(format!("{} {}: {fault}", task.run, task.step));
         }
@@ -83,9 +84,15 @@ impl Handler for Targets {
             30..50 if !is_calm => Err(Failure::fatal("BROKEN", "the target has refused it")),
             _ => Ok(Outcome::from_output(json!({"status": 204}))),
         };
-        if result.is_err() {
-            self.store.ledger().failed.insert((task.run, task.step, task.attempt));
+        let mut ledger = self.store.ledger();
+        match &result {
+            Ok(_) => {
+                let id = task.config["delivery"]["id"].as_str().unwrap_or_default();
+                ledger.delivered.insert((id.to_owned(), task.attempt as usize));
+            }
+            Err(_) => _ = ledger.failed.insert((task.run, task.step, task.attempt)),
         }
+        drop(ledger);
         result.into()
     }
 }
@@ -136,10 +143,14 @@ pub(super) fn check(store: &SimStore, run: RunId, journal: &[Entry], copied: u64
             (true, None) => {}
             (true, Some(_)) => return Err(format!("{run}: {step} was performed and is a dead letter")),
             (false, None) => return Err(format!("{run}: {step} was not performed and is no dead letter")),
-            (false, Some((error, attempts))) => {
-                let expected = failures.get(step).copied().unwrap_or(0) + usize::from(error == "RUN_CANCELLED");
-                if attempts as usize != expected {
-                    return Err(format!("{run}: the dead letter of {step} has {attempts} of {expected} attempts"));
+            (false, Some(row)) => {
+                let attempts = &row.letter.attempts;
+                let is_cancelled = attempts.iter().any(|attempt| attempt.code == "RUN_CANCELLED");
+                let expected = failures.get(step).copied().unwrap_or(0) + usize::from(is_cancelled);
+                let requeues = store.ledger().requeues.get(&row.letter.id).copied().unwrap_or_default();
+                let (count, possible) = (attempts.len(), requeues.attempts_after(expected));
+                if !possible.contains(&count) {
+                    return Err(format!("{run}: the dead letter of {step} has {count} attempts, not {possible:?}"));
                 }
             }
         }
@@ -150,19 +161,13 @@ pub(super) fn check(store: &SimStore, run: RunId, journal: &[Entry], copied: u64
     }
 }
 
-/// The dead letters of a run by their steps, each with its error and the number of its attempts.
-fn read_letters(store: &SimStore, run: RunId) -> Result<BTreeMap<String, (String, u32)>, String> {
-    let sql = "select step, error, json_array_length(attempts) from dead_letters where run_id = ?1";
-    let read = |db: &mut Database| {
-        let mut statement = db.connection().prepare(sql)?;
-        let rows = statement.query_map([run.uuid().as_bytes().as_slice()], |row| {
-            Ok((row.get::<_, String>(0)?, (row.get::<_, String>(1)?, row.get::<_, u32>(2)?)))
-        })?;
-        rows.collect::<rusqlite::Result<Vec<_>>>()
-    };
-    let rows = store.direct(read).map_err(|error| error.to_string())?;
+/// The dead letters of a run by their steps.
+fn read_letters(store: &SimStore, run: RunId) -> Result<BTreeMap<String, DeadLetterRow>, String> {
+    let filter = DeadLetterFilter { run: Some(run), ..DeadLetterFilter::default() };
+    let rows = store.letters(filter)?;
     let count = rows.len();
-    let letters: BTreeMap<_, _> = rows.into_iter().collect();
+    let step = |row: &DeadLetterRow| row.letter.step.as_ref().map_or("", StepKey::as_str).to_owned();
+    let letters: BTreeMap<_, _> = rows.into_iter().map(|row| (step(&row), row)).collect();
     if letters.len() == count { Ok(letters) } else { Err(format!("{run}: a delivery has two dead letters")) }
 }
 

@@ -9,24 +9,24 @@ use everstep_core::time::Timestamp;
 use everstep_core::topics::{Subscription, TopicEvent};
 use everstep_store::sqlite::Database;
 use everstep_store::{
-    Error, EventQuery, EventRow, EventSlice, FanOutPosition, PublishOutcome, Result, ResultPage, SliceOutcome,
-    SubscriptionOutcome, SubscriptionQuery, TopicStore, WaitPage, WaitPosition,
+    Error, EventPage, EventQuery, EventRow, EventSlice, FanOutPosition, ListedEvent, PublishOutcome, Result,
+    ResultPage, SliceOutcome, SubscriptionOutcome, SubscriptionQuery, TopicStore, UnmatchedEvents, WaitPage,
+    WaitPosition,
 };
 
 use super::wire::SimStore;
 
 #[async_trait]
 impl TopicStore for SimStore {
-    async fn publish(&self, events: &[TopicEvent]) -> Result<Vec<PublishOutcome>> {
+    async fn publish(&self, events: &[TopicEvent], unmatched: UnmatchedEvents) -> Result<Vec<PublishOutcome>> {
         if self.is_full() {
             return Err(Error::Full("no room".to_owned()));
         }
         let (store, events): (_, Arc<[TopicEvent]>) = (self.clone(), events.into());
         self.call("publish", move |db| {
-            let outcomes = db.publish(&events)?;
+            let outcomes = db.publish(&events, unmatched)?;
             let mut ledger = store.ledger();
-            for (event, _) in events.iter().zip(&outcomes).filter(|(_, outcome)| **outcome == PublishOutcome::Published)
-            {
+            for (event, _) in events.iter().zip(&outcomes).filter(|(_, outcome)| outcome.is_published()) {
                 ledger.order.note_event(event.id);
             }
             drop(ledger);
@@ -39,7 +39,7 @@ impl TopicStore for SimStore {
         self.call("event", move |db| db.event(workspace, id)).await
     }
 
-    async fn list_events(&self, workspace: WorkspaceId, query: &EventQuery) -> Result<Vec<EventRow>> {
+    async fn list_events(&self, workspace: WorkspaceId, query: &EventQuery) -> Result<Vec<ListedEvent>> {
         let query = query.clone();
         self.call("list_events", move |db| db.list_events(workspace, &query)).await
     }
@@ -51,7 +51,7 @@ impl TopicStore for SimStore {
         since: Timestamp,
         after: Option<EventId>,
         limit: usize,
-    ) -> Result<Vec<TopicEvent>> {
+    ) -> Result<EventPage> {
         let topic = topic.to_owned();
         self.call("events_since", move |db| db.events_since(workspace, &topic, since, after, limit)).await
     }

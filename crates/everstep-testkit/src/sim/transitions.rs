@@ -15,6 +15,7 @@ use serde_json::Value;
 use super::audit::number_of;
 use super::ledger::{Fate, Ledger};
 use super::machines::{self, STARTER};
+use super::people::PersonRequest;
 use super::store::SimStore;
 use super::targets;
 
@@ -135,6 +136,9 @@ impl Course {
             Some(version) if version != version_no => {
                 Err(format!("request {number} expected version {version} and was applied to {version_no}"))
             }
+            None if !is_seen_on_arrival(ledger, request, version_no) => {
+                Err(format!("request {number} was applied to version {version_no}, which was written after it arrived"))
+            }
             Some(_) | None => Ok(()),
         }
     }
@@ -185,6 +189,21 @@ impl Course {
     }
 }
 
+/// Whether a request without a version was applied to one that existed when it arrived, or was written while its server
+/// read the run for the first time: two reads of a server that works take less than half a lease. A request that arrives
+/// before the first version expects that one.
+fn is_seen_on_arrival(ledger: &Ledger, request: &PersonRequest, version_no: u32) -> bool {
+    if version_no == 1 {
+        return true;
+    }
+    // A fork has the versions of its original.
+    let Some(written_at) = ledger.versions.get(&(request.run, version_no)) else { return true };
+    request.arrivals.iter().any(|(machine, arrived_at)| {
+        let seen_by = arrived_at.plus(ledger.lease / 2);
+        *written_at <= seen_by || ledger.had_trouble(*machine, *arrived_at, seen_by)
+    })
+}
+
 /// The answer to a request names the entry that it wrote.
 fn check_answer(ledger: &Ledger, run: RunId, number: u64, entry: &Entry) -> Result<(), String> {
     let answer = ledger.requests.get(&number).and_then(|request| request.answer.as_ref());
@@ -215,23 +234,32 @@ impl SimStore {
             if !matches!(outcome, CommitOutcome::Applied(_)) || item.format < 2 {
                 continue;
             }
-            if let Err(fault) = check_row(db, item) {
-                self.ledger().violation(format!("{}: {fault}", item.run));
+            match check_row(db, item) {
+                Ok(written) => {
+                    let (now, mut ledger) = (self.executor.now(), self.ledger());
+                    ledger.versions.extend(written.into_iter().map(|version_no| ((item.run, version_no), now)));
+                }
+                Err(fault) => self.ledger().violation(format!("{}: {fault}", item.run)),
             }
         }
     }
 }
 
-fn check_row(db: &Database, item: &Item) -> Result<(), String> {
+/// The versions of the machine that the item has written, if its row is right. A fork has the earlier ones of its original.
+fn check_row(db: &Database, item: &Item) -> Result<Vec<u32>, String> {
     let row = db.get_run(item.workspace, item.run).map_err(|error| error.to_string())?.ok_or("the run has no row")?;
     let stored = db.journal(item.run, 0, 1_000_000).map_err(|error| error.to_string())?;
     let (mut place, mut format) = (None, 1);
-    let mut journal = Vec::new();
+    let (mut journal, mut written) = (Vec::new(), Vec::new());
+    let first_seq = item.entries.first().map_or(u64::MAX, |entry| entry.seq);
     for stored in stored {
         let entry = codec::decode(stored.seq, stored.at, stored.row).map_err(|error| error.to_string())?;
         format = format.max(entry.event.format());
         if let Event::TransitionApplied(applied) = &entry.event {
             place = Some((applied.to.clone(), applied.version_no));
+            if entry.seq >= first_seq {
+                written.push(applied.version_no);
+            }
         }
         journal.push(entry);
     }
@@ -243,5 +271,5 @@ fn check_row(db: &Database, item: &Item) -> Result<(), String> {
     if row.format < format {
         return Err(format!("its row has format {} and its journal {format}", row.format));
     }
-    Ok(())
+    Ok(written)
 }

@@ -63,7 +63,7 @@ impl SimStore {
             let _ = answer.send(store.carry(name, &call).await);
         });
         let result = answered.await.unwrap_or_else(|_| lost());
-        if result.is_err() && matches!(name, "tick" | "fence" | "owned" | "inbox" | "claim") {
+        if result.is_err() && matches!(name, "tick" | "fence" | "owned" | "inbox" | "claim" | "claim_workspace") {
             let now = self.executor.now();
             self.ledger().machines[self.machine].unsteady_at = now;
         }
@@ -106,7 +106,12 @@ impl SimStore {
             Some(0) => Fault::LostCall,
             Some(1) => Fault::LostReply,
             // A call whose second reply differs is equivalent to a lost reply, and is tested as such.
-            Some(2) if matches!(name, "claim" | "tick" | "join" | "fence" | "fan_out" | "hold_start") => {
+            Some(2)
+                if matches!(
+                    name,
+                    "claim" | "claim_workspace" | "tick" | "join" | "fence" | "fan_out" | "hold_start"
+                ) =>
+            {
                 Fault::LostReply
             }
             Some(2) => Fault::Doubled,

@@ -134,6 +134,7 @@ impl Worker {
             retention_days: None,
             input_schema: None,
             triggers: Vec::new(),
+            index: Vec::new(),
         };
         let inner = self.inner();
         Hello {

@@ -13,12 +13,12 @@ use everstep_core::time::Timestamp;
 use everstep_core::topics::{Trigger, TriggerKind};
 use everstep_store::postgres::{Options, PostgresStore};
 use everstep_store::{
-    AccessStore, AuditFilter, AuditRow, ChangeQuery, Counts, DeadLetterClaim, DeadLetterFilter, DeadLetterOutcome,
-    DeadLetterQuery, DeadLetterResult, DeadLetterRetention, DeadLetterStore, EventQuery, EventResult, EventSlice,
-    FileStore, HeldStart, Item, MinuteStats, NamespaceQuery, NewFork, NewRun, NewWorkflow, Precondition, Projection,
-    RecordKey, RecordStore, RegistrationOutcome, ReserveOutcome, ResourceKind, ResourceRow, ResourceStore, RunFilter,
-    RunStats, RunStore, SideWrites, SliceOutcome, Snapshot, StatsQuery, SubscriptionQuery, TickRequest, TopicStore,
-    Wait, WaitChange, WaitKind, WorkflowStore,
+    AccessStore, AuditFilter, AuditRow, ChangeKey, ChangeQuery, Counts, DeadLetterClaim, DeadLetterFilter,
+    DeadLetterOutcome, DeadLetterQuery, DeadLetterResult, DeadLetterRetention, DeadLetterStore, EventQuery,
+    EventResult, EventSlice, FileStore, HeldStart, Item, MinuteStats, NamespaceQuery, NewFork, NewRun, NewWorkflow,
+    Precondition, Projection, RecordKey, RecordStore, RegistrationOutcome, ReserveOutcome, ResourceKind, ResourceRow,
+    ResourceStore, RunFilter, RunStats, RunStore, SideWrites, SliceOutcome, Snapshot, StatsQuery, SubscriptionQuery,
+    TickRequest, TopicStore, UnmatchedEvents, Wait, WaitChange, WaitKind, WorkflowStore,
 };
 use everstep_testkit::contract::{fixtures::*, run};
 use everstep_testkit::postgres::{Cluster, Durability};
@@ -37,9 +37,10 @@ const OTHERS: &str = "
         '[]', 'null'
     from generate_series(1, 20000) as n;
     insert into runs (id, wake_at, status, format, workspace, workflow, version, lane, retention_days, is_test,
-        created_at, tags, input, state, version_no)
+        created_at, tags, input, state, version_no, parent, origin, idempotency_scope, idempotency_key)
     select ('01990000-0000-7000-8001-' || lpad(to_hex(n), 12, '0'))::uuid, 9e15, 'waiting', 2,
-        '00000000-0000-0000-0000-00000000000a', 'orders', 1, '', 365000, false, 9e15 + n, '[]', 'null', 'draft', 1
+        '00000000-0000-0000-0000-00000000000a', 'orders', 1, '', 365000, false, 9e15 + n, '[]', 'null', 'draft', 1,
+        '00000000-0000-0000-0000-00000000000a', '00000000-0000-0000-0000-00000000000a', 'orders', n::text
     from generate_series(1, 20000) as n;
     insert into journal (run_id, seq, writer, at, kind, attempt, codec, payload)
     select id, 1, id, 0, 1, 0, 0, '' from runs where workflow = 'other';
@@ -72,6 +73,9 @@ const OTHERS: &str = "
     on conflict do nothing;
     insert into deleted_workflows (workspace, name, version)
     values ('00000000-0000-0000-0000-000000000001', 'drawn', 3);
+    insert into workflow_keys (workspace, name, key, digest, version, at)
+    select '00000000-0000-0000-0000-000000000001', 'orders', 'other ' || n, '', 1, 9e15
+    from generate_series(1, 20000) as n;
     insert into audit (workspace, id, at, actor, action, target, details)
     select workspace, id, 9e15, 'other', 'other', 'other', '' from runs where workflow = 'other';
     insert into resources (workspace, kind, name, body, created_at, updated_at)
@@ -115,6 +119,11 @@ const OTHERS: &str = "
     from generate_series(1, 20000) as n;
     insert into file_chunks (file, chunk, bytes)
     select id, 0, 'a' from files on conflict do nothing;
+    insert into run_terms (run, workspace, created_at, workflow, path, value)
+    select gen_random_uuid(), '00000000-0000-0000-0000-000000000001', n, 'other', 'tag.team', 'other ' || n
+    from generate_series(1, 20000) as n;
+    insert into search_attributes (workspace, workflow, path, since)
+    select '00000000-0000-0000-0000-000000000001', 'other ' || n, 'order', 0 from generate_series(1, 20000) as n;
     insert into runs (id, wake_at, status, format, workspace, workflow, version, lane, retention_days, is_test,
         created_at, tags, input)
     select ('01990000-0000-7000-8002-' || lpad(to_hex(n), 12, '0'))::uuid, 2000000000000000 + n, 'pending', 3,
@@ -150,12 +159,14 @@ async fn do_everything(store: &PostgresStore) -> RunId {
     store.load_run(run).await.unwrap();
     store.get_run(HERE, run).await.unwrap();
     store.glance(HERE, run).await.unwrap();
+    assert_eq!(store.keyed_run(HERE, "orders", "none").await.unwrap(), None);
     store.list_runs(HERE, RunFilter::default(), None, 10).await.unwrap();
     let filter = RunFilter { workflow: Some("orders".to_owned()), ..RunFilter::default() };
     store.list_runs(HERE, filter, None, 10).await.unwrap();
     do_machines(store, node).await;
     do_pending(store, node).await;
     do_lists(store, run).await;
+    do_search(store, node).await;
     do_console(store, node, run).await;
     store.journal(run, 0, 10).await.unwrap();
     do_records(store).await;
@@ -279,8 +290,8 @@ async fn do_topics(store: &PostgresStore, node: NodeId) {
     let [WaitChange::Open(wait)] = &open[..] else { unreachable!("one wait is open") };
     let event = topic_event("many", wait.pattern.value().clone(), 0);
     let again = topic_event("many", json!(2), 1);
-    store.publish(&[event.clone(), again.clone()]).await.unwrap();
-    store.publish(std::slice::from_ref(&event)).await.unwrap();
+    store.publish(&[event.clone(), again.clone()], UnmatchedEvents::Open).await.unwrap();
+    store.publish(std::slice::from_ref(&event), UnmatchedEvents::Open).await.unwrap();
     assert_eq!(all_waits(store, &event, 100).await, [(run, "s".to_owned())]);
     assert_eq!(all_waits(store, &event, 1).await, [(run, "s".to_owned())]);
     let start = start_row(&event, &subscriptions[0], None);
@@ -302,8 +313,12 @@ async fn do_topics(store: &PostgresStore, node: NodeId) {
     for subscription in &subscriptions {
         store.delete_subscription(HERE, subscription.id).await.unwrap();
     }
-    // Later passes find no open events of this one.
-    fan_out(store, node, &slice(&again)).await;
+    // Later passes find no open events of this one. Its start has the key of a run.
+    let mut left_out = start_row(&again, &subscriptions[0], None);
+    left_out.new.key = full.starts[0].new.key.clone();
+    let result = EventResult::Run { subscription: subscriptions[0].id, run: left_out.run };
+    let again = EventSlice { starts: vec![left_out], results: vec![result], ..slice(&again) };
+    assert_ne!(fan_out(store, node, &again).await, SliceOutcome::Stale);
     let published = vec![Arc::new(topic_event("many", json!(3), 2))];
     let side = SideWrites { published: published.clone(), ..SideWrites::default() };
     apply(store, node, &Item { side: Some(Box::new(side)), ..step(run, 4) }).await;
@@ -321,12 +336,16 @@ async fn do_dead_letters(store: &PostgresStore, node: NodeId) {
     }
     store.letter(HERE, letters[0].id).await.unwrap();
     assert!(store.count_letters(HERE, &dead, 10).await.unwrap() >= 3);
+    let of_run = DeadLetterFilter { run: letters[0].run, ..all() };
+    assert_eq!(store.count_letters(HERE, &of_run, 10).await.unwrap(), 3);
     store.count_dead_letters().await.unwrap();
     store.queue_letters(HERE, &DeadLetterFilter::by_id(letters[0].id), at(5), 1).await.unwrap();
     let claim = DeadLetterClaim { notices_max: 5, ..claim_letters(5) };
-    assert_eq!(store.take_letters(node, &claim).await.unwrap().letters.len(), 1);
+    assert!(!store.take_letters(node, &claim).await.unwrap().letters.is_empty());
     let notice = DeadLetterResult { outcome: DeadLetterOutcome::Notified, ..performed(&letters[0], true, 6) };
     store.settle_letters(node, &[performed(&letters[0], true, 6), notice]).await.unwrap();
+    assert_eq!(store.queue_letters(HERE, &of_run, at(6), 1).await.unwrap().count, 1);
+    assert_eq!(store.discard_letters(HERE, &of_run, Some("old"), at(7), 1).await.unwrap().count, 1);
     store.discard_letters(HERE, &dead, Some("old"), at(7), 10).await.unwrap();
     let retention = DeadLetterRetention { dead_before: much_later(), settled_before: much_later() };
     store.sweep_letters(retention, 10).await.unwrap();
@@ -336,7 +355,7 @@ async fn do_dead_letters(store: &PostgresStore, node: NodeId) {
 async fn do_files(store: &PostgresStore, node: NodeId) {
     let (file, unfinished) = (upload(store).await, new_file());
     store.begin_file(&unfinished, QUOTA).await.unwrap();
-    assert!(store.add_chunk(unfinished.id, 0, b"part").await.unwrap());
+    assert!(store.add_chunk(unfinished.id, 0, b"part".to_vec()).await.unwrap());
     store.delete_file(unfinished.id).await.unwrap();
     assert!(store.file(HERE, file).await.unwrap().is_some());
     assert_eq!(store.list_files(HERE, &[file]).await.unwrap().len(), 1);
@@ -357,22 +376,46 @@ async fn do_lists(store: &PostgresStore, run: RunId) {
         RunFilter { parent: Some(run), workflow: Some("orders".to_owned()), ..all() },
         RunFilter { input: vec![(vec!["order".to_owned()], "7".to_owned())], ..all() },
         RunFilter { tags: vec![("team".to_owned(), "blue".to_owned())], ..all() },
+        RunFilter { statuses: vec![Status::Failed], ..all() },
+        RunFilter { statuses: vec![Status::Failed], workflow: Some("orders".to_owned()), ..all() },
+        RunFilter { statuses: vec![Status::Waiting], version: Some(7), ..all() },
+        RunFilter { statuses: vec![Status::Waiting], workflow: Some("orders".to_owned()), ..all() },
+        RunFilter { statuses: vec![Status::Paused, Status::Running, Status::Failed], ..all() },
+        RunFilter { statuses: vec![Status::Paused, Status::Failed], workflow: Some("orders".to_owned()), ..all() },
+        RunFilter { error_code: Some("NONE".to_owned()), ..all() },
     ] {
         store.list_runs(HERE, filter, None, 10).await.unwrap();
+    }
+    // A workspace with many runs, all of them children and forks of one.
+    let (ids, ancestor) = ((run.uuid(), run.uuid()), RunId::from_uuid(OF_MACHINES.uuid()));
+    for filter in [
+        RunFilter { key: Some("7".to_owned()), ..all() },
+        RunFilter { ids: Some(ids), ..all() },
+        RunFilter { parent: Some(ancestor), ..all() },
+        RunFilter { origin: Some(ancestor), ..all() },
+        RunFilter { statuses: vec![Status::Running], ..all() },
+        RunFilter { statuses: vec![Status::Waiting, Status::Running, Status::Failed], ..all() },
+        RunFilter { statuses: vec![Status::Waiting], workflow: Some("orders".to_owned()), ..all() },
+        RunFilter { statuses: vec![Status::Running], workflow: Some("orders".to_owned()), ..all() },
+    ] {
+        store.list_runs(OF_MACHINES, filter, None, 10).await.unwrap();
     }
     let workflow = NewWorkflow {
         workspace: HERE,
         name: "orders".to_owned(),
         style: "graph".to_owned(),
-        definition: Payload::null(),
+        definition: json!({"options": {"index": ["order"]}}).into(),
         digest: "digest".to_owned(),
         retention_days: 7,
         created_at: at(0),
         publisher: Some(Publisher::default()),
+        key: None,
     };
     put_workflow(store, workflow.clone(), true).await.unwrap();
     register(store, &workflow).await;
-    store.choose_version(HERE, "orders", None, Precondition::Anything).await.unwrap();
+    let key = ChangeKey { key: "k".to_owned(), digest: "d".to_owned(), at: at(0) };
+    store.choose_version(HERE, "orders", None, Precondition::Anything, Some((key, 1))).await.unwrap();
+    assert!(store.keyed_change(HERE, "orders", "k", at(1)).await.unwrap().is_some());
     activate_workflow(store, HERE, "orders", 1).await.unwrap();
     store.list_workflows(HERE, None, 10).await.unwrap();
     store.count_workflows(HERE).await.unwrap();
@@ -393,6 +436,27 @@ async fn do_lists(store: &PostgresStore, run: RunId) {
     store.resources(HERE, ResourceKind::Secret, None, 10).await.unwrap();
     store.delete_resource(HERE, ResourceKind::Secret, "token").await.unwrap();
     store.workspaces().await.unwrap();
+}
+
+/// Runs with terms, by each statement that writes them, and their lists.
+async fn do_search(store: &PostgresStore, node: NodeId) {
+    let tags = Payload::from(json!({"team": "blue"}));
+    let found = || NewRun { tags: tags.clone(), search_paths: Arc::from(["order".to_owned()]), ..new() };
+    let audited = |item: Item| Item { side: Some(Box::new(SideWrites::with_audit(audit_row(0)))), ..item };
+    let run = new_run();
+    apply(store, node, &start_with(run, Some(node), found())).await;
+    apply(store, node, &audited(start_with(new_run(), Some(node), found()))).await;
+    let waits = vec![WaitChange::Open(wait("s", "paid"))];
+    apply(store, node, &Item { waits, ..start_with(new_run(), Some(node), found()) }).await;
+    let by_tag = RunFilter { tags: vec![("team".to_owned(), "blue".to_owned())], ..RunFilter::default() };
+    let order = vec![(vec!["order".to_owned()], "7".to_owned())];
+    let by_order = RunFilter { input: order, workflow: Some("orders".to_owned()), ..RunFilter::default() };
+    for filter in [by_tag.clone(), by_order.clone(), RunFilter { workflow: None, ..by_order }] {
+        let page = store.list_runs(HERE, filter, None, 1).await.unwrap();
+        assert_eq!(page.runs.len(), 1);
+    }
+    store.list_runs(HERE, RunFilter { version: Some(7), ..by_tag }, None, 10).await.unwrap();
+    store.fork_run(HERE, run, NewFork::new(new_run(), 1, at(0))).await.unwrap();
 }
 
 /// The verbs of the console: the inbox, figures over time, and filters.
@@ -550,12 +614,15 @@ fn no_verb_reads_a_whole_table() {
                     "store_namespaces",
                     "run_stats",
                     "workflow_counts",
+                    "workflow_keys",
                     "events",
                     "files",
                     "file_chunks",
                     "event_results",
                     "subscriptions",
                     "dead_letters",
+                    "run_terms",
+                    "search_attributes",
                 ];
                 let is_whole = tables.iter().any(|table| line.contains(&format!("Seq Scan on {table}")));
                 // An index may also be read completely.

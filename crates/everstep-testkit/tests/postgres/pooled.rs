@@ -53,6 +53,10 @@ promises! {
     records::links::links_are_looked_up_from_both_sides_in_pages,
     records::pages::a_page_ends_at_half_a_mebibyte,
     records::changes::changes_are_kept_for_a_time_and_while_their_run_exists,
+    topics::events::an_event_id_is_published_once,
+    topics::events::a_page_of_events_ends_at_a_number_of_bytes,
+    topics::fan_out::a_slice_is_written_once,
+    topics::waits::waits_are_found_by_their_shape,
 }
 
 #[test]

@@ -19,7 +19,7 @@ macro_rules! migration {
 }
 
 /// The migrations of earlier releases.
-const MIGRATIONS: [&str; 10] = [
+const MIGRATIONS: [&str; 12] = [
     migration!("V1__initial"),
     migration!("V2__keys_and_settings"),
     migration!("V3__access_and_resources"),
@@ -30,6 +30,8 @@ const MIGRATIONS: [&str; 10] = [
     migration!("V8__run_stats"),
     migration!("V9__topics"),
     migration!("V10__claims_by_workspace"),
+    migration!("V11__files"),
+    migration!("V12__dead_letters"),
 ];
 /// The migrations of the first release with an upgrade.
 const FIRST_UPGRADED: usize = 2;
@@ -56,7 +58,7 @@ const WRITTEN: &str = "
     values (
         '01991000-0000-7000-8000-000000000001', null, 5, null, 'running', 1, '00000000-0000-0000-0000-000000000001',
         'orders', 1, '', 'orders', '7', '01991000-0000-7000-8000-000000000002', 7, false, 1,
-        '{}', null, '{\"order\":7}', null
+        '{\"team\":\"blue\"}', null, '{\"order\":7}', null
     );
     insert into journal (run_id, seq, writer, commit_id, at, kind, step, attempt, codec, payload)
     values ('01991000-0000-7000-8000-000000000001', 1, '01991000-0000-7000-8000-000000000003',
@@ -121,6 +123,7 @@ async fn check_found_whole(versions: usize) {
     for filter in [
         RunFilter { parent: Some(parent), ..RunFilter::default() },
         RunFilter { input: vec![(vec!["order".to_owned()], "7".to_owned())], ..RunFilter::default() },
+        RunFilter { tags: vec![("team".to_owned(), "blue".to_owned())], ..RunFilter::default() },
     ] {
         let page = store.list_runs(HERE, filter, None, 10).await.unwrap();
         assert_eq!(page.runs.iter().map(|run| run.id).collect::<Vec<_>>(), [run]);

@@ -1,19 +1,57 @@
 //! The additional promises of SQLite: a data folder, a lock, a full disk.
 
 use std::path::Path;
+use std::sync::Arc;
 
+use everstep_core::dead_letter::DeadLetter;
 use everstep_core::ids::{NodeId, RunId};
 use everstep_core::journal::Kind;
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_store::sqlite::{Database, Options, SqliteStore};
-use everstep_store::{CommitOutcome, Error, Gate, Item, NewFork, NewRun, RunStore};
+use everstep_store::{
+    CommitOutcome, DeadLetterClaim, DeadLetterFilter, DeadLetterStore, Error, FileStore, Gate, Item, NewFork, NewRun,
+    PublishOutcome, RunFilter, RunStore, TopicStore, UnmatchedEvents, WaitChange,
+};
 use everstep_testkit::contract::{fixtures::*, run};
 use serde_json::json;
 
 fn open(folder: &Path) -> SqliteStore {
     SqliteStore::open(folder, &Options::default()).unwrap()
+}
+
+/// The writer is the only one, so that a transaction sees every subscription and every wait.
+#[test]
+fn an_event_without_a_target_is_written_with_its_fan_out_done() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(folder.path());
+        let node = member(&store).await;
+        let paused = everstep_core::topics::Subscription { paused_at: Some(at(1)), ..subscription("order.*", 0) };
+        store.add_subscription(&paused, 10).await.unwrap();
+        let waiting = owned_run(&store, node).await;
+        let wait = wait_for("s", "invoice.paid", json!({"id": 1}));
+        apply(&store, node, &Item { waits: vec![WaitChange::Open(wait)], ..step(waiting, 2) }).await;
+        let signal = everstep_store::Wait { by_topic: false, ..wait_for("t", "invoice.sent", json!({})) };
+        apply(&store, node, &Item { waits: vec![WaitChange::Open(signal)], ..step(waiting, 4) }).await;
+
+        let topics = ["order.sent", "invoice.paid", "invoice.sent", "orders", "invoice.sent"];
+        let mut events: Vec<_> = topics.iter().map(|topic| topic_event(topic, json!({"id": 2}), 0)).collect();
+        // A replay names its subscription.
+        events[4].replay_of = Some((events[0].id, paused.id));
+        let outcomes = store.publish(&events, UnmatchedEvents::Done).await.unwrap();
+        use PublishOutcome::{Published, Unmatched};
+        assert_eq!(outcomes, [Published, Published, Unmatched, Unmatched, Published]);
+        for (event, outcome) in events.iter().zip(&outcomes) {
+            let row = event_row(&store, event.id).await;
+            assert_eq!(row.fanned_at, (*outcome == Unmatched).then_some(event.at), "{}", event.topic);
+        }
+        assert_eq!(store.open_events(much_later(), None, 10).await.unwrap().len(), 3);
+        // The same events again, after an unknown outcome: the fan-out finds that there is nothing to do.
+        let again = store.publish(&events, UnmatchedEvents::Done).await.unwrap();
+        assert!(again.iter().all(|outcome| *outcome == Published), "{again:?}");
+    });
 }
 
 #[test]
@@ -189,6 +227,66 @@ fn long_run(node: NodeId, run: RunId) -> [Item; 3] {
     [start(run, Some(node)), long, end(run, 30_001, at(0))]
 }
 
+/// A store with many ended runs, and a run that continues.
+async fn with_expired_runs(store: &SqliteStore, node: NodeId, count: usize) -> RunId {
+    let runs: Vec<_> = (0..count).map(|_| new_run()).collect();
+    for part in runs.chunks(500) {
+        let starts: Vec<_> = part.iter().map(|run| start(*run, Some(node))).collect();
+        store.commit(node, &starts).await.unwrap();
+        let steps: Vec<_> = part.iter().map(|run| step(*run, 2)).collect();
+        store.commit(node, &steps).await.unwrap();
+        let ends: Vec<_> = part.iter().map(|run| end(*run, 4, at(1))).collect();
+        store.commit(node, &ends).await.unwrap();
+    }
+    owned_run(store, node).await
+}
+
+#[test]
+fn commits_stay_fast_while_many_runs_are_deleted() {
+    const RUNS: usize = 20_000;
+    const COMMITS: u64 = 200;
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Arc::new(open(folder.path()));
+        let node = member(&*store).await;
+        let run = with_expired_runs(&store, node, RUNS).await;
+        let later = at(1_000 * 86_400);
+        let sweep = tokio::spawn({
+            let store = Arc::clone(&store);
+            async move { store.sweep(later, RUNS).await.unwrap() }
+        });
+        let before = store.calls();
+        for n in 0..COMMITS {
+            apply(&*store, node, &step(run, 2 + 2 * n)).await;
+        }
+        assert!(!sweep.is_finished(), "the commits are made while runs are deleted");
+        // Without pauses, a transaction of the sweep is executed before every commit.
+        let transactions = store.calls() - before - COMMITS;
+        assert!(transactions > 0 && transactions < COMMITS * 3 / 4, "{transactions} transactions");
+        // A transaction deletes a small part of the runs, however many are due.
+        assert_eq!(sweep.await.unwrap(), RUNS);
+        let transactions = store.calls() - before - COMMITS;
+        assert!(transactions > 40, "{transactions} transactions");
+        assert_eq!(store.list_runs(HERE, RunFilter::default(), None, 10).await.unwrap().runs.len(), 1);
+    });
+}
+
+#[test]
+fn no_term_outlives_its_run() {
+    let mut database = Database::in_memory().unwrap();
+    let (node, run) = (new_node(), new_run());
+    database.join(node, LEASE, None).unwrap();
+    let tagged = NewRun { tags: Payload::from(json!({"team": "blue", "size": 3})), ..new() };
+    database.commit(node, &[start_with(run, Some(node), tagged)]).unwrap();
+    database.commit(node, &[end(run, 2, at(1))]).unwrap();
+    let terms = |database: &Database| -> u32 {
+        database.connection().query_row("select count(*) from run_terms", [], |row| row.get(0)).unwrap()
+    };
+    assert_eq!(terms(&database), 2);
+    assert_eq!(database.sweep(Timestamp::NEVER, 10).unwrap().runs, 1);
+    assert_eq!(terms(&database), 0);
+}
+
 #[test]
 fn a_run_is_gone_before_its_long_journal_is() {
     let mut database = Database::in_memory().unwrap();
@@ -250,4 +348,56 @@ fn the_planted_bug_writes_the_rest_of_a_refused_item() {
     plant(None);
     let seqs: Vec<_> = database.journal(run, 0, 10).unwrap().into_iter().map(|entry| entry.seq).collect();
     assert_eq!(seqs, [1, 3]);
+}
+
+#[test]
+fn letters_of_crowded_workspaces_are_not_decoded() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(folder.path());
+        let node = member(&store).await;
+        let letters = written_letters(&store, node, &[1, 2]).await;
+        let crowded = DeadLetter { workspace: new_workspace(), ..dead_letter(new_run(), 3) };
+        write_letter(&store, node, &crowded).await;
+        for letter in [&crowded, &letters[0], &letters[1]] {
+            let filter = DeadLetterFilter::by_id(letter.id);
+            assert_eq!(store.queue_letters(letter.workspace, &filter, at(5), 1).await.unwrap().count, 1);
+        }
+        // A decoder would reject its attempts.
+        let connection = rusqlite::Connection::open(folder.path().join("everstep.db")).unwrap();
+        let workspace = crowded.workspace.uuid().into_bytes();
+        connection.execute("update dead_letters set attempts = 'x' where workspace = ?1", [workspace]).unwrap();
+        let claim = DeadLetterClaim { crowded: vec![crowded.workspace], ..claim_letters(5) };
+        let taken = store.take_letters(node, &claim).await.unwrap();
+        assert_eq!(taken_ids(&taken), [letters[0].id, letters[1].id]);
+        let error = store.take_letters(node, &claim_letters(5)).await.unwrap_err();
+        assert!(matches!(error, Error::Corrupt(_)), "{error:?}");
+    });
+}
+
+/// Two uploads and another caller: the chunks of both together are written at the pace of files.
+#[test]
+fn chunks_of_files_leave_the_writer_to_other_callers() {
+    const CHUNKS: u32 = 6;
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Arc::new(open(folder.path()));
+        let began = std::time::Instant::now();
+        let uploads = [new_file(), new_file()].map(|file| {
+            let store = Arc::clone(&store);
+            tokio::spawn(async move {
+                store.begin_file(&file, QUOTA).await.unwrap();
+                for chunk in 0..CHUNKS {
+                    store.pages().await.unwrap();
+                    assert!(store.add_chunk(file.id, chunk, vec![7; 1_000]).await.unwrap());
+                }
+            })
+        });
+        for upload in uploads {
+            upload.await.unwrap();
+        }
+        // The last chunk has no other caller after it, and so no pause.
+        let least = std::time::Duration::from_millis(8) * (2 * CHUNKS - 1);
+        assert!(began.elapsed() >= least, "{:?}", began.elapsed());
+    });
 }

@@ -17,7 +17,7 @@ use crate::{config, output, text};
 const HIDDEN_VALUE: &str = "(hidden)";
 /// Settings whose values are never shown.
 const SECRET_SETTINGS: &[&str] =
-    &["cluster_key", "jwt_secret", "n8n_webhook_url", "ops_webhook_url", "secrets_key", "secrets_old_keys"];
+    &["cluster_key", "jwt_secret", "n8n_webhook_url", "ops_webhook_url", "secrets_key", "secrets_old_keys", "smtp_url"];
 
 /// One setting.
 #[derive(Debug, PartialEq, Serialize)]

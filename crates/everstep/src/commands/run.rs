@@ -29,9 +29,7 @@ const STOP_GRACE: Duration = Duration::from_secs(5);
 
 pub(crate) async fn run(args: RunArgs, config: &Config) -> anyhow::Result<ExitCode> {
     let mut stop = StopSignals::new()?;
-    let style = definition::read(&args.file)?.and_then(|definition| wire::check(&definition));
-    let style = style.map_err(|problems| definition::refuse(&args.file, &problems))?;
-    let graph = definition::graph(&args.file, style)?;
+    let graph = definition::graph(&args.file, definition::check(&args.file)?)?;
     let name = definition::name(&args.file, args.name.as_deref())?;
     let input = input::read("--input", &args.input)?;
     let folder = Folder::choose(args.data.clone())?;

@@ -10,7 +10,7 @@ use anyhow::{Context, anyhow};
 use everstep_api::auth::identity::IdentityProvider;
 use everstep_api::auth::{ApiKey, Keys, RoleMaps};
 use everstep_api::{
-    AppServices, AppState, Audit, BodyMemory, CheckOptions, Checks, Meters, Quotas, StreamHub, Uploads,
+    AppServices, AppState, Audit, BodyMemory, CheckOptions, Checks, Meters, Quotas, StreamHub, Uploads, WaitPlaces,
 };
 use everstep_engine::NodeClock;
 use everstep_net::Client;
@@ -32,7 +32,7 @@ const AUDIT_FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
     let server = &config.server;
     let mut stop = StopSignals::new()?;
-    let listener = TcpListener::bind(server.listen).await.map_err(|error| match error.kind() {
+    let listener = everstep_api::bind(server.listen).map_err(|error| match error.kind() {
         std::io::ErrorKind::AddrInUse => {
             anyhow!(
                 "port {} is already in use; stop the other process, or choose another port with --listen",
@@ -94,6 +94,7 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
         store,
         hub,
         connections_max: server.connections_max,
+        wait_places: WaitPlaces::new(server.connections_max),
         bodies: BodyMemory::new(server.bodies),
         checks: Checks::new(CheckOptions::default()),
         uploads: server.file_bytes_max.map_or_else(Uploads::default, Uploads::new),

@@ -2,29 +2,33 @@
 
 use std::process::ExitCode;
 
+use everstep_core::graph::Problem;
 use everstep_core::style::Style;
 use serde_json::json;
 
 use crate::args::ValidateArgs;
-use crate::{definition, output, text, wire};
+use crate::definition::{self, FileError};
+use crate::{output, text};
 
 pub(crate) fn run(args: &ValidateArgs) -> anyhow::Result<ExitCode> {
-    let checked = definition::read(&args.file)?.and_then(|definition| wire::check(&definition));
-    let problems = checked.as_ref().err().map_or(&[][..], Vec::as_slice);
+    let style = match definition::check(&args.file) {
+        Err(FileError::Invalid { problems, .. }) if args.json => return print(&problems),
+        checked => checked?,
+    };
     if args.json {
-        output::print(json!({"valid": problems.is_empty(), "problems": problems}))?;
-        return Ok(ExitCode::from(if problems.is_empty() { 0 } else { 2 }));
+        return print(&[]);
     }
-    match checked {
-        Ok(style) => {
-            let size = match &style {
-                Style::Graph(graph) => text::count(graph.nodes().len(), "node"),
-                Style::Machine(machine) => text::count(machine.states().len(), "state"),
-                Style::Code => unreachable!("a definition is a graph or a machine"),
-            };
-            eprintln!("{} is a valid workflow of {size}", args.file.display());
-            Ok(ExitCode::SUCCESS)
-        }
-        Err(problems) => Err(definition::refuse(&args.file, &problems)),
-    }
+    let size = match &style {
+        Style::Graph(graph) => text::count(graph.nodes().len(), "node"),
+        Style::Machine(machine) => text::count(machine.states().len(), "state"),
+        Style::Code => unreachable!("a definition is a graph or a machine"),
+    };
+    eprintln!("{} is a valid workflow of {size}", args.file.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the problems for a program.
+fn print(problems: &[Problem]) -> anyhow::Result<ExitCode> {
+    output::print(json!({"valid": problems.is_empty(), "problems": problems}))?;
+    Ok(ExitCode::from(if problems.is_empty() { 0 } else { 2 }))
 }

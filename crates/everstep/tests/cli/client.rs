@@ -235,6 +235,24 @@ fn a_start_whose_input_does_not_fit_names_the_places() {
 }
 
 #[test]
+fn an_action_that_needs_the_shown_values_takes_their_digest() {
+    let session = Session::new();
+    let approve = json!({"to": "done", "needs": {"shown": true}});
+    let states = json!([
+        {"name": "review", "initial": true, "show": ["amount"], "on": {"APPROVE": approve}},
+        {"name": "done", "terminal": true},
+    ]);
+    session.import("expense", &json!({ "states": states }));
+    let run = session.start(&["expense", "--input", r#"{"amount": 20}"#]);
+    let shown = session.call(&["actions", &run]).exits(0).stdout.clone();
+    assert!(shown.contains("APPROVE  to done, needs --shown with the digest"), "{shown}");
+    let digest = shown.lines().find_map(|line| line.strip_prefix("digest    ")).unwrap();
+    session.call(&["act", &run, "APPROVE"]).exits(2).says("shown");
+    session.call(&["act", &run, "APPROVE", "--shown", &digest.replace(|_| true, "0")]).exits(2).says("SHOWN_CHANGED");
+    session.call(&["act", &run, "APPROVE", "--shown", digest]).exits(0).says("review -> done, version 2");
+}
+
+#[test]
 fn a_run_of_a_state_machine_is_shown_moved_and_read() {
     let session = Session::new();
     let machine = json!({

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use everstep::definition;
 use everstep_core::schema::{CheckMode, Schema};
+use everstep_testkit::smtp_server::SmtpServer;
 use serde_json::{Value, json};
 
 use crate::support::{Client, CommandOutput, Folder, Server, everstep, example, root};
@@ -83,7 +84,7 @@ fn every_example_fits_the_schema_of_its_style() {
         Schema::built_in(&serde_json::from_str(&text).unwrap())
     });
     for (file, _) in STORIES {
-        let definition = definition::read(&root().join("examples").join(file)).unwrap().unwrap();
+        let definition = definition::read(&root().join("examples").join(file)).unwrap();
         let schema = if definition.get("states").is_some() { &machine } else { &graph };
         assert_eq!(schema.check(&definition, CheckMode::Json), [], "{file}");
     }
@@ -120,21 +121,28 @@ fn no_example_is_without_a_story() {
     assert!(unnamed.is_empty(), "examples/README.md does not name {unnamed:?}");
 }
 
-/// A server with a shop's database and a warehouse that it may reach.
+/// A server with a shop's database, and a warehouse and a mail server that it may reach.
 struct Play {
     server: Server,
     warehouse: Warehouse,
+    /// Receives the mails of the server.
+    mails: SmtpServer,
 }
 
 impl Play {
     fn new(folder: &Folder) -> Self {
         let shop = rusqlite::Connection::open(folder.at("shop.db")).unwrap();
         shop.execute_batch(&read("shop/schema.sql")).unwrap();
+        let mails = SmtpServer::start();
         let server = Server::with(
             &["--data", &folder.at("data"), "--sqlite-sources-dir", folder.path().to_str().unwrap()],
-            &[("EVERSTEP_ALLOW_ADDRESSES", "127.0.0.1")],
+            &[
+                ("EVERSTEP_ALLOW_ADDRESSES", "127.0.0.1"),
+                ("EVERSTEP_SMTP_URL", &mails.url()),
+                ("EVERSTEP_SMTP_FROM", "Everstep <no-reply@example.com>"),
+            ],
         );
-        Self { server, warehouse: Warehouse::start() }
+        Self { server, warehouse: Warehouse::start(), mails }
     }
 
     fn client(&self) -> Client {

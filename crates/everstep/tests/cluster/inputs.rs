@@ -6,7 +6,7 @@ use everstep_core::time::Timestamp;
 use serde_json::{Value, json};
 
 use crate::support::cluster::Site;
-use crate::support::{chain, wait_for};
+use crate::support::{Client, chain, wait_for};
 
 /// Waits for `go` within a time, so that its node holds it in memory; without one it is parked at once.
 fn waits(timeout: Option<u64>) -> Value {
@@ -76,6 +76,49 @@ fn an_input_for_another_node_s_run_is_answered_and_acted_on_within_a_second() {
         assert!(journal.iter().all(|entry| entry["writer"] == json!(owner.node())), "the owner decided");
         assert!(journal.iter().any(|entry| entry["data"]["output"] == json!({"n": 7})));
     }
+}
+
+/// The value of a metric of a node.
+fn metric(client: &Client, name: &str) -> u64 {
+    let page = client.get("/metrics").is(200);
+    let line = page.as_str().unwrap().lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.unwrap_or_else(|| panic!("{name} is not in {page}")).parse().unwrap()
+}
+
+#[test]
+fn a_transition_without_its_owner_is_unknown_or_refused() {
+    let site = Site::new().set("EVERSTEP_NODE_LEASE", "60s");
+    let ((one, a), (_two, b)) = site.start_two();
+    // A time limit keeps the run in the memory of its node.
+    let level = |name: &str, to: &str| {
+        let late = json!([{"in": "30s", "to": "late"}]);
+        json!({"name": name, "initial": name == "first", "on": {"APPROVE": {"to": to}}, "after": late})
+    };
+    let ends = [json!({"name": "approved", "terminal": true}), json!({"name": "late", "terminal": true})];
+    let states: Vec<_> = [level("first", "second"), level("second", "approved")].into_iter().chain(ends).collect();
+    a.publish("levels", &json!({ "states": states }));
+    let run = a.start("levels", &json!({}));
+    assert_eq!(a.wait_for(&run, "waiting")["owner"], json!(one.node()), "the run is held by its starter");
+    let transitions = format!("{run}/transitions");
+    let approve = |key: &str, version: u32| {
+        b.post_with(&transitions, &[("idempotency-key", key)], &json!({"action": "APPROVE", "version": version}))
+    };
+    // The owner has received the request and does not reply.
+    one.signal("STOP");
+    approve("first", 1).refuses(504, "OUTCOME_UNKNOWN");
+    one.signal("CONT");
+    assert_eq!(approve("first", 1).is(200)["nextState"], "second");
+    assert_eq!(metric(&b, "workflow_redlock_acquire_failures_total"), 0);
+    // The owner cannot be reached, and its lease has not expired.
+    one.kill();
+    let refused = approve("second", 2);
+    assert!(refused.header("retry-after").is_some(), "{:?}", refused.headers);
+    refused.refuses(503, "UNAVAILABLE");
+    assert_eq!(metric(&b, "workflow_redlock_acquire_failures_total"), 1);
+    let failed = "workflow_transitions_total{workflow_code=\"levels\",action=\"APPROVE\",outcome=\"system_error\"}";
+    assert_eq!(metric(&b, failed), 2);
+    let approvals = b.journal(&run).into_iter().filter(|entry| entry["event"] == "TransitionApplied");
+    assert_eq!(approvals.count(), 2, "the start and the first level");
 }
 
 #[test]

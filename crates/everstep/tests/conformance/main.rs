@@ -101,6 +101,8 @@ scenarios! {
         code_outside_steps_runs_again_on_replay,
         exhausted_retries_fail_the_run,
         five_hundred_parallel_steps_run_once_each,
+        many_starts_and_waits_of_one_client_have_their_own_results,
+        many_starts_of_one_client_with_the_same_key_are_one_run,
         one_of_several_parallel_steps_fails,
         reports_that_arrive_twice_count_once,
         sleeping_runs_use_no_capacity,

@@ -15,7 +15,16 @@ const RUNS: usize = 8;
 /// Removes everything that later migrations have added. `versions` is the number of migrations before them.
 fn set_back(versions: u32) -> String {
     format!(
-        "drop table dead_letters;
+        "drop table workflow_keys;
+        drop index runs_by_origin;
+        drop index runs_of_workflow_by_status;
+        drop index runs_running;
+        drop index runs_by_status;
+        drop index runs_by_error;
+        drop table run_terms;
+        drop table search_attributes;
+        delete from settings where name = 'tag_terms_since';
+        drop table dead_letters;
         drop table file_chunks;
         drop table files;
         drop index runs_claimable_by_workspace;

@@ -118,7 +118,7 @@ pub(crate) fn installed() -> PathBuf {
     let install = || {
         let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/live/client");
         let is_missing = |name: &str| !folder.join(format!("node_modules/{name}/package.json")).exists();
-        if ["socket.io-client", "cloudevents"].into_iter().any(is_missing) {
+        if ["socket.io-client", "cloudevents", "standardwebhooks"].into_iter().any(is_missing) {
             let done = Command::new("npm").args(["ci", "--silent"]).current_dir(&folder).status();
             let done =
                 done.unwrap_or_else(|error| panic!("npm cannot be started ({error}): install Node.js 20 or later"));

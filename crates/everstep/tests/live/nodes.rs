@@ -1,5 +1,7 @@
 //! Two servers on one PostgreSQL: a run is followed at the node that does not own it.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use crate::follower::{Curl, Socket, compare_entries, compare_steps};
@@ -46,6 +48,48 @@ fn a_run_is_followed_at_the_node_that_does_not_own_it() {
     assert_eq!(events[0].0, "snapshot");
     let rest: Vec<_> = events.iter().filter(|(name, _)| name == "entry").map(|(_, data)| data).collect();
     assert_eq!(rest, journal[usize::try_from(known).unwrap()..].iter().collect::<Vec<_>>());
+}
+
+#[test]
+fn a_transition_wakes_a_follower_at_another_node() {
+    let site = Site::new();
+    let ((_one, a), (_two, b)) = site.start_two();
+    // A time limit keeps a run in the memory of its node; without one it is parked after each transition.
+    for limit in [Some("20s"), None] {
+        let state = |name: &str, to: &str| {
+            let mut state =
+                json!({"name": name, "initial": name == "odd", "on": {"GO": {"to": to}, "END": {"to": "end"}}});
+            if let Some(limit) = limit {
+                state["after"] = json!([{"in": limit, "to": "end"}]);
+            }
+            state
+        };
+        let states = json!([state("odd", "even"), state("even", "odd"), {"name": "end", "terminal": true}]);
+        a.publish("moves", &json!({ "states": states }));
+        let run = a.start("moves", &json!({}));
+        let curl = Curl::follow(&b, &format!("{run}/events?after=0"));
+        let mut events = Vec::new();
+        let mut until_version = |version: u64| loop {
+            events.push(curl.next().expect("the run has not ended"));
+            let (name, data) = events.last().unwrap();
+            if name == "entry" && data["event"] == "TransitionApplied" && data["data"]["versionNo"] == version {
+                return;
+            }
+        };
+        until_version(1);
+        // A busy machine may be late now and then; the follower's own poll is much later.
+        let late = (2..7).map(|version| {
+            a.post(&format!("{run}/transitions"), &json!({"action": "GO", "version": version - 1})).is(200);
+            let moved = Instant::now();
+            until_version(version);
+            moved.elapsed()
+        });
+        let late: Vec<_> = late.collect();
+        assert!(late.iter().min().unwrap() < &Duration::from_millis(250), "{late:?}");
+        a.post(&format!("{run}/transitions"), &json!({"action": "END"})).is(200);
+        events.extend(curl.rest());
+        compare_entries(&events, &b.journal(&run));
+    }
 }
 
 #[test]

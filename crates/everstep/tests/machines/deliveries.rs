@@ -64,14 +64,10 @@ fn check(admin: &Client, target: &WebhookTarget, runs: &[String]) {
     eprintln!("{} webhooks of {} transitions arrived", target.count(), runs.len());
 }
 
-#[test]
-fn kill_9_between_commit_and_delivery() {
-    let _turn = alone();
-    let (folder, target) = (Folder::new(), WebhookTarget::start());
+/// Kills the only server again and again, and starts the next one on the same database.
+fn kill_the_only_server(start: impl Fn() -> Server) {
+    let target = WebhookTarget::start();
     target.set_mode(TargetMode::Late(Duration::from_millis(50)));
-    let mut settings = IDENTITY.to_vec();
-    settings.push(REACH);
-    let start = || Server::with(&["--data", &folder.at("data")], &settings);
     let server = std::cell::RefCell::new(Some(start()));
     let client = || server.borrow().as_ref().unwrap().client();
     client().publish("review", &machine(&target));
@@ -85,6 +81,22 @@ fn kill_9_between_commit_and_delivery() {
         },
     );
     check(&client(), &target, &runs);
+}
+
+#[test]
+fn kill_9_between_commit_and_delivery() {
+    let _turn = alone();
+    let folder = Folder::new();
+    let mut settings = IDENTITY.to_vec();
+    settings.push(REACH);
+    kill_the_only_server(|| Server::with(&["--data", &folder.at("data")], &settings));
+}
+
+#[test]
+fn kill_9_between_commit_and_delivery_on_postgres() {
+    let _turn = alone();
+    let site = site().set(REACH.0, REACH.1);
+    kill_the_only_server(|| site.start());
 }
 
 #[test]

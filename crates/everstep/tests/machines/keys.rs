@@ -26,6 +26,11 @@ fn a_repeated_key_is_answered_as_before() {
     let other = json!({"action": "APPROVE", "version": 1, "comment": "good"});
     let (status, body) = ann.acts(&run, &other, Some("k"));
     assert_eq!((status, &body["code"]), (409, &json!("IDEMPOTENCY_KEY_REUSED")));
+    assert_eq!(
+        (&body["state"], &body["versionNo"], &body["lastBy"]["id"]),
+        (&json!("second"), &json!(2), &json!("ann"))
+    );
+    assert!(body["lastAt"].is_string(), "{body}");
     let (status, body) = bob.acts(&run, &request, Some("k"));
     assert_eq!((status, &body["code"]), (409, &json!("CONCURRENCY_ERROR")));
     let second = bob.acts(&run, &json!({"action": "APPROVE", "version": 2}), Some("k"));

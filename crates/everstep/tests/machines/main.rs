@@ -8,6 +8,8 @@ mod deliveries;
 mod files;
 mod keys;
 mod killed;
+mod letters;
+mod mails;
 mod office;
 mod parents;
 #[path = "../support/mod.rs"]

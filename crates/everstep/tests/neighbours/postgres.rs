@@ -38,3 +38,29 @@ fn workers_with_new_names_do_not_slow_down_a_neighbour() {
 fn events_for_many_subscriptions_do_not_slow_down_a_neighbour() {
     holds_on_postgres_beside(Misuse::Publishes);
 }
+
+#[test]
+#[cfg_attr(debug_assertions, ignore = "its times are those of an optimized build: `make test-long` plays it")]
+fn batches_of_starts_do_not_slow_down_a_neighbour() {
+    holds_on_postgres_beside(Misuse::Batches);
+}
+
+#[test]
+fn large_events_for_expressions_do_not_slow_down_a_neighbour() {
+    holds_on_postgres_beside(Misuse::LargeEvents);
+}
+
+#[test]
+fn sixty_api_keys_do_not_slow_down_a_neighbour() {
+    holds_on_postgres_beside(Misuse::Keys);
+}
+
+#[test]
+fn tickets_do_not_slow_down_a_neighbour() {
+    holds_on_postgres_beside(Misuse::Tickets);
+}
+
+#[test]
+fn two_thousand_streams_do_not_slow_down_a_neighbour() {
+    holds_on_postgres_beside(Misuse::Streams);
+}

@@ -23,6 +23,12 @@ fn six_thousand_runs_in_memory_do_not_slow_down_a_neighbour() {
 }
 
 #[test]
+#[cfg_attr(debug_assertions, ignore = "its times are those of an optimized build: `make test-long` plays it")]
+fn batches_of_starts_do_not_slow_down_a_neighbour() {
+    holds_beside(Misuse::Batches);
+}
+
+#[test]
 fn endless_queries_of_files_do_not_slow_down_a_neighbour() {
     holds_beside(Misuse::FileQueries);
 }
@@ -80,6 +86,12 @@ fn two_thousand_streams_do_not_slow_down_a_neighbour() {
 }
 
 #[test]
+#[cfg_attr(debug_assertions, ignore = "its times are those of an optimized build: `make test-long` plays it")]
+fn sockets_without_an_api_key_do_not_slow_down_a_neighbour() {
+    holds_beside(Misuse::Sockets);
+}
+
+#[test]
 fn workers_with_new_names_do_not_slow_down_a_neighbour() {
     holds_beside(Misuse::WorkerHello);
 }
@@ -87,4 +99,9 @@ fn workers_with_new_names_do_not_slow_down_a_neighbour() {
 #[test]
 fn events_for_many_subscriptions_do_not_slow_down_a_neighbour() {
     holds_beside(Misuse::Publishes);
+}
+
+#[test]
+fn large_events_for_expressions_do_not_slow_down_a_neighbour() {
+    holds_beside(Misuse::LargeEvents);
 }

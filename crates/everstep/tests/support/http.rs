@@ -83,7 +83,12 @@ impl Client {
         let (head, body) = reply.split_once("\r\n\r\n").ok_or_else(broken)?;
         let mut lines = head.split("\r\n");
         let status = lines.next().and_then(|line| line.split(' ').nth(1)?.parse().ok()).ok_or_else(broken)?;
-        let body = if body.is_empty() { Value::Null } else { serde_json::from_str(body).map_err(|_| broken())? };
+        let body = match body {
+            "" => Value::Null,
+            // The page of metrics.
+            body if head.contains("\r\ncontent-type: text/plain") => body.into(),
+            body => serde_json::from_str(body).map_err(|_| broken())?,
+        };
         Ok(Answer { status, headers: lines.map(str::to_owned).collect(), body })
     }
 

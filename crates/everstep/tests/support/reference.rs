@@ -2,6 +2,8 @@
 
 use std::process::Command;
 
+use everstep_testkit::contents;
+
 use super::{CommandOutput, root};
 
 /// Compares a page with the help of a program and of all its commands. With `BLESS=1` the page is written first.
@@ -11,8 +13,7 @@ pub(crate) fn check(page: &str, title: &str, name: &str, program: impl Fn() -> C
         let lines: Vec<_> = help.exits(0).stdout.lines().map(str::trim_end).collect();
         lines.join("\n").trim_end().to_owned()
     };
-    let mut text = format!("# {title}\n\nThe output of `{name} --help`, for each command.\n\n");
-    text += &format!("```text\n{}\n```\n", help(&[]));
+    let mut sections = format!("\n## {name}\n\n```text\n{}\n```\n", help(&[]));
     let commands = commands(&help(&[])).into_iter().flat_map(|command| {
         let inner = commands(&help(&[&command]));
         let inner: Vec<_> = inner.into_iter().map(|inner| format!("{command} {inner}")).collect();
@@ -20,9 +21,10 @@ pub(crate) fn check(page: &str, title: &str, name: &str, program: impl Fn() -> C
     });
     for command in commands {
         let words: Vec<_> = command.split(' ').collect();
-        text += &format!("\n## {name} {command}\n\n```text\n{}\n```\n", help(&words));
+        sections += &format!("\n## {name} {command}\n\n```text\n{}\n```\n", help(&words));
     }
-    text += &format!("\n{last}\n");
+    let head = format!("# {title}\n\nThe output of `{name} --help`, for each command.\n\n");
+    let text = format!("{head}{}{sections}\n{last}\n", contents::table(&sections));
     let path = root().join(page);
     if std::env::var_os("BLESS").is_some() {
         std::fs::write(&path, &text).unwrap();

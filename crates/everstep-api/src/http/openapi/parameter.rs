@@ -1,5 +1,7 @@
 //! Parameters of requests: their description for clients, and their check.
 
+use std::ops::RangeInclusive;
+
 use serde_json::{Value, json};
 
 /// A query parameter, a header or a path parameter.
@@ -98,6 +100,22 @@ impl Parameter {
         match self.shape {
             Shape::Family => name.len() > self.name.len() && name.starts_with(self.name),
             _ => name == self.name,
+        }
+    }
+
+    /// The number of characters that its text may have, if it is bounded.
+    pub(crate) fn characters(&self) -> Option<RangeInclusive<u32>> {
+        match self.shape {
+            Shape::Text { least, most } if most > 0 => Some(least..=most),
+            _ => None,
+        }
+    }
+
+    /// The numbers that it may be, if it is a whole number.
+    pub(crate) fn numbers(&self) -> Option<RangeInclusive<u64>> {
+        match self.shape {
+            Shape::Whole { least, most } => Some(least..=most),
+            _ => None,
         }
     }
 

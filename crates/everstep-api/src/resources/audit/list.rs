@@ -30,7 +30,7 @@ pub(crate) async fn list(
     caller: Caller,
     query: Query,
 ) -> Result<Json<AuditEntries>, Problem> {
-    let page = Page::read(&query)?;
+    let page = Page::read(&query);
     let filter = AuditFilter {
         actor: query.text("actor").map(Actor::from_text),
         action: query.text("action").map(str::to_owned),

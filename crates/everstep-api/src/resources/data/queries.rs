@@ -31,7 +31,7 @@ pub(super) async fn list(
     caller: Caller,
     query: Query,
 ) -> Result<Json<SavedQueries>, Problem> {
-    let page = Page::read(&query)?;
+    let page = Page::read(&query);
     let after: Option<String> = page.cursor()?;
     let rows = app.sources.list_queries(caller.workspace, after.as_deref(), page.limit + 1).await?;
     let (rows, next_cursor) = page.cut(rows, |row: &SavedResource<QueryDefinition>| row.name.clone());

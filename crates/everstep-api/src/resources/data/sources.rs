@@ -20,7 +20,7 @@ pub(super) async fn list(
     caller: Caller,
     query: Query,
 ) -> Result<Json<DataSources>, Problem> {
-    let page = Page::read(&query)?;
+    let page = Page::read(&query);
     let after: Option<String> = page.cursor()?;
     let rows = app.sources.list_sources(caller.workspace, after.as_deref(), page.limit + 1).await?;
     let (rows, next_cursor) = page.cut(rows, |row: &SavedResource<Source>| row.name.clone());

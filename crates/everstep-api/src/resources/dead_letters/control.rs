@@ -24,7 +24,7 @@ pub(super) async fn requeue(
     let letters = app.engine.dead_letters();
     let queued = letters.store().queue_letters(caller.workspace, &DeadLetterFilter::by_id(id), now, 1).await?;
     let row = find(&app, caller.workspace, id).await?;
-    if queued == 0 && row.status != DeadLetterStatus::Queued {
+    if queued.count == 0 && row.status != DeadLetterStatus::Queued {
         return Err(not_dead(&row, "requeued"));
     }
     letters.wake();
@@ -46,7 +46,7 @@ pub(super) async fn discard(
     let filter = DeadLetterFilter::by_id(id);
     let discarded = store.discard_letters(caller.workspace, &filter, reason.as_deref(), now, 1).await?;
     let row = find(&app, caller.workspace, id).await?;
-    if discarded == 0 && row.status != DeadLetterStatus::Discarded {
+    if discarded.count == 0 && row.status != DeadLetterStatus::Discarded {
         return Err(not_dead(&row, "discarded"));
     }
     Ok(Json(DeadLetter::from_row(row)))

@@ -18,7 +18,7 @@ pub(super) async fn list(
     caller: Caller,
     query: Query,
 ) -> Result<Json<DeadLetters>, Problem> {
-    let page = Page::read(&query)?;
+    let page = Page::read(&query);
     let filter = filter::from_query(&query)?;
     let query = DeadLetterQuery { filter, before: page.cursor()?, limit: page.limit + 1 };
     let rows = app.engine.dead_letters().store().list_letters(caller.workspace, &query).await?;

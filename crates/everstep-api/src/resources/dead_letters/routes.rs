@@ -68,7 +68,7 @@ pub(crate) fn add(table: Table) -> Table {
             doc("dead letters", "Requeue dead letters")
                 .about(
                     "Requeues the dead letters with the status `dead` that the filter selects, oldest first, at most \
-                     10,000. With `dryRun` they are counted only.",
+                     10,000; with `nextCursor` as `cursor` another call continues. With `dryRun` they are counted only.",
                 )
                 .takes::<BulkRequeue>()
                 .example(json!({"filter": {"workflow": "document-approval", "error": "HTTP_STATUS"}, "dryRun": true}))
@@ -82,7 +82,7 @@ pub(crate) fn add(table: Table) -> Table {
             doc("dead letters", "Discard dead letters")
                 .about(
                     "Discards the dead letters with the status `dead` that the filter selects, oldest first, at most \
-                     10,000. With `dryRun` they are counted only.",
+                     10,000; with `nextCursor` as `cursor` another call continues. With `dryRun` they are counted only.",
                 )
                 .takes::<BulkDiscard>()
                 .example(json!({"filter": {"until": "2026-05-01"}, "reason": "older than the last release"}))

@@ -95,7 +95,7 @@ impl DeadLetter {
 pub(crate) struct DeadLetterDetail {
     #[serde(flatten)]
     letter: DeadLetter,
-    /// The config as it was decided. A secret is its name.
+    /// The config as it was decided; of the kind `workflow` also the `cause` of its run. A secret is its name.
     #[schemars(with = "Json")]
     config: Payload,
     /// The places in the config that name secrets, as JSON pointers.
@@ -157,6 +157,9 @@ pub(crate) struct BulkRequeue {
     /// Only counts the selected dead letters.
     #[serde(default)]
     pub(super) dry_run: bool,
+    /// `nextCursor` of the previous call with this filter, unchanged.
+    #[schemars(length(min = 1, max = 100))]
+    pub(super) cursor: Option<String>,
 }
 
 /// `POST /v1/dead-letters/discard`.
@@ -173,6 +176,9 @@ pub(crate) struct BulkDiscard {
     pub(super) dry_run: bool,
     #[schemars(length(min = 1, max = 1_000))]
     pub(super) reason: Option<String>,
+    /// `nextCursor` of the previous call with this filter, unchanged.
+    #[schemars(length(min = 1, max = 100))]
+    pub(super) cursor: Option<String>,
 }
 
 /// The selection of dead letters with the status `dead`, with the fields of their list.
@@ -224,8 +230,11 @@ impl SourceName {
 pub(crate) struct BulkResult {
     /// The dead letters that were changed, or would be, at most 10,000.
     pub(super) matched: u64,
-    /// Whether more are selected: send the request again.
+    /// Whether the filter selects more than these.
     pub(super) has_more: bool,
+    /// The `cursor` of the request that changes the next ones, if there are more. It changes none of these dead letters
+    /// again, also if they have failed again. Null after a dry run, which changes none.
+    pub(super) next_cursor: Option<String>,
 }
 
 /// Checks the reason of a discard.

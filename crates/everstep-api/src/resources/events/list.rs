@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use everstep_core::topics::check_topic;
-use everstep_store::{EventQuery, EventRow};
+use everstep_store::{EventQuery, ListedEvent};
 
 use super::wire::{Event, Events};
 use crate::auth::Caller;
@@ -22,7 +22,7 @@ pub(super) const PARAMETERS: &[Parameter] = &[
 ];
 
 pub(super) async fn list(State(app): State<AppState>, caller: Caller, query: Query) -> Result<Json<Events>, Problem> {
-    let page = Page::read(&query)?;
+    let page = Page::read(&query);
     let topic = query.text("topic").map(str::to_owned);
     if let Some(topic) = &topic {
         let wrong = |error| Problem::invalid(format!("the query parameter \"topic\" is not valid: {error}"));
@@ -35,8 +35,7 @@ pub(super) async fn list(State(app): State<AppState>, caller: Caller, query: Que
         before: page.cursor()?,
         limit: page.limit + 1,
     };
-    let rows = app.engine.world().topics.list_events(caller.workspace, &filter).await?;
-    let (rows, next_cursor) = page.cut(rows, |row: &EventRow| row.event.id.to_string());
-    let events = rows.into_iter().map(|row| Event::from_row(row).0).collect();
-    Ok(Json(Events { events, next_cursor }))
+    let listed = app.engine.world().topics.list_events(caller.workspace, &filter).await?;
+    let (listed, next_cursor) = page.cut(listed, |event: &ListedEvent| event.id.to_string());
+    Ok(Json(Events { events: listed.into_iter().map(Event::from_listed).collect(), next_cursor }))
 }

@@ -10,7 +10,7 @@ use everstep_core::limits;
 use everstep_core::payload::Payload;
 use everstep_core::time::Timestamp;
 use everstep_core::topics::{TopicEvent, check_topic};
-use everstep_store::PublishOutcome;
+use everstep_store::{MatchCounts, PublishOutcome};
 use futures_util::future;
 use serde_json::{Map, Value};
 
@@ -21,12 +21,12 @@ use super::wire::{
 };
 use crate::auth::Caller;
 use crate::http::body::Body;
-use crate::http::deadline::within_deadline;
 use crate::http::headers::{self, IdempotencyKey};
 use crate::http::openapi::Parameter;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::id::new_id;
+use crate::run_deadline::within_batcher_deadline;
 use crate::server::AppState;
 
 /// Bytes of one event: its data and the attributes around it.
@@ -57,7 +57,7 @@ pub(super) async fn to_topic(
     key: IdempotencyKey,
     body: Body<EVENT_BODY_BYTES_MAX>,
 ) -> Answer {
-    let wait = wait_seconds(&query)?;
+    let (wait, _place) = app.wait_places.enter(caller.workspace, wait_seconds(&query));
     let draft = match ContentMode::read(&headers)? {
         ContentMode::Plain => plain(&headers, topic.clone(), body.payload()?)?,
         ContentMode::Structured => cloud_event::read_structured(&body)?,
@@ -84,7 +84,7 @@ pub(super) async fn post(
     key: IdempotencyKey,
     body: Body<BATCH_BODY_BYTES_MAX>,
 ) -> Result<(StatusCode, Json<PublishResponse>), Problem> {
-    let wait = wait_seconds(&query)?;
+    let (wait, _place) = app.wait_places.enter(caller.workspace, wait_seconds(&query));
     let mode = ContentMode::read(&headers)?;
     let drafts = match mode {
         ContentMode::Plain if is_batch(&body)? => {
@@ -222,8 +222,12 @@ pub(super) async fn commit(app: &AppState, event: TopicEvent, wait: Duration) ->
     let (workspace, id, topic) = (event.workspace, event.id, event.topic.clone());
     let source = event.source.clone();
     let event_id = event.event_id.clone();
-    let (id, created, known) = match within_deadline(app.engine.topics().publish(event)).await? {
+    let publishing = app.engine.topics().publish(event);
+    let (id, created, known) = match within_batcher_deadline(app, "the writer of events of this node", publishing)
+        .await?
+    {
         PublishOutcome::Published => (id, true, None),
+        PublishOutcome::Unmatched => (id, true, (!wait.is_zero()).then(MatchCounts::default)),
         PublishOutcome::Known(row) => (row.event.id, false, row.fanned_at.is_some().then_some(row.matched)),
         PublishOutcome::Reused(first) => {
             let detail = format!("source {source:?} has published id {event_id:?} with another topic or other data");
@@ -249,6 +253,6 @@ pub(super) fn status(published: &PublishedEvent) -> StatusCode {
 }
 
 /// The time for which a caller waits until the fan-out is done.
-pub(super) fn wait_seconds(query: &Query) -> Result<Duration, Problem> {
-    Ok(Duration::from_secs(query.number("waitSeconds", 0..=30)?.unwrap_or(0)))
+pub(super) fn wait_seconds(query: &Query) -> Duration {
+    Duration::from_secs(query.number("waitSeconds").unwrap_or(0))
 }

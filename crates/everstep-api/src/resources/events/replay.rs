@@ -25,7 +25,7 @@ pub(super) async fn post(
     key: IdempotencyKey,
     body: Body<{ 16 * 1024 }>,
 ) -> Result<(StatusCode, Json<PublishedEvent>), Problem> {
-    let wait = wait_seconds(&query)?;
+    let (wait, _place) = app.wait_places.enter(caller.workspace, wait_seconds(&query));
     let ReplayRequest { subscription } = body.json()?;
     let original = show::row(&app, caller.workspace, &id).await?.event;
     let subscription = subscriptions::find(&app, caller.workspace, &subscription).await?;

@@ -30,12 +30,12 @@ pub(super) async fn get(
     Path(id): Path<String>,
     query: Query,
 ) -> Result<Json<EventDetail>, Problem> {
-    let page = Page::read(&query)?;
+    let page = Page::read(&query);
     let row = row(&app, caller.workspace, &id).await?;
     let topics = &app.engine.world().topics;
     let found = topics.event_results(caller.workspace, row.event.id, page.cursor()?, page.limit).await?;
     let results = found.results.into_iter().map(EventResult::from_store).collect();
-    let (event, data) = Event::from_row(row);
+    let (data, event) = (row.event.data.clone(), Event::from_listed(row.into()));
     Ok(Json(EventDetail { event, data, results, next_cursor: found.next.map(|slice| slice.to_string()) }))
 }
 

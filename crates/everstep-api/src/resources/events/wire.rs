@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use everstep_core::ids::{EventId, RunId, StepKey, SubscriptionId};
 use everstep_core::payload::Payload;
-use everstep_store::{EventRow, MatchCounts};
+use everstep_store::{ListedEvent, MatchCounts};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -233,10 +233,8 @@ pub(crate) struct Event {
 }
 
 impl Event {
-    /// The event and its data.
-    pub(super) fn from_row(row: EventRow) -> (Self, Payload) {
-        let EventRow { event, fanned_at, matched, .. } = row;
-        let shown = Self {
+    pub(super) fn from_listed(event: ListedEvent) -> Self {
+        Self {
             id: event.id,
             topic: event.topic,
             source: event.source,
@@ -244,12 +242,11 @@ impl Event {
             subject: event.subject,
             at: Time::from_timestamp(event.at),
             depth: event.depth,
-            replay_of: event.replay_of.map(|(of, _)| of),
+            replay_of: event.replay_of,
             extensions: event.extensions.unwrap_or_else(|| Payload::from(json!({}))),
-            fanned_at: fanned_at.map(Time::from_timestamp),
-            matched: MatchedCounts::from_counts(matched),
-        };
-        (shown, event.data)
+            fanned_at: event.fanned_at.map(Time::from_timestamp),
+            matched: MatchedCounts::from_counts(event.matched),
+        }
     }
 }
 

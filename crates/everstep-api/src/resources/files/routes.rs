@@ -31,7 +31,11 @@ pub(crate) fn add(table: Table) -> Table {
                 .takes_bytes::<FileBytes>("application/octet-stream")
                 .answers::<UploadedFile>(201)
                 .refuses(409, "`QUOTA_REACHED`: the files of this person that no run has would exceed 250 MiB.")
-                .refuses(429, "`RATE_LIMITED`: four files are being uploaded to this server."),
+                .refuses(
+                    429,
+                    "`RATE_LIMITED`: four files are being uploaded to this server, or three of this workspace while \
+                     others upload too.",
+                ),
             upload::post,
         )
         .guarded(Access::OrAct(View), Method::GET, "/v1/files/{id}", download_doc("Download a file"), download::get)

@@ -24,14 +24,16 @@ use crate::server::AppState;
 
 /// Bytes of a form around its file.
 const FORM_BYTES_MAX: u64 = 32 * 1024;
-/// How long a file can be reserved after its upload, and how long an upload may take.
-const UNBOUND: Duration = Duration::from_secs(limits::UNBOUND_FILE_HOURS * 3_600);
+/// How long a file can be reserved after its upload.
+const UNBOUND_DURATION_MAX: Duration = Duration::from_secs(limits::UNBOUND_FILE_HOURS * 3_600);
+/// When an upload expires; it is deleted an hour later. A server that has crashed leaves it so long. The largest file at
+/// the minimum rate takes less.
+const UPLOAD_DURATION_MAX: Duration = Duration::from_secs(15 * 60);
 
-pub(super) const PARAMETERS: &[Parameter] = &[Parameter::sized(
+pub(super) const PARAMETERS: &[Parameter] = &[Parameter::text(
     "name",
-    1,
-    255,
-    "The name of the file: 1 to 255 bytes, without a path and without control characters.",
+    "The name of the file: 1 to 255 bytes, without a path and without control characters. Without a name, or with \
+     an invalid one, the upload is rejected with 422.",
 )];
 
 pub(super) async fn post(
@@ -49,7 +51,7 @@ pub(super) async fn post(
     if announced.is_some_and(|bytes| bytes > app.uploads.bytes_max() + around) {
         return Err(too_large(&app));
     }
-    let _place = app.uploads.begin()?;
+    let _place = app.uploads.begin(caller.workspace)?;
     let named = query.text("name").map(str::to_owned);
     let (source, name, media_type) = match boundary {
         None => (Source::Body(body), named, media_type_of(Some(content_type))),
@@ -71,7 +73,7 @@ pub(super) async fn post(
         announced: announced.unwrap_or_default(),
         by: caller.actor(),
         created_at: now,
-        expires_at: now.plus(UNBOUND),
+        expires_at: now.plus(UPLOAD_DURATION_MAX),
     };
     let store = &app.engine.world().files;
     check_outcome(store.begin_file(&file, limits::UNBOUND_FILE_BYTES).await?)?;
@@ -113,7 +115,7 @@ async fn store_bytes(app: &AppState, file: &NewFile, mut source: Source) -> Resu
             return Err(too_large(app));
         }
         hash.update(&bytes);
-        if !store.add_chunk(file.id, chunk, &bytes).await? {
+        if !store.add_chunk(file.id, chunk, bytes).await? {
             return Err(Problem::unavailable("the upload has taken too long, and was deleted; send the file again"));
         }
         chunk += 1;
@@ -127,7 +129,7 @@ async fn store_bytes(app: &AppState, file: &NewFile, mut source: Source) -> Resu
         by: file.by.clone(),
         size,
         sha256: hash.finalize().into(),
-        expires_at: app.engine.world().clock.now().plus(UNBOUND),
+        expires_at: app.engine.world().clock.now().plus(UNBOUND_DURATION_MAX),
     };
     check_outcome(store.finish_file(&finished, limits::UNBOUND_FILE_BYTES).await?)?;
     Ok(finished)

@@ -23,15 +23,15 @@ use crate::server::AppState;
 const CONCURRENT_READS: usize = 4;
 
 pub(crate) async fn list(State(app): State<AppState>, caller: Caller, query: Query) -> Result<Json<Inbox>, Problem> {
-    let page = Page::read(&query)?;
+    let page = Page::read(&query);
     let after = page.cursor::<Position>()?.map(|Position(run, step)| (run, step));
     let workflow = query.text("workflow").map(str::to_owned);
     // Signals need this permission: a caller without it could not answer.
     if !caller.may(Permission::Manage) {
         return Ok(Json(Inbox { inbox: Vec::new(), next_cursor: None }));
     }
-    let store = &app.engine.world().runs;
-    let rows = store.list_waits(caller.workspace, WaitKind::Approval, workflow, after, page.limit + 1).await?;
+    let runs = app.engine.runs();
+    let rows = runs.waits(caller.workspace, WaitKind::Approval, workflow, after, page.limit + 1).await?;
     let (rows, next_cursor) = page.cut(rows, |row: &WaitRow| Position(row.run, row.step.clone()).to_string());
     let items = stream::iter(rows).map(|row| show(&app, row)).buffered(CONCURRENT_READS);
     let inbox: Vec<Option<InboxItem>> = items.try_collect().await?;

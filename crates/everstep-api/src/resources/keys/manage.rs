@@ -22,7 +22,7 @@ use crate::server::AppState;
 const BODY_BYTES_MAX: usize = 16 * 1024;
 
 pub(crate) async fn list(State(app): State<AppState>, caller: Caller, query: Query) -> Result<Json<Keys>, Problem> {
-    let page = Page::read(&query)?;
+    let page = Page::read(&query);
     let after: Option<Uuid> = page.cursor()?;
     let rows = app.access.list_keys(caller.workspace).await?;
     let from = match after {

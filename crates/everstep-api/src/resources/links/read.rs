@@ -52,7 +52,7 @@ pub(super) async fn list(
         left_type: name(&query, "leftType")?,
         right_type: name(&query, "rightType")?,
         relation: name(&query, "relation")?,
-        limit: read_limit(&query)?,
+        limit: read_limit(&query),
         cursor: cursor(&query)?,
     };
     let page = request.into_query().map_err(refuse_query)?;
@@ -78,7 +78,7 @@ pub(super) async fn lookup(
         direction: read_direction(&query)?,
         relation: name(&query, "relation")?,
         to_type: name(&query, "toType")?,
-        limit: read_limit(&query)?,
+        limit: read_limit(&query),
         cursor: cursor(&query)?,
     };
     let page = request.into_query().map_err(refuse_query)?;

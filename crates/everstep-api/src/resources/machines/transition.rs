@@ -159,7 +159,26 @@ impl Asked {
     fn from_input(input: &Input) -> Self {
         match input {
             Input::Transition(act) => Self { action: Some(act.action.clone()), version: act.version },
-            _ => Self::default(),
+            Input::Start { .. }
+            | Input::Result { .. }
+            | Input::TaskLost { .. }
+            | Input::Timer { .. }
+            | Input::ChildEnded { .. }
+            | Input::ChildStarted { .. }
+            | Input::Signal { .. }
+            | Input::BufferedSignal { .. }
+            | Input::Event { .. }
+            | Input::BeginTurn { .. }
+            | Input::LoseTurn { .. }
+            | Input::Report { .. }
+            | Input::Assign(_)
+            | Input::SetContext { .. }
+            | Input::Pause { .. }
+            | Input::Resume
+            | Input::Cancel { .. }
+            | Input::Retry
+            | Input::Fail { .. }
+            | Input::Settle => Self::default(),
         }
     }
 }

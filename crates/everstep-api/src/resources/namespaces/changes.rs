@@ -36,8 +36,8 @@ pub(super) async fn list(
 ) -> Result<Json<Changes>, Problem> {
     let page = ChangeQuery {
         namespace,
-        after: query.number("after", 0..=i64::MAX as u64)?.unwrap_or(0),
-        limit: read_limit(&query)?,
+        after: query.number("after").unwrap_or(0),
+        limit: read_limit(&query),
         actor: query.text("actor").map(str::to_owned),
         action: read_action(&query)?,
         run: query.value("run")?,

@@ -4,8 +4,10 @@ use std::time::{Duration, Instant};
 
 use axum::Json;
 use axum::extract::State;
+use everstep_core::payload::Payload;
 use everstep_core::records::{
-    DeleteOutput, DeleteRequest, LinksRequest, OpAction, PAGE_ITEMS_MAX, RecordQuery, UnlinkOutput, UnlinkRequest, Verb,
+    DeleteOutput, DeleteRequest, ExpireRequest, LinkId, LinksRequest, OpAction, PAGE_ITEMS_MAX, Record, RecordQuery,
+    UnlinkOutput, UnlinkRequest,
 };
 use futures_util::future;
 
@@ -22,7 +24,7 @@ const DELETED_MAX: usize = 100_000;
 /// No batch begins after this time, so that the request is answered before clients give up.
 const TIME_MAX: Duration = Duration::from_secs(20);
 
-/// Empties a namespace. Writes of others during the request may remain.
+/// Empties a namespace, also of records that have expired and are not yet swept. Writes of others during the request may remain.
 pub(super) async fn delete(
     State(app): State<AppState>,
     caller: Caller,
@@ -44,7 +46,7 @@ pub(super) async fn delete(
             return Ok(Json(EmptiedNamespace { deleted, more: true }));
         }
         sent += batch.len();
-        for outcome in future::join_all(batch.into_iter().map(|action| rest.delete(action))).await {
+        for outcome in future::join_all(batch.into_iter().map(|item| rest.delete(item))).await {
             match outcome {
                 Ok(count) => deleted += count,
                 Err(problem) => return stop(deleted, problem),
@@ -73,9 +75,15 @@ enum Place {
     End,
 }
 
+/// A record or a link that is to be deleted.
+enum Item {
+    Record(Record),
+    Link(LinkId),
+}
+
 impl Contents<'_> {
-    /// The ops of the next batch; none at the end.
-    async fn next_batch(&mut self) -> Result<Vec<OpAction>, Problem> {
+    /// The next batch; empty at the end.
+    async fn next_batch(&mut self) -> Result<Vec<Item>, Problem> {
         let mut batch = Vec::new();
         while batch.len() < BATCH_ITEMS {
             let limit = BATCH_ITEMS - batch.len();
@@ -83,10 +91,9 @@ impl Contents<'_> {
                 Place::Records(after) => {
                     let query =
                         RecordQuery { limit, cursor: after.clone(), values: false, ..RecordQuery::new(self.namespace) };
-                    let page = self.app.engine.records().list(self.caller.workspace, &query).await?;
-                    batch.extend(page.records.into_iter().map(|record| {
-                        OpAction::Delete(DeleteRequest { key: record.key, if_revision: None, if_change: None })
-                    }));
+                    let records = self.app.engine.records();
+                    let page = records.list_with_expired(self.caller.workspace, &query).await?;
+                    batch.extend(page.records.into_iter().map(Item::Record));
                     self.place = page.next.map_or(Place::Links(None), |next| Place::Records(Some(next)));
                 }
                 Place::Links(after) => {
@@ -100,9 +107,7 @@ impl Contents<'_> {
                     };
                     let query = request.into_query().map_err(refuse_query)?;
                     let page = self.app.engine.records().links(self.caller.workspace, &query).await?;
-                    batch.extend(page.matches.into_iter().map(|found| {
-                        OpAction::Unlink(UnlinkRequest { id: Some(found.link.id), ..UnlinkRequest::default() })
-                    }));
+                    batch.extend(page.matches.into_iter().map(|found| Item::Link(found.link.id)));
                     self.place = page.next.map_or(Place::End, |next| Place::Links(Some(next.to_cursor())));
                 }
                 Place::End => break,
@@ -112,12 +117,31 @@ impl Contents<'_> {
     }
 
     /// Deletes one record or link. Returns 0 if another request has deleted it.
-    async fn delete(&self, action: OpAction) -> Result<u64, Problem> {
-        let verb = action.verb();
-        let output = apply(self.app, self.caller, None, self.namespace, action).await?.map_err(refuse)?;
-        if verb == Verb::Unlink {
-            return read_output(&output).map(|UnlinkOutput { deleted_count }| deleted_count);
+    async fn delete(&self, item: Item) -> Result<u64, Problem> {
+        match item {
+            Item::Record(record) => self.delete_record(record).await.map(u64::from),
+            Item::Link(id) => {
+                let unlink = OpAction::Unlink(UnlinkRequest { id: Some(id), ..UnlinkRequest::default() });
+                read_output(&self.apply(unlink).await?).map(|UnlinkOutput { deleted_count }| deleted_count)
+            }
         }
-        read_output(&output).map(|DeleteOutput { deleted }| u64::from(deleted))
+    }
+
+    /// For a delete, an expired record does not exist: another op deletes it, also if it has expired since it was listed.
+    async fn delete_record(&self, record: Record) -> Result<bool, Problem> {
+        if record.is_live(self.app.engine.world().clock.now()) {
+            let request = DeleteRequest { key: record.key.clone(), if_revision: None, if_change: None };
+            let DeleteOutput { deleted } = read_output(&self.apply(OpAction::Delete(request)).await?)?;
+            if deleted {
+                return Ok(true);
+            }
+        }
+        let request = ExpireRequest { key: record.key, change: record.change };
+        let DeleteOutput { deleted } = read_output(&self.apply(OpAction::Expire(request)).await?)?;
+        Ok(deleted)
+    }
+
+    async fn apply(&self, action: OpAction) -> Result<Payload, Problem> {
+        apply(self.app, self.caller, None, self.namespace, action).await?.map_err(refuse)
     }
 }

@@ -23,7 +23,7 @@ pub(super) async fn list(
 ) -> Result<Json<Namespaces>, Problem> {
     let page = NamespaceQuery {
         after: query.text("cursor").map(str::to_owned),
-        limit: read_limit(&query)?,
+        limit: read_limit(&query),
         ..NamespaceQuery::default()
     };
     let found = app.engine.records().namespaces(caller.workspace, &page).await?;

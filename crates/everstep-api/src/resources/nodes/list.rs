@@ -17,7 +17,8 @@ pub(crate) async fn list(State(app): State<AppState>, caller: Caller, _: Query) 
     let mut nodes = Vec::new();
     for row in engine.nodes().await? {
         let runs = engine.owned_runs(row.id).await?.len();
-        nodes.push(Node::from_row(row, engine.node(), runs, engine.is_shared()));
+        let skew = engine.world().clock.skew();
+        nodes.push(Node::from_row(row, engine.node(), skew, runs, engine.is_shared()));
     }
     Ok(Json(Nodes { nodes }))
 }

@@ -32,12 +32,18 @@ pub(crate) struct Node {
     is_self: bool,
     /// The number of runs that it owns.
     runs: usize,
+    /// The difference between the wall clock of its machine and the clock that all nodes follow, positive if the wall
+    /// clock is ahead. Only the node of this response knows its own; null for the others.
+    skew_ms: Option<i64>,
 }
 
 impl Node {
-    pub(crate) fn from_row(row: NodeRow, this: NodeId, runs: usize, is_shared: bool) -> Self {
+    /// `skew` is that of the node `this`, in microseconds.
+    pub(crate) fn from_row(row: NodeRow, this: NodeId, skew: Option<i64>, runs: usize, is_shared: bool) -> Self {
+        let is_self = row.id == this;
         Self {
-            is_self: row.id == this,
+            is_self,
+            skew_ms: skew.filter(|_| is_self).map(|micros| micros / 1_000),
             id: row.id,
             address: row.address,
             lease_until: is_shared.then(|| Time::from_timestamp(row.lease_until)),

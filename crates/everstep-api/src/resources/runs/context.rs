@@ -24,7 +24,7 @@ pub(crate) async fn get(
     Path(id): Path<String>,
     query: Query,
 ) -> Result<Json<Context>, Problem> {
-    let at = query.number("at", 1..=i64::MAX as u64)?;
+    let at = query.number("at");
     let row = show::row(&app, caller.workspace, show::read_id(&id)?).await?;
     if let Some(at) = at.filter(|at| *at > row.seq) {
         let hint = format!("its last entry is {}", row.seq);

@@ -69,7 +69,7 @@ pub(crate) async fn signal_of_workflow(
     version: IfMatch,
     body: Body<{ limits::PAYLOAD_BYTES }>,
 ) -> Answer {
-    show::row_of(&app, audit.caller().workspace, &name, &id).await?;
+    show::row_of(&app, audit.caller().workspace, Some(&name), show::read_id(&id)?).await?;
     signal(State(app), audit, Path((id, event)), query, key, version, body).await
 }
 
@@ -81,7 +81,7 @@ pub(crate) async fn cancel_of_workflow(
     key: IdempotencyKey,
     version: IfMatch,
 ) -> Answer {
-    show::row_of(&app, audit.caller().workspace, &name, &id).await?;
+    show::row_of(&app, audit.caller().workspace, Some(&name), show::read_id(&id)?).await?;
     deliver(&app, &audit, &id, key, version.or(None)?, Input::Cancel { reason: None }).await
 }
 

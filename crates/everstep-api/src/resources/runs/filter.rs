@@ -61,7 +61,8 @@ pub(crate) const UNTIL: Parameter = Parameter::time("until", "Created before thi
 pub(crate) const INPUT: Parameter = Parameter::family(
     "input.",
     "Runs whose input has this value at a path: `input.order.id=7`. The value matches a string, and the number, \
-     boolean or null with the same text.",
+     boolean or null with the same text. A path that the workflow declares in `options.index` is found in an index; \
+     for another path, at most 10,000 runs are examined for each request.",
 );
 pub(crate) const TAG_PARAMETER: Parameter =
     Parameter::family("tag.", "Runs with this value of a tag: `tag.team=blue`.");
@@ -76,7 +77,7 @@ pub(crate) fn from_query(query: &Query) -> Result<RunFilter, Problem> {
         statuses: statuses.map(|word| read_status("the query parameter \"status\"", word)).collect::<Result<_, _>>()?,
         since: query.time("since")?,
         until: query.time("until")?,
-        version: query.number("version", 1..=u64::from(u32::MAX))?.and_then(|version| u32::try_from(version).ok()),
+        version: query.number("version").and_then(|version| u32::try_from(version).ok()),
         state: query.text("state").map(str::to_owned),
         parent: query.value("parent")?,
         origin: query.value("origin")?,

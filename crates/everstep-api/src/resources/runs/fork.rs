@@ -11,9 +11,9 @@ use super::show;
 use super::wire::{Fork, Forked, NotUndone, StartedChild};
 use crate::audit::AuditDraft;
 use crate::http::body::Body;
-use crate::http::deadline::within_deadline;
 use crate::http::headers::IdempotencyKey;
 use crate::http::problem::Problem;
+use crate::run_deadline::within_store_deadline;
 use crate::server::AppState;
 
 pub(crate) async fn post(
@@ -30,7 +30,8 @@ pub(crate) async fn post(
     let side = SideWrites::with_audit(audit.row(StatusCode::CREATED));
     let by = Some(audit.caller().actor());
     let forking = app.engine.fork(workspace, source, everstep_engine::Fork { at, key: key.as_deref(), by, side });
-    let forked = within_deadline(async { forking.await.map_err(|error| refuse(source, at, error)) }).await?;
+    let forked =
+        within_store_deadline(&app, async { forking.await.map_err(|error| refuse(source, at, error)) }).await?;
     audit.record(forked.created);
     let run = show::show(&app, show::row(&app, workspace, forked.run).await?).await?;
     let children = forked.children.into_iter().map(|(step, run)| StartedChild { step, run }).collect();

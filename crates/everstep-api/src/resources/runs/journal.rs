@@ -69,13 +69,13 @@ pub(crate) async fn get(
     query: Query,
 ) -> Result<Json<JournalView>, Problem> {
     let id = show::read_id(&id)?;
-    let after = query.number("after", 0..=i64::MAX as u64)?.unwrap_or(0);
+    let after = query.number("after").unwrap_or(0);
     let form = read_view(&query)?;
     let (default, most) = match form {
         EntryForm::Whole => (PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX),
         EntryForm::Head => (HEADS_PAGE_SIZE_DEFAULT, HEADS_PAGE_SIZE_MAX),
     };
-    let limit = query.number("limit", 1..=most)?.unwrap_or(default);
+    let limit = query.number_within("limit", &(1..=most))?.unwrap_or(default);
     let limit = usize::try_from(limit).expect("a page is small");
     let row = show::row(&app, caller.workspace, id).await?;
     if form == EntryForm::Head {

@@ -80,9 +80,9 @@ pub(crate) async fn list_of_workflow(
 
 async fn page(app: &AppState, workspace: WorkspaceId, filter: RunFilter, query: &Query) -> Result<Runs, Problem> {
     let after = query.text("cursor").map(read_cursor).transpose()?;
-    let limit = query.number("limit", 1..=PAGE_SIZE_MAX)?.unwrap_or(PAGE_SIZE_DEFAULT);
+    let limit = query.number("limit").unwrap_or(PAGE_SIZE_DEFAULT);
     let limit = usize::try_from(limit).expect("a page is small");
     let page = app.engine.runs().list(workspace, filter, after, limit).await?;
     let runs = page.runs.into_iter().map(RunSummary::from_row).collect();
-    Ok(Runs { runs, next_cursor: page.next.map(write_cursor) })
+    Ok(Runs { runs, scanned: page.scanned, more: page.next.is_some(), next_cursor: page.next.map(write_cursor) })
 }

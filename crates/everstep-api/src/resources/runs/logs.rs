@@ -33,7 +33,7 @@ pub(crate) async fn get(
     query: Query,
 ) -> Result<Json<Logs>, Problem> {
     let row = show::row(&app, caller.workspace, show::read_id(&id)?).await?;
-    let limit = query.number("limit", 1..=PAGE_LINES_MAX)?.unwrap_or(PAGE_LINES_DEFAULT);
+    let limit = query.number("limit").unwrap_or(PAGE_LINES_DEFAULT);
     let limit = usize::try_from(limit).expect("a page is small");
     let page = app.engine.runs().logs(row.id, read_seq(&query)?, limit, query.text("step")).await?;
     let next_cursor = page.next_after.map(|after| after.to_string());

@@ -2,7 +2,8 @@
 //!
 //! * `routes` has the rows of the table.
 //! * `start`, `fork` and `test` create runs; `control` and `bulk` send inputs to them.
-//! * `list` is the list of runs, which `filter` selects and `cursor` pages; `show` is one run; `steps`, `step`, `context`,
+//! * `list` is the list of runs, which `filter` selects and `cursor` pages; `show` is one run; `wait` is many runs when
+//!   they have ended; `steps`, `step`, `context`,
 //!   `logs`, `view` and `journal` are its parts.
 //! * `wire` has the request and response types.
 
@@ -22,6 +23,7 @@ mod step;
 mod steps;
 mod test;
 mod view;
+mod wait;
 pub(crate) mod wire;
 
 pub(crate) use cursor::read_seq;

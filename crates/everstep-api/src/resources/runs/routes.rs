@@ -6,9 +6,9 @@ use serde_json::json;
 use super::control::{self, ControlRequest, control};
 use super::wire::{
     Action, Batch, Bulk, Cancel, Context, Control, Fork, Forked, Gathered, JournalView, Logs, OfWorkflow, Outcome, Run,
-    Runs, Started, StartedBatch, StepDetail, Steps, TestRun, Viewed,
+    Runs, Started, StartedBatch, StepDetail, Steps, TestRun, UnreadableRun, Viewed, WaitingRuns,
 };
-use super::{bulk, context, fork, journal, list, logs, show, start, step, steps, test, view, wire};
+use super::{bulk, context, fork, journal, list, logs, show, start, step, steps, test, view, wait, wire};
 use crate::auth::Access;
 use crate::auth::Permission::{Manage, Publish, View};
 use crate::http::openapi::{Doc, Parameter, doc};
@@ -146,6 +146,27 @@ fn of_workflows(table: Table) -> Table {
                 .query(list::FILTERS)
                 .answers::<Runs>(200),
             list::list,
+        )
+        .guarded(
+            Access::OrAct(View),
+            Method::GET,
+            "/v1/runs/wait",
+            doc("runs", "Wait for runs")
+                .about(
+                    "Server-sent events: `waiting` at once, then a `run` when it has ended or is paused, or \
+                     `unreadable` with the reason. The response ends after the last run or after `waitSeconds`; \
+                     request the other runs again.",
+                )
+                .query(wait::PARAMETERS)
+                .sends(200, "text/event-stream")
+                .with_event::<WaitingRuns>("waiting", "the number of runs; the first event.")
+                .with_event::<Run>("run", "a run that has ended or is paused.")
+                .with_event::<UnreadableRun>("unreadable", "a run that does not exist, or that cannot be read.")
+                .refuses(
+                    429,
+                    "`TOO_MANY_STREAMS`: the API key or the workspace has the maximum number of open streams.",
+                ),
+            wait::wait,
         )
         .guarded(Access::OrAct(View), Method::GET, "/v1/runs/{id}", run_doc("Get a run"), show::get)
         .guarded(View, Method::GET, "/v1/runs/{id}/steps", steps_doc("List the steps of a run"), steps::get)

@@ -8,11 +8,11 @@ use axum::http::{HeaderValue, header};
 use everstep_core::ids::{RunId, WorkspaceId};
 use everstep_core::status::Status;
 use everstep_core::workflow;
-use everstep_engine::{LoadedRun, MachineSnapshot, RunSnapshot, StartedRun};
+use everstep_engine::{AwaitedEnd, LoadedRun, MachineSnapshot, RunSnapshot, StartedRun};
 use everstep_store::RunRow;
 
 use super::wire::{ForWorker, Run};
-use crate::auth::Caller;
+use crate::auth::{Caller, Permission};
 use crate::http::openapi::Parameter;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
@@ -23,16 +23,15 @@ pub(crate) const WAIT: &[Parameter] = &[Parameter::whole(
     "waitSeconds",
     0,
     30,
-    "Respond when the run has ended or is paused, or after this many seconds.",
+    "Respond when the run has ended or is paused, or after this many seconds. While too many requests of the workspace \
+     wait, the response is sent earlier.",
 )];
 
 type Shown = Result<([(header::HeaderName, HeaderValue); 1], Json<Run>), Problem>;
 
 /// One run; with `waitSeconds` when it has ended or is paused, or after that time.
 pub(crate) async fn get(State(app): State<AppState>, caller: Caller, Path(id): Path<String>, query: Query) -> Shown {
-    let row = row(&app, caller.workspace, read_id(&id)?).await?;
-    machines::check_reader(&app, &caller, row.id).await?;
-    show_when_ended(&app, row, &query).await
+    show_when_halted(&app, &caller, None, read_id(&id)?, &query).await
 }
 
 /// One run of a workflow.
@@ -42,29 +41,36 @@ pub(crate) async fn get_of_workflow(
     Path((name, id)): Path<(String, String)>,
     query: Query,
 ) -> Shown {
-    let row = row_of(&app, caller.workspace, &name, &id).await?;
-    machines::check_reader(&app, &caller, row.id).await?;
-    show_when_ended(&app, row, &query).await
+    show_when_halted(&app, &caller, Some(&name), read_id(&id)?, &query).await
 }
 
-async fn show_when_ended(app: &AppState, mut row: RunRow, query: &Query) -> Shown {
-    let seconds = wait_seconds(query)?;
-    if row.ended_at.is_none() && !seconds.is_zero() {
-        let halted = app.engine.wait_for_halt(row.workspace, row.id);
-        row = match tokio::time::timeout(seconds, halted).await {
-            Ok(Ok(row)) => row,
-            // The time has passed, or this node stops: the present state of the run is returned.
-            Ok(Err(_)) | Err(_) => self::row(app, row.workspace, row.id).await?,
-        };
+async fn show_when_halted(app: &AppState, caller: &Caller, workflow: Option<&str>, id: RunId, query: &Query) -> Shown {
+    let workspace = caller.workspace;
+    if !caller.may(Permission::View) {
+        // A run of another workspace, or of another workflow, does not exist; whether this one does is not disclosed.
+        row_of(app, workspace, workflow, id).await?;
+        machines::check_reader(app, caller, id).await?;
     }
-    let run = show(app, row).await?;
+    let (seconds, place) = app.wait_places.enter(workspace, wait_seconds(query));
+    let mut run = None;
+    if !seconds.is_zero()
+        && let Ok(Ok(halt)) = tokio::time::timeout(seconds, app.engine.wait_for_halt(workspace, workflow, id)).await
+    {
+        run = Some(show_halted(app, halt).await?);
+    }
+    drop(place);
+    let run = match run {
+        Some(run) => run,
+        // The time has passed, or this node stops: the present state of the run is returned.
+        None => show(app, row_of(app, workspace, workflow, id).await?).await?,
+    };
     let version = HeaderValue::from_str(&format!("\"{}\"", run.version)).expect("a number is plain text");
     Ok(([(header::ETAG, version)], Json(run)))
 }
 
 /// The time for which a caller waits until a run has ended or is paused.
-pub(crate) fn wait_seconds(query: &Query) -> Result<Duration, Problem> {
-    Ok(Duration::from_secs(query.number("waitSeconds", 0..=30)?.unwrap_or(0)))
+pub(crate) fn wait_seconds(query: &Query) -> Duration {
+    Duration::from_secs(query.number("waitSeconds").unwrap_or(0))
 }
 
 /// Reads the id of a run in a path.
@@ -77,18 +83,20 @@ pub(crate) async fn row(app: &AppState, workspace: WorkspaceId, run: RunId) -> R
     Ok(app.engine.runs().row(workspace, run).await?)
 }
 
-/// The row of a run of a workflow. A run of another workflow is not found.
+/// The row of a run, of a workflow if one is named. A run of another workflow is not found.
 pub(crate) async fn row_of(
     app: &AppState,
     workspace: WorkspaceId,
-    workflow: &str,
-    id: &str,
+    workflow: Option<&str>,
+    run: RunId,
 ) -> Result<RunRow, Problem> {
-    let row = row(app, workspace, read_id(id)?).await?;
-    if row.workflow != workflow {
-        return Err(Problem::not_found(format!("run {} does not belong to workflow {workflow:?}", row.id)));
+    let row = row(app, workspace, run).await?;
+    match workflow {
+        Some(workflow) if row.workflow != workflow => {
+            Err(Problem::not_found(format!("run {run} does not belong to workflow {workflow:?}")))
+        }
+        _ => Ok(row),
     }
-    Ok(row)
 }
 
 /// A run according to its journal, from memory if this node holds it. The row of an open run may be slightly behind.
@@ -112,6 +120,14 @@ pub(crate) async fn show(app: &AppState, row: RunRow) -> Result<Run, Problem> {
         return Ok(show_before_begin(app, row).await);
     }
     Ok(show_loaded(app, &app.engine.runs().load(row.id).await?).await)
+}
+
+/// A run that has ended or is paused.
+pub(crate) async fn show_halted(app: &AppState, end: AwaitedEnd) -> Result<Run, Problem> {
+    match end {
+        AwaitedEnd::Ended(ended) => Ok(Run::from_row(ended.row).with_end(ended.function).with_machine(ended.machine)),
+        AwaitedEnd::Read(row) => show(app, *row).await,
+    }
 }
 
 /// A run without a journal, which begins later.

@@ -10,7 +10,6 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use everstep_core::ids::RunId;
 use everstep_core::limits;
-use everstep_core::machine;
 use everstep_core::meter::Meter;
 use everstep_core::payload::Payload;
 use everstep_core::style::StyleName;
@@ -145,10 +144,17 @@ pub(crate) async fn batch(
         let version = versions[&(start.version, start.allow_unserved)].as_ref().map_err(Problem::clone)?;
         admit(&app, caller, &reader, version, &start.input)?;
         let (found, audit) = (Some(Arc::clone(version)), Some(Arc::clone(&row)));
-        within_run_deadline(&app, app.engine.start_run(Start { found, audit, ..start })).await
+        let detail = StartDetail::Beginning;
+        let started = within_run_deadline(&app, app.engine.start_run(Start { found, audit, detail, ..start })).await?;
+        // The caller of a start learns the status of its run, also without the permission to view runs.
+        let status = match started.began {
+            Some(began) => began.row.status,
+            None => app.engine.runs().glance(workspace, started.run).await?.status,
+        };
+        Ok(StartedOne::new(started.run, started.created, status))
     });
-    let started = future::join_all(starts).await;
-    audit.record(started.iter().flatten().any(|started| started.created));
+    let runs: Vec<_> = future::join_all(starts).await.into_iter().map(StartedOne::from_result).collect();
+    audit.record(runs.iter().any(StartedOne::is_created));
     let mut warning = None;
     for workflow in versions.values().flatten().map(|found| &found.workflow).filter(|workflow| workflow.needs_worker())
     {
@@ -159,33 +165,26 @@ pub(crate) async fn batch(
             warning = Some(wire::warning(&name, workflow.version));
         }
     }
-    let runs: Vec<_> = started.into_iter().map(StartedOne::from_result).collect();
     let is_whole = runs.iter().all(StartedOne::is_started);
     Ok((if is_whole { StatusCode::OK } else { StatusCode::MULTI_STATUS }, Json(StartedBatch { runs, warning })))
 }
 
 /// The version that starts use.
 async fn find(app: &AppState, start: &Start) -> Result<Arc<Version>, Problem> {
-    settle(app, start).await?;
     match app.engine.library().find_to_start(start).await {
+        Ok(version) if version.is_deleted && !may_be_code(app, start).await? => Err(missing(app, start).await),
         Err(engine::Error::WorkflowNotFound { .. }) => Err(missing(app, start).await),
         found => Ok(found?),
     }
 }
 
-/// Refuses a start of a version that does not exist or was deleted, unless its workflow is, or may be, written as code:
-/// then workers decide which versions exist.
-async fn settle(app: &AppState, start: &Start) -> Result<(), Problem> {
-    let (workspace, name) = (start.workspace, &*start.workflow);
-    let Some(version) = start.version else { return Ok(()) };
-    if workflows::is_listed(app, workspace, name, version).await? {
-        return Ok(());
-    }
-    let may_be_code = match app.workflows.workflow(workspace, name, None).await? {
-        Some(active) => StyleName::parse(&active.style) == Some(StyleName::Code),
+/// Whether the workflow of a start is, or may be, written as code: then workers decide which versions exist, and a deleted
+/// one can be started.
+async fn may_be_code(app: &AppState, start: &Start) -> Result<bool, Problem> {
+    Ok(match app.workflows.workflow(start.workspace, &start.workflow, None).await? {
+        Some(active) => StyleName::parse(&active.style).is_some_and(|style| !style.has_definition()),
         None => start.allow_unserved,
-    };
-    if may_be_code { Ok(()) } else { Err(missing(app, start).await) }
+    })
 }
 
 /// Why the workflow of a start was not found.
@@ -236,9 +235,12 @@ pub(crate) async fn of_definition(
     header: IdempotencyKey,
     body: Body<START_BODY_BYTES_MAX>,
 ) -> Answer {
-    let OfDefinition { definition_id, input, idempotency_key } = body.json()?;
+    let OfDefinition { definition_id, input, idempotency_key, allow_unserved } = body.json()?;
     if definition_id.is_empty() {
         return Err(Problem::invalid("definitionId is empty").hint("set it to the name of a workflow"));
+    }
+    if allow_unserved {
+        check_name(&definition_id)?;
     }
     if !input.json().trim_start().starts_with('{') {
         return Err(Problem::invalid("the input must be an object"));
@@ -246,7 +248,7 @@ pub(crate) async fn of_definition(
     let key = header.or(idempotency_key)?.map(|key| (String::new(), key));
     check_size(&input)?;
     let (workspace, by) = (audit.caller().workspace, Some(audit.caller().actor()));
-    let start = Start { workspace, key, by, ..Start::new(definition_id, input) };
+    let start = Start { workspace, key, allow_unserved, by, ..Start::new(definition_id, input) };
     self::start(&app, &audit, start, &query).await
 }
 
@@ -277,9 +279,9 @@ fn check_tags(tags: &BTreeMap<String, String>) -> Result<Payload, Problem> {
 
 /// Starts a run. With `waitSeconds` the response is sent when the run has ended or is paused, or after that time.
 async fn start(app: &AppState, audit: &AuditDraft, start: Start, query: &Query) -> Answer {
-    let seconds = show::wait_seconds(query)?;
-    let detail = if seconds.is_zero() { StartDetail::Beginning } else { StartDetail::End };
     let (caller, workspace) = (audit.caller(), start.workspace);
+    let (seconds, _place) = app.wait_places.enter(workspace, show::wait_seconds(query));
+    let detail = if seconds.is_zero() { StartDetail::Beginning } else { StartDetail::End };
     let found = find_admitted(app, caller, &start).await?;
     let row = Some(audit.row(StatusCode::CREATED));
     let start = Start { detail, audit: row, found: Some(found), ..start };
@@ -294,9 +296,9 @@ async fn start(app: &AppState, audit: &AuditDraft, start: Start, query: &Query) 
     }
     // If the time has passed, or this node stops, the present state of the run is returned.
     if let Some(end) = started.end.take()
-        && let Ok(Ok(row)) = tokio::time::timeout(seconds, end.row()).await
+        && let Ok(Ok(halt)) = tokio::time::timeout(seconds, end.halt()).await
     {
-        run = Some(show::show(app, row).await?);
+        run = Some(show::show_halted(app, halt).await?);
     }
     let run = match run {
         Some(run) => run,
@@ -323,7 +325,7 @@ async fn find_admitted(app: &AppState, caller: &Caller, start: &Start) -> Result
         }
         found => found?,
     };
-    if version.workflow.style.machine().is_none() {
+    if !version.workflow.style.decides_who_starts() {
         check_manager(caller)?;
         return Ok(version);
     }
@@ -337,11 +339,14 @@ async fn find_admitted(app: &AppState, caller: &Caller, start: &Start) -> Result
 /// A state machine with `start.require` decides itself, for every caller; any other workflow is started by callers who
 /// may manage runs.
 fn admit(app: &AppState, caller: &Caller, reader: &Reader, version: &Version, input: &Payload) -> Result<(), Problem> {
-    let Some(machine) = version.workflow.style.machine() else { return check_manager(caller) };
-    if machine::may_start(machine, &reader.actor, &reader.rights, input, machines::cx(app, &Meter::new())) {
+    let style = &version.workflow.style;
+    if !style.decides_who_starts() {
+        return check_manager(caller);
+    }
+    if style.may_start(&reader.actor, &reader.rights, input, machines::cx(app, &Meter::new())) {
         return Ok(());
     }
-    let required = machine::required_to_start(machine);
+    let required = style.required_to_start();
     if required.is_empty() {
         return Err(lacks_permission(caller, Permission::Manage));
     }

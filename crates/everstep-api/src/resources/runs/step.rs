@@ -25,7 +25,7 @@ pub(crate) async fn get(
     Path((id, key)): Path<(String, String)>,
     query: Query,
 ) -> Result<Json<StepDetail>, Problem> {
-    let attempt = query.number("attempt", 1..=u64::from(u32::MAX))?.and_then(|number| u32::try_from(number).ok());
+    let attempt = query.number("attempt").and_then(|number| u32::try_from(number).ok());
     let part = query.word("part", PARTS)?.map(|word| match word {
         "output" => StepPart::Output,
         "input" => StepPart::Input,

@@ -42,13 +42,13 @@ pub(crate) async fn of_workflow(
     Path((name, id)): Path<(String, String)>,
     query: Query,
 ) -> Result<Json<Steps>, Problem> {
-    let row = show::row_of(&app, caller.workspace, &name, &id).await?;
+    let row = show::row_of(&app, caller.workspace, Some(&name), show::read_id(&id)?).await?;
     show(&app, &row, &query).await
 }
 
 async fn show(app: &AppState, row: &RunRow, query: &Query) -> Result<Json<Steps>, Problem> {
     let after = read_seq(query)?;
-    let limit = query.number("limit", 1..=PAGE_SIZE_MAX)?.unwrap_or(PAGE_SIZE_DEFAULT);
+    let limit = query.number("limit").unwrap_or(PAGE_SIZE_DEFAULT);
     let limit = usize::try_from(limit).expect("a page is small");
     let page = app.engine.runs().story(row, after, limit).await?;
     let next_cursor = page.next_after.map(|seq| seq.to_string());

@@ -18,7 +18,7 @@ const BODY_BYTES_MAX: usize = 6 * everstep_vault::SECRET_BYTES_MAX + 1_024;
 
 /// Names and times, never values.
 pub(crate) async fn list(State(app): State<AppState>, caller: Caller, query: Query) -> Result<Json<Secrets>, Problem> {
-    let page = Page::read(&query)?;
+    let page = Page::read(&query);
     let after: Option<String> = page.cursor()?;
     let rows = app.vault.list(caller.workspace, after.as_deref(), page.limit + 1).await?;
     let (rows, next_cursor) = page.cut(rows, |info: &SecretInfo| info.name.clone());

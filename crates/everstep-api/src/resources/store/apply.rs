@@ -9,8 +9,8 @@ use everstep_store::OpOutcome;
 use serde::de::DeserializeOwned;
 
 use crate::auth::Caller;
-use crate::http::deadline::within_deadline;
 use crate::http::problem::Problem;
+use crate::run_deadline::within_batcher_deadline;
 use crate::server::AppState;
 
 /// Applies an op of a caller, and answers after the commit. A repeated `Idempotency-Key` returns the stored output.
@@ -29,7 +29,7 @@ pub(crate) async fn apply(
         author,
         action,
     };
-    within_deadline(app.engine.records().apply(op)).await
+    within_batcher_deadline(app, "the record writer of this node", app.engine.records().apply(op)).await
 }
 
 /// The output of an op as a value. A stored output may come from another release.

@@ -17,9 +17,8 @@ pub(crate) const LIMIT_PARAMETER: Parameter = Parameter::whole(
      512 KiB of values, or after 10,000 rows that were read.",
 );
 
-pub(crate) fn read_limit(query: &Query) -> Result<usize, Problem> {
-    let limit = query.number("limit", 1..=PAGE_ITEMS_MAX as u64)?;
-    Ok(limit.map_or(PAGE_ITEMS_DEFAULT, |limit| usize::try_from(limit).expect("a page is small")))
+pub(crate) fn read_limit(query: &Query) -> usize {
+    query.number("limit").map_or(PAGE_ITEMS_DEFAULT, |limit| usize::try_from(limit).expect("a page is small"))
 }
 
 /// Whether a page is the only one and empty, so that its namespace may not exist.

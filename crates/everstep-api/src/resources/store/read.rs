@@ -62,7 +62,7 @@ pub(super) async fn list(
     let mut page = RecordQuery {
         prefix: query.text("prefix").map(str::to_owned),
         pattern: query.text("match").map(read_pattern).transpose()?,
-        limit: read_limit(&query)?,
+        limit: read_limit(&query),
         cursor: query.text("cursor").map(str::to_owned),
         values: query.flag("values")?.unwrap_or(true),
         ..RecordQuery::new(namespace)

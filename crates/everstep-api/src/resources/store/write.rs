@@ -72,7 +72,7 @@ pub(super) async fn delete(
     key: IdempotencyKey,
     if_match: IfMatch,
 ) -> Result<StatusCode, Problem> {
-    let if_revision = query.number("ifRevision", 0..=i64::MAX as u64)?;
+    let if_revision = query.number("ifRevision");
     let precondition = Precondition::read(if_match, None, if_revision)?;
     let request = DeleteRequest {
         key: path.key.clone(),

@@ -40,7 +40,7 @@ async fn page(
     pattern: Option<Pattern>,
     query: &Query,
 ) -> Result<Json<Subscriptions>, Problem> {
-    let page = Page::read(query)?;
+    let page = Page::read(query);
     let filter = SubscriptionQuery { pattern, after: page.cursor()?, limit: page.limit + 1 };
     let rows = app.engine.world().topics.list_subscriptions(workspace, &filter).await?;
     let (rows, next_cursor) = page.cut(rows, |row: &topics::Subscription| row.id.to_string());

@@ -2,11 +2,13 @@
 
 use axum::extract::{FromRequest, Request};
 use axum::http::StatusCode;
+use everstep_core::graph;
+use everstep_core::ids::WorkspaceId;
 use everstep_core::publisher::Publisher;
+use everstep_core::style::Style;
 use everstep_engine::CheckedDefinition;
 use serde_json::Value;
 
-use super::refuse;
 use crate::auth::{Caller, Permission};
 use crate::body_memory::BodyMemory;
 use crate::http::body::Body;
@@ -37,6 +39,33 @@ impl<S: AsRef<BodyMemory> + Sync, const BYTES_MAX: usize> FromRequest<S> for Def
     }
 }
 
+/// A definition that is checked and not saved.
+pub(crate) enum Examined {
+    Valid(Box<Style>),
+    /// All its problems.
+    Invalid(Vec<graph::Problem>),
+}
+
+impl Examined {
+    /// Checks a definition. Called on a thread for checks.
+    pub(crate) fn from_definition(app: &AppState, definition: &Value, publisher: &Publisher) -> Self {
+        match app.engine.library().validate(definition, Some(publisher)) {
+            Ok(style) => Self::Valid(style.into()),
+            Err(problems) => Self::Invalid(problems),
+        }
+    }
+
+    /// A valid definition is invalid in a workspace for which this server is not configured to perform all its parts.
+    pub(crate) async fn in_workspace(self, app: &AppState, workspace: WorkspaceId) -> Result<Self, Problem> {
+        let style = match self {
+            Self::Valid(style) => style,
+            Self::Invalid(_) => return Ok(self),
+        };
+        let obstacles = app.engine.library().find_obstacles(workspace, &style).await?;
+        Ok(if obstacles.is_empty() { Self::Valid(style) } else { Self::Invalid(obstacles) })
+    }
+}
+
 /// Checks a definition that is about to be saved under a name. Called on a thread for checks.
 pub(crate) fn check_definition(
     app: &AppState,
@@ -44,5 +73,5 @@ pub(crate) fn check_definition(
     definition: &Value,
     publisher: Publisher,
 ) -> Result<CheckedDefinition, Problem> {
-    app.engine.library().check(name, definition, Some(publisher))?.map_err(refuse)
+    Ok(app.engine.library().check(name, definition, Some(publisher))?)
 }

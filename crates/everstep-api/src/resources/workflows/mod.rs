@@ -17,11 +17,11 @@ use std::sync::Arc;
 use axum::http::{HeaderValue, StatusCode, header};
 use everstep_core::graph;
 use everstep_core::ids::WorkspaceId;
-use everstep_engine::{Error, Version};
+use everstep_engine::{Error, SaveError, Version};
 use everstep_store::Precondition;
 use serde_json::{Value, json};
 
-pub(crate) use check::{DefinitionBody, check_definition};
+pub(crate) use check::{DefinitionBody, Examined, check_definition};
 use list::{PAGE_PARAMETERS, VERSION_PARAMETERS, get, list};
 use portable::{IMPORT_PARAMETERS, clone, export, import};
 pub(crate) use routes::add;
@@ -145,6 +145,15 @@ pub(crate) fn refuse(problems: Vec<graph::Problem>) -> Problem {
     let detail = format!("the definition has {count} {}", if count == 1 { "problem" } else { "problems" });
     let problems = serde_json::to_value(problems).unwrap_or(Value::Null);
     Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "VALIDATION_ERROR", detail).with("problems", problems)
+}
+
+impl From<SaveError> for Problem {
+    fn from(error: SaveError) -> Self {
+        match error {
+            SaveError::Invalid(problems) => refuse(problems),
+            SaveError::Engine(error) => error.into(),
+        }
+    }
 }
 
 /// The problem of a request that only a workflow with a definition supports.

@@ -39,7 +39,7 @@ pub(crate) async fn export(
     Path(name): Path<String>,
     query: Query,
 ) -> Result<([(HeaderName, HeaderValue); 1], Json<Exported>), Problem> {
-    let (mut workflow, _) = find(&app, caller.workspace, &name, read_version(&query)?).await?;
+    let (mut workflow, _) = find(&app, caller.workspace, &name, read_version(&query)).await?;
     let definition = workflow.definition.take().ok_or_else(|| is_code(&name))?;
     let file = format!("attachment; filename=\"{}.v{}.json\"", workflow.name, workflow.version);
     let file = HeaderValue::from_str(&file).expect("a name is plain text");

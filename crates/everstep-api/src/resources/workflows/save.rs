@@ -15,14 +15,14 @@ use everstep_store::Precondition;
 use serde_json::Value;
 
 use super::wire::{Fault, NewWorkflow, Validation, Workflow};
-use super::{DEFINITION_BYTES_MAX, DefinitionBody, check_definition, etag, find, place, refuse};
+use super::{DEFINITION_BYTES_MAX, DefinitionBody, Examined, check_definition, etag, find, place};
 use crate::auth::Caller;
 use crate::http::body::Body;
-use crate::http::deadline::within_deadline;
 use crate::http::headers::{IdempotencyKey, IfMatch};
 use crate::http::openapi::Parameter;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
+use crate::run_deadline::within_store_deadline;
 use crate::server::AppState;
 
 pub(crate) const ACTIVATE_PARAMETERS: &[Parameter] =
@@ -74,11 +74,13 @@ pub(crate) async fn validate(
 ) -> Result<Json<Validation>, Problem> {
     let checked = check(&app, &caller, move |app, publisher| {
         let StrictValue(definition): StrictValue = body.any()?;
-        Ok(app.engine.library().validate(&definition, Some(&publisher)).map(|style| style.named_secrets()))
+        Ok(Examined::from_definition(app, &definition, &publisher))
     });
-    Ok(Json(match checked.await? {
-        Ok(secrets) => Validation::with_warnings(warn(&app, caller.workspace, &secrets).await?),
-        Err(problems) => Validation::from_problems(problems),
+    Ok(Json(match checked.await?.in_workspace(&app, caller.workspace).await? {
+        Examined::Valid(style) => {
+            Validation::with_warnings(warn(&app, caller.workspace, &style.named_secrets()).await?)
+        }
+        Examined::Invalid(problems) => Validation::from_problems(problems),
     }))
 }
 
@@ -124,9 +126,8 @@ pub(super) async fn make(
 pub(super) async fn save(app: &AppState, caller: &Caller, checked: CheckedDefinition, options: SaveOptions) -> Answer {
     let (workspace, name) = (caller.workspace, checked.name().to_owned());
     let (version, is_first, secrets) =
-        match within_deadline(app.engine.library().save_checked(workspace, checked, options)).await? {
+        match within_store_deadline(app, app.engine.library().save_checked(workspace, checked, options)).await? {
             DefinitionOutcome::Saved { version, is_first, secrets } => (version, is_first, secrets),
-            DefinitionOutcome::Invalid(problems) => return Err(refuse(problems)),
             DefinitionOutcome::Unexpected { active } => return Err(unexpected(&name, options.precondition, active)),
         };
     let (mut workflow, active) = find(app, workspace, &name, Some(version)).await?;

@@ -11,11 +11,11 @@ use super::wire::{Activate, Version, Versions, Workflow};
 use super::{etag, find, missing};
 use crate::auth::Caller;
 use crate::http::body::Body;
-use crate::http::deadline::within_deadline;
 use crate::http::headers::IfMatch;
 use crate::http::openapi::Parameter;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
+use crate::run_deadline::within_store_deadline;
 use crate::server::AppState;
 
 pub(crate) const PAGE_PARAMETERS: &[Parameter] = &[
@@ -34,8 +34,8 @@ pub(crate) async fn list(
     Path(name): Path<String>,
     query: Query,
 ) -> Result<Json<Versions>, Problem> {
-    let before = query.number("cursor", 1..=u64::from(u32::MAX))?.and_then(|version| u32::try_from(version).ok());
-    let limit = query.number("limit", 1..=PAGE_SIZE_MAX)?.unwrap_or(PAGE_SIZE_DEFAULT);
+    let before = query.number("cursor").and_then(|version| u32::try_from(version).ok());
+    let limit = query.number("limit").unwrap_or(PAGE_SIZE_DEFAULT);
     let limit = usize::try_from(limit).expect("a page is small");
     let store = &app.workflows;
     let mut rows = store.list_versions(caller.workspace, &name, before, limit + 1).await?;
@@ -60,8 +60,8 @@ pub(crate) async fn activate(
 ) -> Result<([(HeaderName, HeaderValue); 1], Json<Workflow>), Problem> {
     let Activate { version } = body.json()?;
     let (store, precondition) = (&app.workflows, super::precondition(expected)?);
-    let choosing = store.choose_version(caller.workspace, &name, Some(version), precondition);
-    match within_deadline(async { choosing.await.map_err(Error::from) }).await? {
+    let choosing = store.choose_version(caller.workspace, &name, Some(version), precondition, None);
+    match within_store_deadline(&app, async { choosing.await.map_err(Error::from) }).await? {
         ActivationOutcome::Chosen => {}
         ActivationOutcome::NotFound => return Err(missing(&app, caller.workspace, &name, Some(version)).await),
         ActivationOutcome::Unexpected { active } => return Err(unexpected(&name, precondition, active)),
@@ -79,7 +79,7 @@ pub(crate) async fn delete(
 ) -> Result<StatusCode, Problem> {
     let store = &app.workflows;
     let deleting = async { store.delete_workflow(caller.workspace, &name).await.map_err(Error::from) };
-    match within_deadline(deleting).await? {
+    match within_store_deadline(&app, deleting).await? {
         Deletion::Deleted => Ok(StatusCode::NO_CONTENT),
         Deletion::NotFound => Err(Problem::not_found(format!("workflow {name:?} was not found"))),
         Deletion::InUse(runs) => {

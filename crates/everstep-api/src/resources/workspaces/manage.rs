@@ -7,7 +7,9 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use everstep_core::ids::WorkspaceId;
 use everstep_core::payload::Payload;
+use everstep_net::Url;
 use everstep_store::WorkspaceRow;
+use everstep_vault::check_name;
 use serde_json::json;
 
 use super::wire::{ChangedOptions, ChangedWorkspace, MadeWorkspace, NewWorkspace, Workspace, Workspaces};
@@ -27,6 +29,8 @@ const NAME_CHARS_MAX: usize = 64;
 const ROLES_MAX: usize = 200;
 /// Characters of a role, and of the permission that it maps to.
 const ROLE_CHARS_MAX: usize = 128;
+/// Bytes of an address for mails.
+const NOTIFY_URL_BYTES_MAX: usize = 2_048;
 
 pub(crate) async fn list(
     State(app): State<AppState>,
@@ -34,7 +38,7 @@ pub(crate) async fn list(
     query: Query,
 ) -> Result<Json<Workspaces>, Problem> {
     only_for_the_default(&caller, "workspaces are listed")?;
-    let page = Page::read(&query)?;
+    let page = Page::read(&query);
     let after: Option<String> = page.cursor()?;
     let rows = app.access.workspaces().await?;
     let rest = rows.into_iter().filter(|row| after.as_ref().is_none_or(|after| row.name > *after));
@@ -52,6 +56,8 @@ pub(crate) async fn make(
     let NewWorkspace { name, options } = body.json()?;
     check_workspace_name(&name).map_err(Problem::invalid)?;
     check_roles(options.roles.as_ref())?;
+    let options = change(None, options);
+    check_notify(&options)?;
     let (store, now) = (&app.access, app.engine.world().clock.now());
     let taken = || {
         let detail = format!("the workspace {name:?} already exists");
@@ -61,7 +67,7 @@ pub(crate) async fn make(
         return Err(taken());
     }
     let workspace = WorkspaceId::from_uuid(id::new_id(now));
-    let row = WorkspaceRow { id: workspace, name: name.clone(), options: change(None, options), created_at: now };
+    let row = WorkspaceRow { id: workspace, name: name.clone(), options, created_at: now };
     // The key is created first: if an error follows, the name is still free for another request, and the key belongs to
     // no workspace.
     let (secret, key) = first_key(&row, now);
@@ -91,6 +97,7 @@ pub(crate) async fn change_options(
     let missing = || Problem::not_found(format!("workspace {name:?} was not found"));
     let mut row = store.workspaces().await?.into_iter().find(is_seen).ok_or_else(missing)?;
     row.options = change(Some(&row.options), options);
+    check_notify(&row.options)?;
     if !store.set_workspace_options(row.id, &row.options).await? {
         return Err(missing());
     }
@@ -142,7 +149,43 @@ fn change(before: Option<&Payload>, change: ChangedOptions) -> Payload {
     if let Some(roles) = change.roles {
         options["roles"] = json!(roles);
     }
+    let mut set = |name: &str, value: Option<Option<String>>| match (value, options.as_object_mut()) {
+        (Some(Some(value)), Some(options)) => drop(options.insert(name.to_owned(), value.into())),
+        (Some(None), Some(options)) => drop(options.shift_remove(name)),
+        (None, _) | (_, None) => {}
+    };
+    // The secret has no other use.
+    let removes_url = change.notify_url == Some(None) && change.notify_secret.is_none();
+    set("notifyUrl", change.notify_url);
+    set("notifySecret", if removes_url { Some(None) } else { change.notify_secret });
     Payload::from(options)
+}
+
+/// Rejects an address for mails that cannot be used, or that has no secret.
+fn check_notify(options: &Payload) -> Result<(), Problem> {
+    let [url, secret] = ["notifyUrl", "notifySecret"].map(|name| options.value()[name].as_str());
+    let hint = "such as {\"notifyUrl\": \"https://mail.example.com/hooks\", \"notifySecret\": \"mail-signing\"}";
+    let invalid = |detail: &str| Err(Problem::invalid(detail).hint(hint));
+    let (url, secret) = match (url, secret) {
+        (None, None) => return Ok(()),
+        (Some(_), None) => return invalid("options.notifyUrl needs options.notifySecret, which signs the mails"),
+        (None, Some(_)) => return invalid("options.notifySecret has no effect without options.notifyUrl"),
+        (Some(url), Some(secret)) => (url, secret),
+    };
+    let read: Result<Url, _> = url.parse();
+    let is_web = |url: &Url| matches!(url.scheme(), "http" | "https") && url.host_str().is_some();
+    let Some(url) = read.ok().filter(is_web).filter(|url| url.as_str().len() <= NOTIFY_URL_BYTES_MAX) else {
+        return invalid("options.notifyUrl is not an address that begins with http:// or https://");
+    };
+    if !url.username().is_empty() || url.password().is_some() {
+        return invalid(
+            "options.notifyUrl must not contain a user and a password; the signature authenticates the server",
+        );
+    }
+    if check_name(secret).is_err() {
+        return invalid("options.notifySecret is not a valid name of a secret");
+    }
+    Ok(())
 }
 
 /// Rejects admins of workspaces other than the default one; `what` is only for the latter.

@@ -37,18 +37,31 @@ impl Workspace {
 }
 
 #[derive(Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct WorkspaceOptions {
     /// Whether javascript nodes may use `fetch`.
     pub(crate) fetch: bool,
     /// The role map of the workspace: from roles of people to permissions. It has precedence over that of the server.
     pub(crate) roles: BTreeMap<String, String>,
+    /// The address that receives the mails of the workspace as signed webhooks; without it, the mail server receives them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) notify_url: Option<String>,
+    /// The name of the secret that signs these webhooks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) notify_secret: Option<String>,
 }
 
 impl WorkspaceOptions {
     fn from_json(options: &Value) -> Self {
         let roles = options["roles"].as_object().into_iter().flatten();
         let roles = roles.filter_map(|(role, permission)| Some((role.clone(), permission.as_str()?.to_owned())));
-        Self { fetch: options["fetch"] == true, roles: roles.collect() }
+        let text = |name: &str| options[name].as_str().map(str::to_owned);
+        Self {
+            fetch: options["fetch"] == true,
+            roles: roles.collect(),
+            notify_url: text("notifyUrl"),
+            notify_secret: text("notifySecret"),
+        }
     }
 }
 
@@ -63,13 +76,26 @@ pub(crate) struct Workspaces {
 
 /// Options to set; missing ones do not change.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct ChangedOptions {
     /// Whether javascript nodes may use `fetch`.
     pub(crate) fetch: Option<bool>,
     /// The role map: from roles of people to permissions. It replaces the whole map of the workspace; for roles that it
     /// does not contain, the role map of the server applies.
     pub(crate) roles: Option<BTreeMap<String, String>>,
+    /// The address that receives the mails of the workspace as signed webhooks. Null removes it, with `notifySecret`.
+    #[serde(default, deserialize_with = "given_text")]
+    #[schemars(with = "Option<String>", length(max = 2048))]
+    pub(crate) notify_url: Option<Option<String>>,
+    /// The name of the secret of the workspace that signs these webhooks; a `notifyUrl` needs it.
+    #[serde(default, deserialize_with = "given_text")]
+    #[schemars(with = "Option<String>", regex(pattern = "^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$"))]
+    pub(crate) notify_secret: Option<Option<String>>,
+}
+
+/// A value that is present: null is a value.
+fn given_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<String>>, D::Error> {
+    Option::deserialize(deserializer).map(Some)
 }
 
 /// `POST /v1/workspaces`.

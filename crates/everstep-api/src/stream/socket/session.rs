@@ -11,7 +11,8 @@ use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, interval_at, timeout};
+use tokio::time::{Instant, interval_at, sleep, timeout};
+use tokio_tungstenite::tungstenite;
 
 use super::REQUEST_BYTES_MAX;
 use super::message::{self, Command};
@@ -40,15 +41,18 @@ mod close_code {
     pub(super) const POLICY: u16 = 1008;
 }
 
+/// The end of a socket whose client has sent a message that is too long.
+const TOO_LONG: (u16, &str) = (close_code::POLICY, "a message has more than 64 KiB");
+
 /// Serves a socket until one side ends it. The slot of the socket is free after that.
 pub(super) async fn run(app: AppState, caller: Caller, socket: WebSocket, _slot: Slot) {
-    let (sink, stream) = socket.split();
+    let (sink, mut stream) = socket.split();
     let (out, outgoing) = mpsc::channel(QUEUED_MESSAGES_MAX);
     let heartbeat = app.hub.heartbeat;
     let mut writer = tokio::spawn(write(sink, outgoing, heartbeat));
     let mut session = Session { app, caller, out, runs: HashMap::new(), workspace: None };
     let end = tokio::select! {
-        end = session.serve(stream) => end,
+        end = session.serve(&mut stream) => end,
         // The client has disconnected, or reads nothing.
         _ = &mut writer => return,
     };
@@ -62,6 +66,12 @@ pub(super) async fn run(app: AppState, caller: Caller, socket: WebSocket, _slot:
     if timeout(CLOSE_TIMEOUT, &mut writer).await.is_err() {
         writer.abort();
     }
+    if end == Some(TOO_LONG) {
+        // The rest of the message may be unread. A connection that is closed with unread bytes is reset, and the client
+        // may lose the last frame: leave it time to read the frame and to close the connection itself.
+        sleep(CLOSE_TIMEOUT).await;
+    }
+    drop(stream);
 }
 
 /// A frame for the client.
@@ -111,8 +121,15 @@ impl Drop for Task {
 /// Why the server closes a socket; none if the client has closed it.
 type SocketEnd = Option<(u16, &'static str)>;
 
+/// A frame above the limit of the protocol's library is an error before it is read. After any other error no frame can
+/// be sent.
+fn end_after(error: axum::Error) -> SocketEnd {
+    let error = error.into_inner().downcast::<tungstenite::Error>().ok()?;
+    matches!(*error, tungstenite::Error::Capacity(_)).then_some(TOO_LONG)
+}
+
 impl Session {
-    async fn serve(&mut self, mut stream: SplitStream<WebSocket>) -> SocketEnd {
+    async fn serve(&mut self, stream: &mut SplitStream<WebSocket>) -> SocketEnd {
         let hub = Arc::clone(&self.app.hub);
         let mut stopped = std::pin::pin!(hub.stopped());
         let mut key_check = interval_at(Instant::now() + KEY_CHECK_INTERVAL, KEY_CHECK_INTERVAL);
@@ -122,7 +139,8 @@ impl Session {
                     Some(Ok(Frame::Text(text))) => self.receive(&text).await,
                     Some(Ok(Frame::Ping(_) | Frame::Pong(_))) => Ok(()),
                     Some(Ok(Frame::Binary(_))) => Err(Some((close_code::POLICY, "a message is binary; send texts"))),
-                    Some(Ok(Frame::Close(_)) | Err(_)) | None => Err(None),
+                    Some(Err(error)) => Err(end_after(error)),
+                    Some(Ok(Frame::Close(_))) | None => Err(None),
                 },
                 _ = key_check.tick() => match pass::holds(&self.app, &self.caller).await {
                     true => Ok(()),
@@ -138,7 +156,7 @@ impl Session {
 
     async fn receive(&mut self, text: &str) -> Result<(), SocketEnd> {
         if text.len() > REQUEST_BYTES_MAX {
-            return Err(Some((close_code::POLICY, "a message has more than 64 KiB")));
+            return Err(Some(TOO_LONG));
         }
         match message::read(text) {
             Ok(Command::FollowRun { run, after, form }) => self.follow_run(run, after, form).await,

@@ -36,11 +36,33 @@ pub(crate) struct Polls(Mutex<HashMap<String, Arc<Poll>>>);
 
 struct Poll {
     incoming: mpsc::Sender<String>,
-    /// Held while a poll is in progress.
+    /// Held while a poll is in progress, and only by polls: a client whose poll finds it held has polled twice.
     outgoing: tokio::sync::Mutex<mpsc::Receiver<String>>,
-    asked_at: Mutex<Instant>,
+    last_poll: Mutex<LastPoll>,
     /// Whether the client has violated the protocol, which ends the connection.
     is_broken: watch::Sender<bool>,
+}
+
+#[derive(Clone, Copy)]
+enum LastPoll {
+    InProgress,
+    EndedAt(Instant),
+}
+
+/// A poll in progress. It has ended when this value is dropped, also if the client has disconnected.
+struct PollInProgress<'a>(&'a Mutex<LastPoll>);
+
+impl<'a> PollInProgress<'a> {
+    fn begin(last_poll: &'a Mutex<LastPoll>) -> Self {
+        *last_poll.lock().expect("no holder of the lock panics") = LastPoll::InProgress;
+        Self(last_poll)
+    }
+}
+
+impl Drop for PollInProgress<'_> {
+    fn drop(&mut self) {
+        *self.0.lock().expect("no holder of the lock panics") = LastPoll::EndedAt(Instant::now());
+    }
 }
 
 impl Polls {
@@ -63,9 +85,7 @@ pub(super) async fn open(
     let sid = session::new_sid();
     let (incoming, mut heard) = mpsc::channel(QUEUED_PACKETS_MAX);
     let (out, outgoing) = mpsc::channel(QUEUED_MESSAGES_MAX);
-    let outgoing = tokio::sync::Mutex::new(outgoing);
-    let is_broken = watch::Sender::new(false);
-    let poll = Arc::new(Poll { incoming, outgoing, asked_at: Mutex::new(Instant::now()), is_broken });
+    let poll = Arc::new(Poll::new(incoming, outgoing));
     app.hub.polls.all().insert(sid.clone(), Arc::clone(&poll));
     let (hub, name) = (Arc::clone(&app.hub), sid.clone());
     let packets = stream::poll_fn(move |cx| heard.poll_recv(cx));
@@ -126,10 +146,17 @@ pub(super) async fn post(app: &AppState, sid: &str, body: &Bytes) -> Result<Resp
 }
 
 impl Poll {
+    fn new(incoming: mpsc::Sender<String>, outgoing: mpsc::Receiver<String>) -> Self {
+        let outgoing = tokio::sync::Mutex::new(outgoing);
+        let last_poll = Mutex::new(LastPoll::EndedAt(Instant::now()));
+        Self { incoming, outgoing, last_poll, is_broken: watch::Sender::new(false) }
+    }
+
     /// The queued packets, as one response; none while another poll waits for them. Waits for the first packet, or for
     /// the end of the connection.
     async fn next_response(&self) -> Option<Response> {
         let mut outgoing = self.outgoing.try_lock().ok()?;
+        let _in_progress = PollInProgress::begin(&self.last_poll);
         // A ping is sent periodically, so this never takes long.
         let text = tokio::select! {
             text = outgoing.recv() => text,
@@ -142,7 +169,6 @@ impl Poll {
             text.push(PACKET_SEPARATOR);
             text.push_str(&next);
         }
-        *self.asked_at.lock().expect("no holder of the lock panics") = Instant::now();
         Some(plain(text))
     }
 
@@ -155,15 +181,15 @@ impl Poll {
 
     /// Waits until the client has not polled for a long time.
     async fn wait_until_forgotten(&self) {
-        loop {
+        while !self.is_forgotten_at(Instant::now()) {
             sleep(LINGER_DURATION).await;
-            let is_asking = self.outgoing.try_lock().is_err();
-            let mut asked_at = self.asked_at.lock().expect("no holder of the lock panics");
-            if is_asking {
-                *asked_at = Instant::now();
-            } else if asked_at.elapsed() > WRITE_TIMEOUT {
-                return;
-            }
+        }
+    }
+
+    fn is_forgotten_at(&self, now: Instant) -> bool {
+        match *self.last_poll.lock().expect("no holder of the lock panics") {
+            LastPoll::InProgress => false,
+            LastPoll::EndedAt(time) => now.duration_since(time) > WRITE_TIMEOUT,
         }
     }
 }
@@ -171,4 +197,58 @@ impl Poll {
 fn plain(text: String) -> Response {
     let headers = [(header::CONTENT_TYPE, "text/plain; charset=UTF-8"), (header::CACHE_CONTROL, "no-store")];
     (headers, text).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    /// A connection without a client, and the sender of its packets.
+    fn connection() -> (Poll, mpsc::Sender<String>) {
+        let ((incoming, _), (out, outgoing)) = (mpsc::channel(1), mpsc::channel(1));
+        (Poll::new(incoming, outgoing), out)
+    }
+
+    #[tokio::test]
+    async fn a_poll_during_the_check_for_its_client_is_not_a_second_one() {
+        let (poll, out) = connection();
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    assert!(!poll.is_forgotten_at(Instant::now()));
+                }
+            });
+            let polls = async {
+                for _ in 0..10_000 {
+                    out.send("2".to_owned()).await?;
+                    if poll.next_response().await.is_none() {
+                        return Ok(false);
+                    }
+                }
+                Ok::<_, mpsc::error::SendError<String>>(true)
+            };
+            // Otherwise the budget of a task ends the loop early.
+            let polled = tokio::task::unconstrained(polls).now_or_never();
+            is_over.store(true, Ordering::Relaxed);
+            assert_eq!(polled, Some(Ok(true)), "a packet is queued before each poll, and there is only one");
+        });
+    }
+
+    #[tokio::test]
+    async fn a_connection_is_forgotten_some_time_after_its_last_poll() {
+        let (poll, _out) = connection();
+        let mut waiting = std::pin::pin!(poll.next_response());
+        assert!(waiting.as_mut().now_or_never().is_none());
+        let later = Instant::now() + 2 * WRITE_TIMEOUT;
+        assert!(!poll.is_forgotten_at(later), "a poll is in progress");
+        poll.is_broken.send_replace(true);
+        waiting.await.unwrap();
+        assert!(!poll.is_forgotten_at(Instant::now()));
+        assert!(poll.is_forgotten_at(later));
+    }
 }

@@ -13,8 +13,8 @@ use tokio::time::timeout;
 use super::outgoing::SocketEnd;
 use super::reader::{audit_session, binary_frame, decode};
 use crate::auth::Caller;
-use crate::http::deadline::within_deadline;
 use crate::http::problem::Problem;
+use crate::run_deadline::within_store_deadline;
 use crate::server::AppState;
 use crate::workers::hello::{self, Hello};
 use crate::workers::sessions;
@@ -73,7 +73,7 @@ async fn open_session(app: &AppState, caller: &Caller, text: &str) -> Result<Arc
         FirstFrame { hello: Some(hello), resume: None } => {
             let hello = hello.check(caller.workspace, &*app.engine.world().evaluate);
             let hello = hello.map_err(|problem| SocketEnd::problem(&problem))?;
-            let opened = within_deadline(app.engine.open_session(hello)).await;
+            let opened = within_store_deadline(app, app.engine.open_session(hello)).await;
             let session = opened.map_err(|problem| SocketEnd::problem(&problem))?;
             audit_session(app, caller, "open", &session).await;
             Ok(session)

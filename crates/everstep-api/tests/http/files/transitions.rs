@@ -67,6 +67,11 @@ async fn a_file_is_bound_to_the_entry_that_names_it() {
     assert_eq!(download(&server, &path, &[("x-api-key", server.key())]).await.2, "%PDF-1.7 hello");
     assert_eq!(download(&server, &path, &[("authorization", &bearer(&server, "bob"))]).await.0, 200);
     assert_eq!(download(&server, &path, &[("authorization", &bearer(&server, "eve"))]).await.0, 404);
+    let made = server.post("/v1/workspaces", &json!({"name": "theirs"})).await.is(201);
+    let stranger = [("x-api-key", made["secret"].as_str().unwrap())];
+    for path in [&path, &format!("/api/files/{file}")] {
+        server.ask(Method::GET, path, &stranger, "").await.refuses(404, "NOT_FOUND");
+    }
     // It belongs to this entry alone.
     act(&server, "ann", &run, &json!({"action": "REJECT", "files": [file]})).await.refuses(422, "FILE_TAKEN");
     let other = start(&server).await;

@@ -46,7 +46,7 @@ async fn uploads_are_bounded_and_have_a_name() {
     let most = 25 * 1024 * 1024;
     upload_with(&server, &headers, "a", vec![0; most + 1]).await.refuses(413, "PAYLOAD_TOO_LARGE");
     upload_with(&server, &headers, "a", Vec::new()).await.refuses(422, "VALIDATION_ERROR");
-    for name in ["", "%20", ".", "..", "a%2Fb", "a%5Cb", "a%0Ab", "a%00", &"x".repeat(256)] {
+    for name in ["", &"x".repeat(256), "%20", ".", "..", "a%2Fb", "a%5Cb", "a%0Ab", "a%00", &"%C3%A9".repeat(128)] {
         upload_with(&server, &headers, name, b"hello".to_vec()).await.refuses(422, "VALIDATION_ERROR");
     }
     let unnamed = server.ask(Method::POST, "/v1/files", &headers, "hello").await;
@@ -101,6 +101,19 @@ async fn an_upload_that_is_cut_leaves_nothing() {
             until("the rest to be deleted", async || (count_rows(&server) == (0, 0)).then_some(())).await;
         }
     }
+}
+
+#[tokio::test]
+async fn an_upload_that_its_server_cannot_delete_is_deleted_soon() {
+    let server = Server::start().await;
+    // A server that is killed leaves the same.
+    let _upload = begin(&server, "content-length: 10").await;
+    until("the upload to begin", async || (count_rows(&server).0 == 1).then_some(())).await;
+    let world = server.engine.world();
+    let minutes = |minutes: u64| world.clock.now().plus(Duration::from_secs(60 * minutes));
+    assert_eq!(world.files.sweep_files(minutes(60), 10).await.unwrap(), 0, "a slow upload takes this time");
+    assert_eq!(world.files.sweep_files(minutes(76), 10).await.unwrap(), 1);
+    assert_eq!(count_rows(&server), (0, 0));
 }
 
 #[tokio::test]

@@ -9,8 +9,13 @@ use crate::support::{Answer, Server};
 
 const KEY: (&str, &str) = ("idempotency-key", "once");
 
+/// Sends a request under a key of its own.
 async fn ask(server: &Server, method: Method, path: &str, body: &Value) -> Answer {
-    server.ask_as_admin(method, &format!("/workflow-engine/{path}"), &[KEY], body).await
+    ask_under(server, &uuid::Uuid::new_v4().to_string(), method, path, body).await
+}
+
+async fn ask_under(server: &Server, key: &str, method: Method, path: &str, body: &Value) -> Answer {
+    server.ask_as_admin(method, &format!("/workflow-engine/{path}"), &[("idempotency-key", key)], body).await
 }
 
 #[tokio::test]
@@ -138,6 +143,55 @@ async fn definitions_are_created_changed_activated_and_deactivated() {
     let bearer = format!("Bearer {superadmin}");
     let headers = [("authorization", &*bearer), KEY];
     server.ask(Method::PATCH, "/workflow-engine/definitions/travel", &headers, "{\"isActive\": true}").await.is(200);
+}
+
+#[tokio::test]
+async fn a_repeated_request_does_not_revert_a_newer_definition() {
+    let server = start_server().await;
+    let new = |text: &str| {
+        let mut dsl = expense();
+        dsl["description"] = json!(text);
+        json!({"workflowCode": "travel", "dsl": dsl, "isActive": true})
+    };
+    let post = async |key: &str, text: &str| ask_under(&server, key, Method::POST, "definitions", &new(text)).await;
+    let active = async || server.get("/workflow-engine/definitions/travel").await.is(200)["version"].clone();
+    assert_eq!(post("one", "first").await.is(201)["version"], 1);
+    assert_eq!(post("two", "second").await.is(201)["version"], 2);
+    // The client has not received the first response.
+    let again = post("one", "first").await;
+    assert_eq!(again.headers["location"], "/workflow-engine/definitions/travel@1");
+    assert_eq!((&again.is(200)["version"], active().await), (&json!(1), json!(2)));
+    assert_eq!(server.get("/v1/workflows/travel/versions").await.is(200)["versions"].as_array().unwrap().len(), 2);
+    // Another request cannot have the same key; under another one the older definition is saved again.
+    post("one", "third").await.refuses(409, "IDEMPOTENCY_KEY_REUSED");
+    assert_eq!(post("three", "first").await.is(201)["version"], 3);
+
+    let patch = async |key: &str, id: &str, body: Value| {
+        ask_under(&server, key, Method::PATCH, &format!("definitions/{id}"), &body).await
+    };
+    let activate = json!({"isActive": true});
+    assert_eq!(patch("four", "travel@1", activate.clone()).await.is(200)["activeVersion"], 1);
+    let changed = json!({"dsl": new("fourth")["dsl"], "isActive": true});
+    assert_eq!(patch("five", "travel", changed.clone()).await.is(200)["activeVersion"], 4);
+    assert_eq!(patch("four", "travel@1", activate).await.is(200)["activeVersion"], 4);
+    let none = json!({"dsl": new("fifth")["dsl"], "isActive": false});
+    assert_eq!(patch("six", "travel", none.clone()).await.is(200)["id"], "travel@5");
+    for (key, body, id) in [("five", changed, "travel@4"), ("six", none, "travel@5")] {
+        let again = patch(key, "travel", body).await.is(200);
+        assert_eq!((&again["id"], &again["activeVersion"]), (&json!(id), &Value::Null));
+    }
+    patch("six", "travel", json!({"isActive": true})).await.refuses(409, "IDEMPOTENCY_KEY_REUSED");
+    // The version that is named is not active: there is nothing to deactivate.
+    assert_eq!(patch("seven", "travel@1", json!({"isActive": true})).await.is(200)["activeVersion"], 1);
+    let inactive = json!({"dsl": new("sixth")["dsl"], "isActive": false});
+    assert_eq!(patch("eight", "travel@2", inactive.clone()).await.is(200)["id"], "travel@6");
+    assert_eq!(patch("nine", "travel", json!({"dsl": new("seventh")["dsl"]})).await.is(200)["id"], "travel@7");
+    let again = patch("eight", "travel@2", inactive).await.is(200);
+    assert_eq!((&again["id"], &again["activeVersion"]), (&json!("travel@6"), &json!(1)));
+    assert_eq!(server.get("/v1/workflows/travel/versions").await.is(200)["versions"].as_array().unwrap().len(), 7);
+    // Another workflow has keys of its own.
+    let other = json!({"workflowCode": "other", "dsl": expense()});
+    assert_eq!(ask_under(&server, "one", Method::POST, "definitions", &other).await.is(201)["id"], "other@1");
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 mod aliases;
 mod attempts;
+mod effects;
 mod evaluate;
 mod people;
 mod timers;

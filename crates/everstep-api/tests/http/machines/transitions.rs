@@ -138,7 +138,9 @@ async fn a_repeated_key_of_a_caller_is_answered_as_before() {
     assert_eq!(act_with_key(&server, "mia", &run, "k", &again).await.is(200), first);
     let other = json!({"action": "APPROVE", "version": 1, "data": {"account": "4712"}});
     let reused = act_with_key(&server, "mia", &run, "k", &other).await.refuses(409, "IDEMPOTENCY_KEY_REUSED");
-    assert!(reused["hint"].is_string(), "{reused}");
+    assert!(reused["hint"].is_string() && reused["lastAt"].is_string(), "{reused}");
+    let last = (&reused["state"], &reused["versionNo"], &reused["lastBy"]["id"]);
+    assert_eq!(last, (&json!("approved"), &json!(2), &json!("mia")));
     // An equal key of another caller is another request.
     act_with_key(&server, "ann", &run, "k", &approval()).await.refuses(409, "RUN_ENDED");
     assert_eq!(history(&server, &run).await.len(), 2);

@@ -13,13 +13,15 @@ use everstep_testkit::held::{HeldClock, StoreGate};
 use futures_util::future::{self, Either};
 use serde_json::{Value, json};
 
-use crate::support::{Server, Setup, WrapRecords, until};
+use crate::support::{Server, Setup, WrapRecords, answer_after, until};
 
 const PATH: &str = "/v1/store/books/one";
 /// Ops that wait for the record writer before their callers wait for a place.
 const PLACES: usize = 8_192;
+/// How long a request waits for its write.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a request waits for a place.
-const PATIENCE: Duration = Duration::from_secs(5);
+const REQUEST_PATIENCE: Duration = Duration::from_secs(5);
 
 fn of_run(action: OpAction) -> NewOp {
     let author = Author { run: Some(RunId::new(Timestamp::EPOCH, 7)), step: Some("s".into()), actor: "run".to_owned() };
@@ -45,7 +47,7 @@ async fn a_request_is_rejected_if_it_finds_no_place_within_five_seconds() {
         let gate = Arc::clone(&gate);
         Some(Box::new(move |store| gate.hold(store)) as WrapRecords)
     };
-    let held = HeldClock::new(PATIENCE);
+    let held = HeldClock::new(REQUEST_PATIENCE);
     let clock = NodeClock::new(Arc::clone(&held) as _);
     let server = Server::launch(Setup { clock, records, ..Setup::default() }).await;
 
@@ -87,6 +89,28 @@ async fn a_request_is_rejected_if_it_finds_no_place_within_five_seconds() {
     server.put(PATH, &body).await.is(201);
     let counted = server.get("/v1/store/books/count").await.is(200);
     assert_eq!(counted["value"], PLACES + 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_without_a_reply_names_the_component_that_is_slow() {
+    let gate: Arc<StoreGate> = Arc::default();
+    let records = {
+        let gate = Arc::clone(&gate);
+        Some(Box::new(move |store| gate.hold(store)) as WrapRecords)
+    };
+    let held = HeldClock::new(WRITE_TIMEOUT);
+    let clock = NodeClock::new(Arc::clone(&held) as _);
+    let server = Server::launch(Setup { clock, records, ..Setup::default() }).await;
+    let body = json!({"value": 1});
+    let request = server.put(PATH, &body);
+    let problem = answer_after(&held, request).await.refuses(504, "OUTCOME_UNKNOWN");
+    // The database and the shards answer.
+    let expected = "the record writer of this node has not replied within 30 s; the request may still be written";
+    assert_eq!(problem["detail"], expected);
+    gate.open();
+    // The record writer works again. It may have dropped the op of the caller that has gone.
+    let status = server.put(PATH, &json!({"value": 2})).await.status;
+    assert!([200, 201].contains(&status), "{status}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,6 +1,7 @@
 //! Records, links and namespaces over HTTP.
 
 mod busy;
+mod expiry;
 mod histories;
 mod links;
 mod many;

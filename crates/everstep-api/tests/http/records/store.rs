@@ -96,6 +96,19 @@ async fn a_record_expires_at_its_time() {
 }
 
 #[tokio::test]
+async fn an_emptied_namespace_has_no_expired_records() {
+    let (server, clock) = people::start_on_clock().await;
+    server.put("/v1/store/windows/brief", &json!({"value": 1, "ttlSeconds": 1})).await.is(201);
+    server.put("/v1/store/windows/kept", &json!({"value": 1})).await.is(201);
+    clock.advance(2);
+    // The sweeper has not deleted the expired record yet.
+    assert_eq!(server.get("/v1/namespaces/windows").await.is(200)["keys"], 2);
+    let emptied = server.delete("/v1/namespaces/windows").await.is(200);
+    assert_eq!(emptied, json!({"deleted": 2, "more": false}));
+    assert_eq!(server.get("/v1/namespaces").await.is(200)["namespaces"], json!([]));
+}
+
+#[tokio::test]
 async fn increments_are_exact() {
     let server = Server::start().await;
     let path = "/v1/store/books/count";

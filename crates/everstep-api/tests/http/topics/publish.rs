@@ -165,7 +165,7 @@ async fn an_event_that_is_not_valid_is_refused_with_the_reason() {
     }
     for (body, status, code) in [
         ("{", 400, "VALIDATION_ERROR"),
-        ("\"\\u0000\"", 400, "VALIDATION_ERROR"),
+        ("\"\\u0000\"", 422, "VALIDATION_ERROR"),
         (&*format!("{}1{}", "[".repeat(101), "]".repeat(101)), 400, "VALIDATION_ERROR"),
         (&*format!("\"{}\"", "x".repeat(1024 * 1024)), 413, "PAYLOAD_TOO_LARGE"),
     ] {

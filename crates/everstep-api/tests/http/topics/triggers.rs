@@ -57,6 +57,27 @@ async fn the_triggers_of_the_active_version_are_in_force() {
 }
 
 #[tokio::test]
+async fn expressions_read_the_trigger_of_their_run() {
+    let server = Server::start().await;
+    let mut definition = triggered(&json!([{"type": "event", "topic": "a.*"}]));
+    let parameter = |name: &str, source: &str| json!({"name": name, "sourceVariable": source});
+    let parameters = [
+        parameter("topic", "{{meta.trigger.topic}}"),
+        parameter("id", "{{meta.trigger.id}}"),
+        parameter("all", "{{meta.trigger}}"),
+    ];
+    definition["nodes"][1]["config"] = json!({"outputParameters": parameters});
+    server.publish("flow", &definition).await;
+    let event = publish(&server, "a.b", &[("event-source", "shop")], &json!({})).await.is(200);
+    let output = only_run(&server, &event).await["output"].clone();
+    assert_eq!((&output["topic"], &output["id"]), (&json!("a.b"), &event["id"]), "{output}");
+    assert_eq!((&output["all"]["type"], &output["all"]["source"]), (&json!("event"), &json!("shop")), "{output}");
+    // A run that a caller has started has none.
+    let started = server.post("/v1/workflows/flow/runs?waitSeconds=30", &json!({})).await.is(201);
+    assert_eq!(started["run"]["output"]["all"], Value::Null, "{started}");
+}
+
+#[tokio::test]
 async fn a_trigger_belongs_to_its_definition() {
     let server = Server::start().await;
     let definition = triggered(&json!([{"type": "event", "topic": "a"}]));

@@ -5,28 +5,31 @@ use serde_json::{Map, Value};
 use super::Reader;
 use super::values::{STATE_NAME_HINT, is_state_name, is_template};
 use crate::definition::{Fields, Problem, escape, insert, name_of, nearest, read_retry, secrets};
+use crate::journal::Delivery;
 use crate::limits;
-use crate::machine::model::{DeliveryKind, DeliveryTemplate, SideEffect, SideEffectKind};
+use crate::machine::model::{DeliveryKind, DeliveryTemplate, MailTemplate, SideEffect, SideEffectKind};
 use crate::machine::problem_code as code;
+use crate::mail;
 use crate::retry::RetryPolicy;
 use crate::webhook;
 use crate::workflow::is_name;
 
-const TIMEOUT_SECONDS_MAX: u64 = 60;
 const TARGET_HINT: &str = "such as \"https://erp.example.com/hooks\"";
 const WORKFLOW_HINT: &str = "1 to 128 lowercase letters, digits, `_` or `-`, beginning with a letter or digit";
 const SECRET_HINT: &str = "such as {\"$secret\": \"erp-webhook\"}";
+const RECIPIENT_HINT: &str = "such as \"ann@example.com\" or \"{{ctx.reviewers}}\"";
+const TEXTS_HINT: &str = "such as {\"subject\": \"Please review\", \"text\": \"{{ctx.title}} waits for you.\"}";
 
-const TYPES: &[&str] = &["assign", "auto_action", "webhook", "workflow"];
+const TYPES: &[&str] = &["assign", "auto_action", "notify", "webhook", "workflow"];
 
 /// The fields of a side effect beside `id`, `type` and `target`, and the types that have them.
 const FIELDS: &[(&str, &[&str])] = &[
-    ("template", &[]),
+    ("template", &["notify"]),
     ("payload", &["auto_action", "webhook", "workflow"]),
     ("headers", &["webhook"]),
     ("secret", &["webhook"]),
-    ("retry", &["webhook", "workflow"]),
-    ("timeoutSeconds", &["webhook"]),
+    ("retry", &["notify", "webhook", "workflow"]),
+    ("timeoutSeconds", &["notify", "webhook"]),
 ];
 
 impl Reader<'_> {
@@ -59,14 +62,13 @@ impl Reader<'_> {
         let id = fields.text(&["id"]);
         let kind = fields.text(&["type"]);
         let target = fields.any(&["target"]);
-        // No type has it yet.
-        fields.any(&["template"]);
+        let template = fields.any(&["template"]);
         let payload = fields.any(&["payload"]);
         let delivery = DeliveryFields {
             headers: fields.object(&["headers"]),
             secret: fields.any(&["secret"]),
             retry: fields.any(&["retry"]),
-            timeout_seconds: fields.number(&["timeoutSeconds"], 1, TIMEOUT_SECONDS_MAX),
+            timeout_seconds: fields.number(&["timeoutSeconds"], 1, u64::from(Delivery::TIMEOUT_SECONDS_MAX)),
         };
         if id.is_some_and(|id| !is_state_name(id)) {
             fields.problem("id", "this is not a valid id of an event", STATE_NAME_HINT);
@@ -94,10 +96,14 @@ impl Reader<'_> {
                     let (message, hint) = match name {
                         "assign" => ("an assign event needs the persons in target", "such as \"{{ctx.manager}}\""),
                         "auto_action" => ("an auto_action event needs an action in target", "such as \"APPROVE\""),
+                        "notify" => ("a notify event needs its recipients in target", RECIPIENT_HINT),
                         "webhook" => ("a webhook event needs an address in target", TARGET_HINT),
                         _ => ("a workflow event needs the name of a workflow in target", WORKFLOW_HINT),
                     };
                     fields.missing(&["target"], message, hint);
+                }
+                if name == "notify" && template.is_none() {
+                    fields.missing(&["template"], "a notify event needs its texts in template", TEXTS_HINT);
                 }
             }
         }
@@ -131,6 +137,13 @@ impl Reader<'_> {
                 let kind = SideEffectKind::AutoAction { action: action.to_owned(), payload: payload.cloned() };
                 (kind, target.clone())
             }
+            "notify" => {
+                let texts = template.and_then(|texts| self.texts(texts, &format!("{path}/template")));
+                let recipients = self.recipients(target?, &place);
+                let mut template = self.delivery(DeliveryKind::Notify, &recipients, None, &delivery, path);
+                template.template = texts;
+                (SideEffectKind::Deliver(template.into()), target?.clone())
+            }
             "webhook" => {
                 let template = self.delivery(DeliveryKind::Webhook, target?, payload, &delivery, path);
                 (SideEffectKind::Deliver(template.into()), target?.clone())
@@ -145,6 +158,7 @@ impl Reader<'_> {
         insert(&mut normal, "id", id.map(Value::from));
         normal.insert("type".into(), kind_name.into());
         normal.insert("target".into(), normal_target);
+        insert(&mut normal, "template", template.cloned());
         insert(&mut normal, "payload", payload.cloned());
         insert(&mut normal, "headers", delivery.headers.map(|headers| headers.clone().into()));
         insert(&mut normal, "secret", delivery.secret.cloned());
@@ -163,17 +177,13 @@ impl Reader<'_> {
         path: &str,
     ) -> DeliveryTemplate {
         let place = format!("{path}/target");
-        let (is_valid, noun, hint) = match kind {
-            DeliveryKind::Webhook => (is_address as fn(&str) -> bool, "an address", TARGET_HINT),
-            DeliveryKind::Workflow => (is_name as fn(&str) -> bool, "the name of a workflow", WORKFLOW_HINT),
-        };
-        match target.as_str() {
-            _ if is_template(target) => self.check_template(target, &place),
-            Some(text) if is_valid(text) => {}
-            Some(text) => self.report(Problem::at(place, format!("{text:?} is not {noun}")).hint(hint)),
-            None => {
-                self.report(Problem::at(place, format!("expected {noun}, found {}", name_of(target))).hint(hint));
+        match kind {
+            DeliveryKind::Webhook => self.check_target(target, &place, is_address, "an address", TARGET_HINT),
+            DeliveryKind::Workflow => {
+                self.check_target(target, &place, is_name, "the name of a workflow", WORKFLOW_HINT);
             }
+            // Its recipients have been checked.
+            DeliveryKind::Notify => {}
         }
         if let Some(payload) = payload {
             self.check_template(payload, &format!("{path}/payload"));
@@ -187,7 +197,60 @@ impl Reader<'_> {
         let retry = fields.retry.map(|retry| read_retry(retry, &place, None, RetryPolicy::delivery(), self.problems));
         let timeout_seconds = fields.timeout_seconds.and_then(|seconds| u32::try_from(seconds).ok());
         let (target, payload, secret) = (target.clone(), payload.cloned(), fields.secret.cloned());
-        DeliveryTemplate { kind, target, payload, headers, secret, retry, timeout_seconds }
+        let path = path.to_owned();
+        DeliveryTemplate { kind, path, target, template: None, payload, headers, secret, retry, timeout_seconds }
+    }
+
+    fn check_target(&mut self, target: &Value, path: &str, is_valid: fn(&str) -> bool, noun: &str, hint: &str) {
+        match target.as_str() {
+            _ if is_template(target) => self.check_template(target, path),
+            Some(text) if is_valid(text) => {}
+            Some(text) => self.report(Problem::at(path, format!("{text:?} is not {noun}")).hint(hint)),
+            None => {
+                self.report(Problem::at(path, format!("expected {noun}, found {}", name_of(target))).hint(hint));
+            }
+        }
+    }
+
+    /// Reads the recipients of a mail, as a list. Each is a text, or a template for a text or a list of texts.
+    fn recipients(&mut self, target: &Value, path: &str) -> Value {
+        let list = match target {
+            Value::Array(list) => list.as_slice(),
+            one => std::slice::from_ref(one),
+        };
+        if list.is_empty() {
+            self.report(Problem::at(path, "the list is empty").hint(RECIPIENT_HINT));
+        }
+        self.check_count(list.len(), limits::RECIPIENTS, path, "recipients");
+        for (number, recipient) in list.iter().enumerate().take(limits::RECIPIENTS) {
+            let place = if target.is_array() { format!("{path}/{number}") } else { path.to_owned() };
+            self.check_target(recipient, &place, mail::is_recipient, "a recipient", RECIPIENT_HINT);
+        }
+        list.into()
+    }
+
+    /// Reads the texts of a mail.
+    fn texts(&mut self, value: &Value, path: &str) -> Option<MailTemplate> {
+        let mut fields = Fields::from_value(value, path, None, self.problems)?;
+        let (subject, text) = (fields.any(&["subject"]), fields.any(&["text"]));
+        for (name, value) in [("subject", subject), ("text", text)] {
+            match value {
+                None => fields.missing(&[name], format!("a mail needs a {name}"), TEXTS_HINT),
+                Some(value) if is_template(value) => {}
+                Some(Value::String(text)) if name == "subject" && !mail::is_subject(text) => {
+                    fields.problem(name, mail::SUBJECT_RULE, TEXTS_HINT);
+                }
+                Some(Value::String(_)) => {}
+                Some(value) => {
+                    fields.problem(name, format!("expected a text, found {}", name_of(value)), TEXTS_HINT);
+                }
+            }
+        }
+        fields.finish();
+        for (name, value) in [("subject", subject?), ("text", text?)] {
+            self.check_template(value, &format!("{path}/{name}"));
+        }
+        Some(MailTemplate { subject: subject?.clone(), text: text?.clone() })
     }
 
     /// Checks the headers of a webhook. A secret is sent only to an address that the definition contains: the input of a

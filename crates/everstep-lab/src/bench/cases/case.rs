@@ -3,8 +3,8 @@
 use everstep_testkit::neighbours::Misuse;
 
 use super::{
-    code, events, follow, growth, guards, http, idle, latency, machine, neighbours, shape, sleeping, starts, stats,
-    store, throughput, two_nodes,
+    code, events, follow, growth, guards, http, idle, latency, lists, machine, neighbours, shape, sleeping, starts,
+    stats, store, sweep, throughput, two_nodes,
 };
 use crate::bench::args::{Plan, Site};
 use crate::bench::figure::Figure;
@@ -27,6 +27,10 @@ pub(in crate::bench) enum Case {
     Follow,
     /// The cost of the figures of minutes; measured only when it is named.
     Stats,
+    /// Runs beside a sweep of many others; measured only when it is named.
+    Sweep,
+    /// Lists of many runs; measured only when it is named.
+    Lists,
     /// Conditions of state machines, without any store; measured only when it is named.
     Guards,
     /// On a database that nodes can share.
@@ -104,6 +108,8 @@ impl Case {
             Self::Http => "http",
             Self::Follow => "follow",
             Self::Stats => "stats",
+            Self::Sweep => "sweep",
+            Self::Lists => "lists",
             Self::Guards => "guards",
             Self::TwoNodes => "two-nodes",
             Self::OneNode => two_nodes::ONE,
@@ -119,7 +125,8 @@ impl Case {
 
     pub(in crate::bench) fn find(name: &str) -> anyhow::Result<Self> {
         let public = || {
-            let named = [Self::Follow, Self::Stats].into_iter().chain(Self::machine()).chain(Self::code());
+            let alone = [Self::Follow, Self::Stats, Self::Sweep, Self::Lists].into_iter();
+            let named = alone.chain(Self::machine()).chain(Self::code());
             Self::all().chain(named).chain(Self::store()).chain(Self::events()).chain(Self::neighbours())
         };
         let names = || public().map(Self::name).collect::<Vec<_>>().join(", ");
@@ -176,6 +183,8 @@ impl Case {
             Self::Http => http::measure(plan).await,
             Self::Follow => follow::measure(plan).await,
             Self::Stats => stats::measure(plan).await,
+            Self::Sweep => sweep::measure(plan).await,
+            Self::Lists => lists::measure(plan).await,
             Self::Guards => guards::measure(plan),
             Self::TwoNodes => two_nodes::measure(plan).await,
             Self::OneNode | Self::HalfNode => two_nodes::measure_node(self.name(), plan).await,

@@ -5,24 +5,32 @@ use std::time::{Duration, Instant};
 use crate::bench::process;
 use crate::bench::usage::Process;
 
+/// The processes of a measurement beside this one.
+#[derive(Clone, Copy)]
+pub(super) struct Processes {
+    pub(super) server: Process,
+    pub(super) worker: Option<Process>,
+    pub(super) database: Option<Process>,
+    /// A client beside this process.
+    pub(super) client: Option<Process>,
+}
+
 /// Measures the processor time of every process from a moment on.
 pub(super) struct Meter {
-    server: Process,
-    worker: Option<Process>,
-    database: Option<Process>,
+    processes: Processes,
     before: Reading,
     began: Instant,
 }
 
 impl Meter {
-    pub(super) fn start(server: Process, worker: Option<Process>, database: Option<Process>) -> anyhow::Result<Self> {
-        let before = Reading::measure(server, worker, database)?;
-        Ok(Self { server, worker, database, before, began: Instant::now() })
+    pub(super) fn start(processes: Processes) -> anyhow::Result<Self> {
+        let before = Reading::measure(processes)?;
+        Ok(Self { processes, before, began: Instant::now() })
     }
 
     /// The processor time of every process since then.
     pub(super) fn read(&self) -> anyhow::Result<Taken> {
-        let after = Reading::measure(self.server, self.worker, self.database)?;
+        let after = Reading::measure(self.processes)?;
         let before = &self.before;
         let time = self.began.elapsed();
         let cores = std::thread::available_parallelism().map_or(1, usize::from) as f64;
@@ -47,7 +55,7 @@ pub(super) struct Taken {
     pub(super) worker: Duration,
     /// Unknown if the database's server was not started for the measurement.
     pub(super) database: Option<Duration>,
-    /// The client: this process.
+    /// The clients: this process, and the program beside it.
     pub(super) client: Duration,
     /// The share of the machine that other processes used, from 0 to 1.
     pub(super) foreign: f64,
@@ -69,12 +77,14 @@ struct Reading {
 }
 
 impl Reading {
-    fn measure(server: Process, worker: Option<Process>, database: Option<Process>) -> anyhow::Result<Self> {
+    fn measure(processes: Processes) -> anyhow::Result<Self> {
+        let Processes { server, worker, database, client } = processes;
+        let program = client.map(Process::scheduled_time).transpose()?.unwrap_or_default();
         Ok(Self {
             server: server.scheduled_time()?,
             worker: worker.map(Process::scheduled_time).transpose()?.unwrap_or_default(),
             database: database.map(Process::family_time).transpose()?,
-            client: Process::this().scheduled_time()?,
+            client: Process::this().scheduled_time()? + program,
             busy: process::busy_seconds()?,
         })
     }

@@ -11,6 +11,7 @@ mod idle;
 mod latency;
 mod limit;
 mod lines;
+mod lists;
 mod machine;
 mod meter;
 mod neighbours;
@@ -21,6 +22,7 @@ mod starts;
 mod stats;
 mod steps;
 mod store;
+mod sweep;
 mod throughput;
 mod two_nodes;
 

@@ -1,5 +1,6 @@
 -- Takes queued dead letters in the order in which they were queued, and notices to be sent. Rows that another statement
--- has locked are left out. A node that is fenced holds nothing; what this node holds without knowing it is returned again.
+-- has locked are left out. A node that is fenced holds nothing. A row that this node has taken is returned again unless
+-- :held or :held_notices names it: the reply to the statement that took it was lost.
 -- Served by the primary keys of nodes and dead_letters, dead_letters_by_change (status, changed_at, id) and
 -- dead_letters_to_notify (id) where is_notice_due.
 with
@@ -18,9 +19,20 @@ queued as materialized (
         and source in ('delivery', 'start')
         and exists (select from member)
         and workspace <> all (:crowded::uuid[])
+        and not exists (
+            select from unnest(:crowded_workspaces::uuid[], :crowded_kinds::text[], :crowded_prefixes::text[])
+                as crowded (workspace, kind, prefix)
+            where crowded.workspace = letter.workspace
+                and crowded.kind = letter.kind
+                and (
+                    starts_with(letter.target || '/', crowded.prefix)
+                    -- A backslash ends the host of a URL as a slash does.
+                    or starts_with(letter.target, left(crowded.prefix, -1) || chr(92))
+                )
+        )
+        and id <> all (:held::uuid[])
         and case
-            when taken_by is null then true
-            when taken_by = :node then id <> all (:held::uuid[])
+            when taken_by is null or taken_by = :node then true
             else not exists (select from nodes where nodes.id = letter.taken_by and not nodes.fenced)
         end
     order by changed_at, id

@@ -1,6 +1,6 @@
 -- At most :limit runs with ids in a range between two positions, newest first, with the values at some paths
 -- of their inputs; inputs with characters that PostgreSQL cannot process are returned completely. Test runs are left out.
--- Served by the primary key of runs; the range is that of a minute or less.
+-- Served by the primary key of runs; the range is that of a minute or less. "is true" prevents the use of other indexes.
 select
     id, workflow, version, status, wake_at, error, tags::text, created_at, ended_at, parent, origin,
     state, version_no,
@@ -19,8 +19,9 @@ select
     trigger::text
 from runs
 where workspace = :workspace
-    and not is_test
+    and (not is_test) is true
     and (:workflow::text is null or workflow = :workflow)
+    and (:parent::uuid is null or parent = :parent)
     and (created_at, id) < (:before, :before_id)
     and (created_at, id) >= (:last, :last_id)
     and (cardinality(:statuses::text[]) = 0 or status = any(:statuses::text[]))
@@ -28,7 +29,10 @@ where workspace = :workspace
     and (:version::integer is null or version = :version)
     and (:key::text is null or idempotency_key = :key)
     and (:origin::uuid is null or origin = :origin)
-    and (:error_code::text is null or error::json ->> 'code' = :error_code)
+    and (
+        :error_code::text is null
+        or case when error !~ '\\u0000' then error::json ->> 'code' else left(substring(error from '^\{"code":"([^"\\]*)"'), 200) end = :error_code
+    )
     and id between :first_id and :final_id
 order by created_at desc, id desc
 limit :limit

@@ -1,6 +1,7 @@
 -- At most :limit runs with an idempotency key between two positions, newest first, with the values at some paths
 -- of their inputs; inputs with characters that PostgreSQL cannot process are returned completely. Test runs are left out.
--- Served by runs_keyed (workspace, idempotency_scope, idempotency_key), which is searched once per scope.
+-- Served by runs_keyed (workspace, idempotency_scope, idempotency_key), which is searched once per scope: the limit in the
+-- join, which is that of a unique index, prevents another order of the loops.
 with recursive scopes (scope) as (
     (
         select idempotency_scope
@@ -40,19 +41,29 @@ select
     end,
     trigger::text
 from scopes
-join runs
-    on runs.workspace = :workspace
-    and runs.idempotency_scope = scopes.scope
-    and runs.idempotency_key = :key
+cross join lateral (
+    select
+        id, workflow, version, status, wake_at, error, tags, created_at, ended_at, parent, origin, state, version_no,
+        input, trigger, is_test
+    from runs
+    where workspace = :workspace
+        and idempotency_scope = scopes.scope
+        and idempotency_key = :key
+    limit 1
+) as found
 where not is_test
     and (:workflow::text is null or workflow = :workflow)
+    and (:parent::uuid is null or parent = :parent)
     and (created_at, id) < (:before, :before_id)
     and (created_at, id) >= (:last, :last_id)
     and (cardinality(:statuses::text[]) = 0 or status = any(:statuses::text[]))
     and (:state::text is null or state = :state)
     and (:version::integer is null or version = :version)
     and (:origin::uuid is null or origin = :origin)
-    and (:error_code::text is null or error::json ->> 'code' = :error_code)
+    and (
+        :error_code::text is null
+        or case when error !~ '\\u0000' then error::json ->> 'code' else left(substring(error from '^\{"code":"([^"\\]*)"'), 200) end = :error_code
+    )
     and id between :first_id and :final_id
 order by created_at desc, id desc
 limit :limit

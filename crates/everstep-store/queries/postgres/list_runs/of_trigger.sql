@@ -33,7 +33,10 @@ where workspace = :workspace
     and (:version::integer is null or version = :version)
     and (:key::text is null or idempotency_key = :key)
     and (:origin::uuid is null or origin = :origin)
-    and (:error_code::text is null or error::json ->> 'code' = :error_code)
+    and (
+        :error_code::text is null
+        or case when error !~ '\\u0000' then error::json ->> 'code' else left(substring(error from '^\{"code":"([^"\\]*)"'), 200) end = :error_code
+    )
     and (id between :first_id and :final_id) is true
 order by created_at desc, id desc
 limit :limit

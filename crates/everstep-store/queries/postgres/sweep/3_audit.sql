@@ -1,6 +1,7 @@
--- Deletes at most :limit rows of the audit with ids before :before.
+-- Deletes at most :limit rows of the audit with ids before :before. Returns their number.
 -- Served by the primary key of audit (workspace, id), which is searched once per workspace.
-with old as materialized (
+with
+old as materialized (
     select entry.workspace, entry.id
     from workspaces
     cross join lateral (
@@ -13,8 +14,13 @@ with old as materialized (
         for update skip locked
     ) as entry
     limit :limit
+),
+deleted as (
+    delete from audit
+    using old
+    where audit.workspace = old.workspace
+        and audit.id = old.id
+    returning audit.id
 )
-delete from audit
-using old
-where audit.workspace = old.workspace
-    and audit.id = old.id
+select count(*)
+from deleted

@@ -1,5 +1,6 @@
 -- Writes the changing columns of a run that has the expected owner (null: none).
 -- Served by the primary key of runs.
+-- Bound by position.
 update runs
 set
     status = :status,

@@ -4,13 +4,14 @@ use async_trait::async_trait;
 use everstep_core::dead_letter::{DeadLetterSource, DeadLetterStatus};
 use everstep_core::ids::{DeadLetterId, NodeId, RunId, WorkspaceId};
 use everstep_core::time::Timestamp;
+use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::rows::letter_from_row;
 use crate::access::first_id;
 use crate::dead_letters::{
-    DeadLetterClaim, DeadLetterFilter, DeadLetterQuery, DeadLetterResult, DeadLetterRetention, DeadLetterRow,
-    TakenLetters, counts_by_source,
+    ChangedLetters, DeadLetterClaim, DeadLetterFilter, DeadLetterQuery, DeadLetterResult, DeadLetterRetention,
+    DeadLetterRow, TakenLetters, counts_by_source,
 };
 use crate::error::{Error, Result};
 use crate::ports::DeadLetterStore;
@@ -68,6 +69,9 @@ impl<'a> FilterColumns<'a> {
     }
 }
 
+/// A dead letter counts as so many rows of a sweep: it is in several indexes.
+const ROWS_OF_LETTER: usize = 4;
+
 #[async_trait]
 impl DeadLetterStore for PostgresStore {
     async fn list_letters(&self, workspace: WorkspaceId, query: &DeadLetterQuery) -> Result<Vec<DeadLetterRow>> {
@@ -106,8 +110,11 @@ impl DeadLetterStore for PostgresStore {
             return Ok(0);
         }
         let columns = FilterColumns::new(workspace, filter, filter.bounds(), limit);
-        let row = self.connections.query_one(query!("dead_letters/count_letters"), &columns.params_with_run()).await?;
-        columns::seq(&row, 0)
+        let (statement, params) = match filter.run {
+            None => (query!("dead_letters/count_letters/1_of_workspace"), columns.params()),
+            Some(_) => (query!("dead_letters/count_letters/2_of_run"), columns.params_with_run()),
+        };
+        columns::seq(&self.connections.query_one(statement, &params).await?, 0)
     }
 
     async fn count_dead_letters(&self) -> Result<Vec<(DeadLetterSource, u64)>> {
@@ -122,15 +129,18 @@ impl DeadLetterStore for PostgresStore {
         filter: &DeadLetterFilter,
         now: Timestamp,
         limit: usize,
-    ) -> Result<u64> {
+    ) -> Result<ChangedLetters> {
         if !filter.selects_dead() {
-            return Ok(0);
+            return Ok(ChangedLetters::default());
         }
         let now = now.micros();
         let columns = FilterColumns::new(workspace, filter, filter.bounds(), limit);
-        let mut params = columns.params_with_run();
+        let (statement, mut params) = match filter.run {
+            None => (query!("dead_letters/queue_letters/1_of_workspace"), columns.params()),
+            Some(_) => (query!("dead_letters/queue_letters/2_of_run"), columns.params_with_run()),
+        };
         params.push(param("now", &now));
-        columns::seq(&self.connections.query_one(query!("dead_letters/queue_letters"), &params).await?, 0)
+        changed(&self.connections.query_one(statement, &params).await?)
     }
 
     async fn discard_letters(
@@ -140,20 +150,24 @@ impl DeadLetterStore for PostgresStore {
         reason: Option<&str>,
         now: Timestamp,
         limit: usize,
-    ) -> Result<u64> {
+    ) -> Result<ChangedLetters> {
         texts::check(reason)?;
         if !filter.selects_dead() {
-            return Ok(0);
+            return Ok(ChangedLetters::default());
         }
         let now = now.micros();
         let columns = FilterColumns::new(workspace, filter, filter.bounds(), limit);
-        let mut params = columns.params_with_run();
+        let (statement, mut params) = match filter.run {
+            None => (query!("dead_letters/discard_letters/1_of_workspace"), columns.params()),
+            Some(_) => (query!("dead_letters/discard_letters/2_of_run"), columns.params_with_run()),
+        };
         params.extend([param("now", &now), param("reason", &reason)]);
-        columns::seq(&self.connections.query_one(query!("dead_letters/discard_letters"), &params).await?, 0)
+        changed(&self.connections.query_one(statement, &params).await?)
     }
 
     async fn take_letters(&self, node: NodeId, claim: &DeadLetterClaim) -> Result<TakenLetters> {
         let ids = |ids: &[DeadLetterId]| ids.iter().map(|id| id.uuid()).collect::<Vec<_>>();
+        let targets = &claim.crowded_targets;
         let rows = self
             .connections
             .query(
@@ -161,6 +175,9 @@ impl DeadLetterStore for PostgresStore {
                 params! {
                     "node": node.uuid(),
                     "crowded": claim.crowded.iter().map(|workspace| workspace.uuid()).collect::<Vec<_>>(),
+                    "crowded_workspaces": targets.iter().map(|target| target.workspace.uuid()).collect::<Vec<_>>(),
+                    "crowded_kinds": targets.iter().map(|target| target.kind.as_str()).collect::<Vec<_>>(),
+                    "crowded_prefixes": targets.iter().map(|target| target.prefix.as_str()).collect::<Vec<_>>(),
                     "held": ids(&claim.held),
                     "letters_max": numbers::clamp_limit(claim.letters_max),
                     "notices_since": first_id(claim.notices_since),
@@ -193,17 +210,14 @@ impl DeadLetterStore for PostgresStore {
 
     async fn sweep_letters(&self, retention: DeadLetterRetention, limit: usize) -> Result<usize> {
         let DeadLetterRetention { dead_before, settled_before } = retention;
-        let row = self
-            .connections
-            .query_one(
-                query!("dead_letters/sweep_letters"),
-                params! {
-                    "dead_before": dead_before.micros(),
-                    "settled_before": settled_before.micros(),
-                    "limit": numbers::clamp_limit(limit),
-                },
-            )
-            .await?;
-        Ok(numbers::size(columns::get(&row, 0)?))
+        let (dead_before, settled_before) = (dead_before.micros(), settled_before.micros());
+        let params = params! { "dead_before": dead_before, "settled_before": settled_before };
+        self.sweep_all(limit, ROWS_OF_LETTER, query!("dead_letters/sweep_letters"), params).await
     }
+}
+
+/// The number and the last id that a statement returns.
+fn changed(row: &Row) -> Result<ChangedLetters> {
+    let last: Option<Uuid> = columns::get(row, 1)?;
+    Ok(ChangedLetters { count: columns::seq(row, 0)?, last: last.map(DeadLetterId::from_uuid) })
 }

@@ -17,6 +17,9 @@ use crate::records::{
 use crate::retention::CHANGE_POSTPONEMENT;
 use crate::{numbers, texts};
 
+/// A change counts as so many rows of a sweep: it is in two indexes.
+const ROWS_OF_CHANGE: usize = 2;
+
 #[async_trait]
 impl RecordStore for PostgresStore {
     async fn apply(&self, ops: &[Op], now: Timestamp, kept_until: Timestamp) -> Result<AppliedBatch> {
@@ -85,10 +88,8 @@ impl RecordStore for PostgresStore {
     }
 
     async fn sweep_changes(&self, now: Timestamp, limit: usize) -> Result<usize> {
-        let later = now.plus(CHANGE_POSTPONEMENT).micros();
-        let (now, limit) = (now.micros(), numbers::clamp_limit(limit));
-        let params = params! { "now": now, "limit": limit, "later": later };
-        let row = self.connections.query_one(query!("records/sweep_changes"), params).await?;
-        Ok(numbers::size(columns::get(&row, 0)?))
+        let (now, later) = (now.micros(), now.plus(CHANGE_POSTPONEMENT).micros());
+        let params = params! { "now": now, "later": later };
+        self.sweep_all(limit, ROWS_OF_CHANGE, query!("records/sweep_changes"), params).await
     }
 }

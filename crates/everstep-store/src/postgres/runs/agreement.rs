@@ -1,6 +1,6 @@
 //! The three statements of a commit agree: `runs.sql` and `steps.sql` are parts of `all.sql`. With side rows, a batch
-//! is written by `runs.sql` or `all.sql` and the parts `audited.sql`, `published.sql`, `dead_letters.sql` and
-//! `bound.sql`, which are added to their texts. If it has the place of a machine, or a run with a trigger or a later
+//! is written by `runs.sql` or `all.sql` and the parts `audited.sql`, `published.sql`, `dead_letters.sql`, `bound.sql` and
+//! `indexed.sql`, which are added to their texts. If it has the place of a machine, or a run with a trigger or a later
 //! start, these two also have their lines for rare columns.
 //!
 //! A batch is written by the shortest statement that does everything its items need. So a change of one statement must
@@ -20,6 +20,7 @@ const PUBLISHED: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/queri
 const DEAD_LETTERS: &str =
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/queries/postgres/commit/dead_letters.sql"));
 const BOUND: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/queries/postgres/commit/bound.sql"));
+const INDEXED: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/queries/postgres/commit/indexed.sql"));
 
 /// A difference: these lines of a part of the longer statement are replaced in the shorter one.
 struct Difference {
@@ -184,10 +185,14 @@ fn the_statement_for_steps_is_a_part_of_the_one_for_runs() {
 
 #[test]
 fn side_rows_add_parts_and_change_no_other() {
-    let sides: [(&[_], &[_]); 3] = [
+    let sides: [(&[_], &[_]); 4] = [
         (&[AUDITED], &["audited"]),
+        (&[AUDITED, INDEXED], &["audited", "indexed"]),
         (&[AUDITED, PUBLISHED], &["audited", "published"]),
-        (&[AUDITED, PUBLISHED, DEAD_LETTERS, BOUND], &["audited", "published", "dead_lettered", "bound", "unbound"]),
+        (
+            &[AUDITED, PUBLISHED, DEAD_LETTERS, BOUND, INDEXED],
+            &["audited", "published", "dead_lettered", "bound", "unbound", "indexed"],
+        ),
     ];
     for (statement, (texts, side)) in [RUNS, ALL].into_iter().flat_map(|text| sides.map(|side| (text, side))) {
         let with_side = add_parts(statement, texts);
@@ -212,7 +217,7 @@ fn rare_columns_add_lines_and_change_no_other() {
         assert_eq!(added.len(), 7, "{added:?}");
     }
     assert_eq!(add_rare(STEPS), STEPS);
-    for part in [AUDITED, PUBLISHED, DEAD_LETTERS, BOUND] {
+    for part in [AUDITED, PUBLISHED, DEAD_LETTERS, BOUND, INDEXED] {
         assert_eq!(add_rare(part), part);
     }
 }

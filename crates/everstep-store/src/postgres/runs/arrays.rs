@@ -95,7 +95,7 @@ arrays! {
 
 impl<'a> Heads<'a> {
     pub(super) fn push(&mut self, packed: &'a Packed<'_>, is_unowned: bool) -> Result<()> {
-        let (item, entry) = (&*packed.item, &packed.item.entries[0]);
+        let (item, entry) = (packed.item, &packed.item.entries[0]);
         let (codec, payload) = packed.payload(0);
         self.runs.push(item.run.uuid());
         self.is_unowned.push(is_unowned);
@@ -128,7 +128,7 @@ arrays! {
 
 impl<'a> Entries<'a> {
     pub(super) fn push(&mut self, packed: &'a Packed<'_>, index: usize) -> Result<()> {
-        let (item, entry) = (&*packed.item, &packed.item.entries[index]);
+        let (item, entry) = (packed.item, &packed.item.entries[index]);
         let (codec, payload) = packed.payload(index);
         self.runs.push(item.run.uuid());
         self.seqs.push(numbers::checked_seq(entry.seq)?);

@@ -14,6 +14,7 @@ use crate::item::{Gate, Item, SideWrites, Wait, WaitChange};
 use crate::pack::Packed;
 use crate::postgres::dead_letter_arrays::DeadLetters;
 use crate::postgres::queries::{Param, Query, param, query};
+use crate::postgres::search::RunTerms;
 
 /// The arrays of `commit/all.sql`, and the statement that they need.
 #[derive(Debug, Default)]
@@ -37,6 +38,7 @@ pub(super) struct Batch<'a> {
     published: Published<'a>,
     dead_letters: DeadLetters<'a>,
     bound_files: BoundFiles<'a>,
+    run_terms: RunTerms<'a>,
     /// The largest need of its items.
     needs: Needs,
     /// Whether an item has columns that few runs have: the place of a machine, a trigger or a later start.
@@ -61,7 +63,7 @@ impl<'a> Batch<'a> {
     pub(super) fn gather(node: NodeId, items: &'a [Packed<'_>], indexes: impl Iterator<Item = usize>) -> Result<Self> {
         let mut batch = Self { node: node.uuid(), ..Self::default() };
         let mut indexes: Vec<_> = indexes.collect();
-        indexes.sort_by_cached_key(|index| lock_order(&items[*index].item));
+        indexes.sort_by_cached_key(|index| lock_order(items[*index].item));
         for index in indexes {
             batch.push(index, &items[index])?;
         }
@@ -69,12 +71,13 @@ impl<'a> Batch<'a> {
     }
 
     fn push(&mut self, index: usize, packed: &'a Packed<'_>) -> Result<()> {
-        let item = &*packed.item;
+        let item = packed.item;
         self.needs = self.needs.max(needs(item));
         self.has_rare_columns |= has_rare_columns(item);
         match &item.gate {
             Gate::Start(run) => {
                 self.starts.push(item, run)?;
+                self.run_terms.push(item.workspace, item.run, run);
                 for entry in 0..item.entries.len() {
                     self.entries.push(packed, entry)?;
                 }
@@ -117,7 +120,7 @@ impl<'a> Batch<'a> {
 
     /// Adds the entries and the row of an existing run.
     fn push_gated(&mut self, packed: &'a Packed<'_>, is_unowned: bool) -> Result<()> {
-        let item = &*packed.item;
+        let item = packed.item;
         if !item.entries.is_empty() {
             self.heads.push(packed, is_unowned)?;
             for entry in 1..item.entries.len() {
@@ -171,15 +174,21 @@ impl<'a> Batch<'a> {
     pub(super) fn statement(&self) -> (&'static Query, Vec<Param<'_>>) {
         let (has_audit, publishes) = (!self.audited.is_empty(), !self.published.is_empty());
         let has_others = !self.dead_letters.is_empty() || !self.bound_files.is_empty();
+        let has_terms = !self.run_terms.is_empty();
+        // The parts before the one for terms, which is the last, belong to its statement too.
+        let has_audit = has_audit || has_terms;
+        let has_others = has_others || has_terms && (publishes || self.needs == Needs::All);
         let statement = match (self.needs, has_audit, self.has_rare_columns) {
-            // Few items have dead letters or bind files, and nearly all of them are of machines: one statement serves
-            // them all.
+            // Few items have dead letters or bind files, and nearly all of them are of machines; few starts with terms
+            // need all parts. One statement serves them all.
             _ if has_others => {
                 query!(
                     "commit/all" for rare with
-                    "commit/audited", "commit/published", "commit/dead_letters", "commit/bound"
+                    "commit/audited", "commit/published", "commit/dead_letters", "commit/bound", "commit/indexed"
                 )
             }
+            // A start with tags or search attributes.
+            _ if has_terms => query!("commit/runs" for rare with "commit/audited", "commit/indexed"),
             (_, _, false) if publishes => query!("commit/all" with "commit/audited", "commit/published"),
             (_, _, true) if publishes => query!("commit/all" for rare with "commit/audited", "commit/published"),
             (Needs::Steps, false, _) => query!("commit/steps"),
@@ -213,6 +222,9 @@ impl<'a> Batch<'a> {
         if has_others {
             params.extend(self.dead_letters.params());
             params.extend(self.bound_files.params());
+        }
+        if has_others || has_terms {
+            params.extend(self.run_terms.params());
         }
         statement.select(&mut params);
         (statement, params)

@@ -12,6 +12,7 @@ use crate::pack;
 use crate::postgres::columns;
 use crate::postgres::partitions::Week;
 use crate::postgres::queries::{params, query};
+use crate::postgres::search::RunTerms;
 use crate::postgres::store::PostgresStore;
 
 /// The number of times that a fork is sent again after a conflict with another transaction.
@@ -19,7 +20,9 @@ const RETRIES_MAX: usize = 20;
 
 impl PostgresStore {
     pub(super) async fn fork(&self, workspace: WorkspaceId, source: RunId, fork: NewFork) -> Result<Option<u64>> {
-        let NewFork { run, at, now, first_payload, side } = fork;
+        let NewFork { run, at, now, first_payload, origin, side } = fork;
+        let mut run_terms = RunTerms::default();
+        run_terms.push_fork(workspace, run, &origin, now);
         let (workspace, source, id) = (workspace.uuid(), source.uuid(), run.uuid());
         let (at, now) = (numbers::clamp_seq(at), now.micros());
         let first = first_payload.map(pack::pack);
@@ -31,7 +34,7 @@ impl PostgresStore {
             "source": source, "at": at, "workspace": workspace, "run": id, "now": now, "first_codec": first_codec,
             "first_payload": first_payload,
         };
-        let params: Vec<_> = params.iter().cloned().chain(audit.params()).collect();
+        let params: Vec<_> = params.iter().cloned().chain(run_terms.params()).chain(audit.params()).collect();
         let mut retries = 0;
         loop {
             // The connection is returned to the pool before another is requested.

@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use crate::error::{Error, Result};
 use crate::item::InboxId;
+use crate::numbers;
 use crate::postgres::columns;
 use crate::rows::{Counts, InboxRow, NodeRow, RunGlance, RunRow, RunSummary, Snapshot, StoredEntry, WaitRow};
 use crate::stats::RunStats;
@@ -84,6 +85,21 @@ pub(super) fn summary_from_row(row: &Row) -> Result<RunSummary> {
         machine: columns::machine(row, 11)?,
         trigger: columns::json(row, 15)?,
     })
+}
+
+/// The place of a run among those that a statement examined.
+pub(super) struct Place {
+    /// Counted from 1.
+    pub(super) number: usize,
+    pub(super) is_match: bool,
+}
+
+/// In the order of `list_runs/all.sql`; none for a statement that returns only runs that match.
+pub(super) fn place_from_row(row: &Row) -> Result<Option<Place>> {
+    if row.len() <= 16 {
+        return Ok(None);
+    }
+    Ok(Some(Place { number: numbers::size(columns::get(row, 16)?), is_match: columns::get(row, 17)? }))
 }
 
 /// The columns of an entry.

@@ -179,6 +179,16 @@ impl RunStore for PostgresStore {
         row.as_ref().map(rows::run_from_row).transpose()
     }
 
+    async fn keyed_run(&self, workspace: WorkspaceId, scope: &str, key: &str) -> Result<Option<RunId>> {
+        if texts::has_nul(scope) || texts::has_nul(key) {
+            return Ok(None);
+        }
+        let workspace = workspace.uuid();
+        let params = params! { "workspace": workspace, "scope": scope, "key": key };
+        let row = self.connections.query_opt(query!("keyed_run"), params).await?;
+        row.map(|row| columns::get(&row, 0).map(RunId::from_uuid)).transpose()
+    }
+
     async fn glance(&self, workspace: WorkspaceId, run: RunId) -> Result<Option<RunGlance>> {
         let row = self
             .connections

@@ -1,6 +1,10 @@
 //! Slices of the fan-out of events: one statement, in which the row of each event is the gate of its slice.
+//!
+//! A start with a key that the subscription chooses may be left out, because a run has the key. The results of the slice
+//! then name that run. So slices with such keys are written in a transaction of up to three statements: the slices, the
+//! runs that have the keys, and the corrected results.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use everstep_core::ids::{NodeId, RunId};
 use everstep_core::time::Timestamp;
@@ -12,11 +16,17 @@ use crate::error::{Error, Result};
 use crate::item::{InboxId, InboxInput, PendingStart, SentInput};
 use crate::postgres::arrays::arrays;
 use crate::postgres::columns;
+use crate::postgres::connection::Connection;
 use crate::postgres::dead_letter_arrays::DeadLetters;
-use crate::postgres::queries::{Param, param, query};
+use crate::postgres::errors::StatementError;
+use crate::postgres::queries::{Param, Query, param, query};
+use crate::postgres::search::RunTerms;
 use crate::postgres::store::PostgresStore;
 use crate::topics::{EventSlice, FanOutPosition, SliceOutcome, StartRow, pack_json, results_json};
 use crate::{numbers, texts};
+
+/// The number of times that slices are sent again after a conflict with another transaction.
+const RETRIES_MAX: usize = 20;
 
 arrays! {
     /// The events, which are gates.
@@ -127,6 +137,37 @@ arrays! {
     }
 }
 
+arrays! {
+    /// The keys of starts that were left out.
+    Keys {
+        runs: "runs", Uuid;
+        workspaces: "workspaces", Uuid;
+        scopes: "scopes", &'a str;
+        keys: "keys", &'a str;
+    }
+}
+
+impl<'a> Keys<'a> {
+    fn push(&mut self, slice: &EventSlice, start: &'a StartRow) {
+        if let Some((scope, key)) = &start.new.key {
+            self.runs.push(start.run.uuid());
+            self.workspaces.push(slice.workspace.uuid());
+            self.scopes.push(scope);
+            self.keys.push(key);
+        }
+    }
+}
+
+arrays! {
+    /// The results of slices that are written again.
+    Replaced {
+        events: "events", Uuid;
+        workspaces: "workspaces", Uuid;
+        codecs: "codecs", i16;
+        results: "results", &'a [u8];
+    }
+}
+
 impl PostgresStore {
     pub(super) async fn write_slices(&self, node: NodeId, slices: &[EventSlice]) -> Result<Vec<SliceOutcome>> {
         for slice in slices {
@@ -141,13 +182,14 @@ impl PostgresStore {
         let packed: Vec<_> = slices.iter().map(|slice| pack_json(&results_json(&slice.results))).collect();
         let (mut gates, mut starts, mut inputs, mut results) =
             (Gates::default(), Starts::default(), Inputs::default(), Results::default());
-        let mut dead_letters = DeadLetters::default();
+        let (mut dead_letters, mut run_terms) = (DeadLetters::default(), RunTerms::default());
         let mut first_inputs = vec![0; slices.len()];
         for index in order {
             let slice = &slices[index];
             gates.push(slice);
             for start in &slice.starts {
                 starts.push(slice, start)?;
+                run_terms.push(slice.workspace, start.run, &start.new);
             }
             first_inputs[index] = inputs.events.len();
             for input in &slice.inputs {
@@ -170,19 +212,104 @@ impl PostgresStore {
         params.extend(starts.params());
         params.extend(inputs.params());
         params.extend(results.params());
-        let statement = if dead_letters.is_empty() {
-            query!("topics/fan_out")
-        } else {
+        if !dead_letters.is_empty() {
             params.extend(dead_letters.params());
-            query!("topics/fan_out" with "topics/fan_out_dead_letters")
+        }
+        if !run_terms.is_empty() {
+            params.extend(run_terms.params());
+        }
+        let statement = match (dead_letters.is_empty(), run_terms.is_empty()) {
+            (true, true) => query!("topics/fan_out"),
+            (false, true) => query!("topics/fan_out" with "topics/fan_out_dead_letters"),
+            (true, false) => query!("topics/fan_out" with "topics/fan_out_terms"),
+            (false, false) => query!("topics/fan_out" with "topics/fan_out_dead_letters", "topics/fan_out_terms"),
         };
-        let row = self.connections.query_one(statement, &params).await?;
+        let row = if slices.iter().any(EventSlice::has_chosen_keys) {
+            self.write_with_keys(statement, &params, slices).await?
+        } else {
+            self.connections.query_one(statement, &params).await?
+        };
         if !columns::get::<bool>(&row, 0)? {
             return Err(Error::Fenced(node));
         }
         let sent = read_sent(&row, inputs.events.len())?;
         read_outcomes(&row, slices, &first_inputs, &sent)
     }
+
+    /// Writes slices, and the runs that have the keys of starts into their results. Returns the row of the statement.
+    async fn write_with_keys(&self, statement: &Query, params: &[Param<'_>], slices: &[EventSlice]) -> Result<Row> {
+        let mut retries = 0;
+        loop {
+            // The connection is returned to the pool before another is requested.
+            let written = {
+                let connection = self.connections.get().await?;
+                write_in_transaction(&connection, statement, params, slices).await
+            };
+            match written {
+                Err(failure) if failure.is_to_be_resent() && retries < RETRIES_MAX => retries += 1,
+                written => return Ok(written?),
+            }
+        }
+    }
+}
+
+async fn write_in_transaction(
+    connection: &Connection<'_>,
+    statement: &Query,
+    params: &[Param<'_>],
+    slices: &[EventSlice],
+) -> Result<Row, StatementError> {
+    connection.begin("begin").await?;
+    let row = connection.query(statement, params).await?.pop().expect("the statement always returns a row");
+    let left_out = find_left_out(&row, slices)?;
+    if !left_out.is_empty() {
+        let mut keys = Keys::default();
+        left_out.iter().for_each(|(slice, start)| keys.push(slice, start));
+        let params: Vec<Param<'_>> = keys.params().collect();
+        let found = connection.query(query!("topics/fan_out_keys"), &params).await?;
+        let mut existing = BTreeMap::new();
+        for pair in &found {
+            let (run, other) = (columns::get(pair, 0)?, columns::get(pair, 1)?);
+            existing.insert(RunId::from_uuid(run), RunId::from_uuid(other));
+        }
+        if existing.len() < keys.runs.len() {
+            // The sweeper has deleted the run that had the key: the start is possible now.
+            connection.rollback().await?;
+            return Err(Error::Unavailable("the run that had the key of a start was deleted".to_owned()).into());
+        }
+        replace_results(connection, &left_out, &existing).await?;
+    }
+    connection.commit().await?;
+    Ok(row)
+}
+
+/// The starts with a key that were left out, with their slices.
+fn find_left_out<'a>(row: &Row, slices: &'a [EventSlice]) -> Result<Vec<(&'a EventSlice, &'a StartRow)>> {
+    let opened: BTreeSet<Uuid> = columns::list(row, 1)?.into_iter().collect();
+    let started: BTreeSet<Uuid> = columns::list(row, 2)?.into_iter().collect();
+    let written = slices.iter().filter(|slice| opened.contains(&slice.event.uuid()));
+    let starts = written.flat_map(|slice| slice.starts.iter().map(move |start| (slice, start)));
+    Ok(starts.filter(|(_, start)| start.new.key.is_some() && !started.contains(&start.run.uuid())).collect())
+}
+
+/// Writes the results of slices again, with the runs that exist.
+async fn replace_results(
+    connection: &Connection<'_>,
+    left_out: &[(&EventSlice, &StartRow)],
+    existing: &BTreeMap<RunId, RunId>,
+) -> Result<(), StatementError> {
+    let slices: BTreeMap<Uuid, &EventSlice> = left_out.iter().map(|(slice, _)| (slice.event.uuid(), *slice)).collect();
+    let packed: Vec<_> = slices.values().map(|slice| pack_json(&results_json(&slice.results_with(existing)))).collect();
+    let mut replaced = Replaced::default();
+    for (slice, (codec, bytes)) in slices.values().zip(&packed) {
+        replaced.events.push(slice.event.uuid());
+        replaced.workspaces.push(slice.workspace.uuid());
+        replaced.codecs.push(codec.number().into());
+        replaced.results.push(bytes);
+    }
+    let params: Vec<Param<'_>> = replaced.params().collect();
+    connection.execute(query!("topics/fan_out_results"), &params).await?;
+    Ok(())
 }
 
 /// The outcomes of all inputs, in the order of the statement.

@@ -1,11 +1,12 @@
 //! Rows of events and subscriptions.
 
+use everstep_core::ids::EventId;
 use everstep_core::topics::Subscription;
 use tokio_postgres::Row;
 
 use crate::error::Result;
 use crate::postgres::columns;
-use crate::topics::{EventColumns, EventRow, MatchCounts, SubscriptionColumns};
+use crate::topics::{EventColumns, EventRow, ListedEvent, MatchCounts, SubscriptionColumns, payload};
 
 /// In the order of `topics/event.sql`.
 pub(super) fn event_from_row(row: &Row) -> Result<EventRow> {
@@ -31,6 +32,28 @@ pub(super) fn event_from_row(row: &Row) -> Result<EventRow> {
         fanned_at: columns::optional_time(row, 17)?,
     };
     columns.into_row()
+}
+
+/// In the order of `topics/list_events`.
+pub(super) fn listed_event_from_row(row: &Row) -> Result<ListedEvent> {
+    Ok(ListedEvent {
+        id: EventId::from_uuid(columns::get(row, 0)?),
+        topic: columns::get(row, 1)?,
+        source: columns::get(row, 2)?,
+        event_id: columns::get(row, 3)?,
+        at: columns::time(row, 4)?,
+        depth: columns::integer(row, 5)?,
+        subject: columns::get(row, 6)?,
+        extensions: columns::get::<Option<Vec<u8>>>(row, 7)?.map(payload).transpose()?,
+        replay_of: columns::get::<Option<_>>(row, 8)?.map(EventId::from_uuid),
+        matched: MatchCounts {
+            workflows: columns::seq(row, 9)?,
+            waits: columns::seq(row, 10)?,
+            failed: columns::seq(row, 11)?,
+            ..MatchCounts::default()
+        },
+        fanned_at: columns::optional_time(row, 12)?,
+    })
 }
 
 /// In the order of `topics/subscription.sql`.

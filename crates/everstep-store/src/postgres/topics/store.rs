@@ -6,25 +6,30 @@ use everstep_core::time::Timestamp;
 use everstep_core::topics::{Subscription, TopicEvent, heads};
 use uuid::Uuid;
 
-use super::rows::{event_from_row, subscription_from_row};
+use super::rows::{event_from_row, listed_event_from_row, subscription_from_row};
 use crate::access::first_id;
 use crate::error::Result;
-use crate::ports::TopicStore;
+use crate::ports::{EVENT_PAGE_BYTES, TopicStore};
 use crate::postgres::columns;
 use crate::postgres::queries::{params, query};
 use crate::postgres::store::PostgresStore;
 use crate::topics::{
-    EventQuery, EventRow, EventSlice, PublishOutcome, ResultPage, SliceOutcome, SubscriptionOutcome, SubscriptionQuery,
-    WaitPage, WaitPosition, read_results, subscription_filter, target_json,
+    EventPage, EventQuery, EventRow, EventSlice, ListedEvent, PublishOutcome, ResultPage, SliceOutcome,
+    SubscriptionOutcome, SubscriptionQuery, UnmatchedEvents, WaitPage, WaitPosition, read_results, subscription_filter,
+    target_json,
 };
 use crate::{numbers, texts};
 
 /// Slices whose results are read at once.
 const RESULT_SLICES_MAX: usize = 64;
 
+/// An event counts as so many rows of a sweep: it is in several indexes, and has results.
+const ROWS_OF_EVENT: usize = 4;
+
 #[async_trait]
 impl TopicStore for PostgresStore {
-    async fn publish(&self, events: &[TopicEvent]) -> Result<Vec<PublishOutcome>> {
+    /// A wait that is committed at the same time could miss the event, so that every event needs a fan-out.
+    async fn publish(&self, events: &[TopicEvent], _: UnmatchedEvents) -> Result<Vec<PublishOutcome>> {
         self.publish_events(events).await
     }
 
@@ -36,7 +41,7 @@ impl TopicStore for PostgresStore {
         row.as_ref().map(event_from_row).transpose()
     }
 
-    async fn list_events(&self, workspace: WorkspaceId, query: &EventQuery) -> Result<Vec<EventRow>> {
+    async fn list_events(&self, workspace: WorkspaceId, query: &EventQuery) -> Result<Vec<ListedEvent>> {
         let (from, to) = query.bounds();
         let (workspace, limit) = (workspace.uuid(), numbers::clamp_limit(query.limit));
         let rows = match &query.topic {
@@ -60,7 +65,7 @@ impl TopicStore for PostgresStore {
                     .await?
             }
         };
-        rows.iter().map(event_from_row).collect()
+        rows.iter().map(listed_event_from_row).collect()
     }
 
     async fn events_since(
@@ -70,9 +75,9 @@ impl TopicStore for PostgresStore {
         since: Timestamp,
         after: Option<EventId>,
         limit: usize,
-    ) -> Result<Vec<TopicEvent>> {
+    ) -> Result<EventPage> {
         if texts::has_nul(topic) {
-            return Ok(Vec::new());
+            return Ok(EventPage::default());
         }
         let first = first_id(since);
         let after = after.map_or(first, |after| after.uuid().max(first));
@@ -86,10 +91,25 @@ impl TopicStore for PostgresStore {
                     "after": after,
                     "since": since.micros(),
                     "limit": numbers::clamp_limit(limit),
+                    "bytes": numbers::clamp_limit(EVENT_PAGE_BYTES),
                 },
             )
             .await?;
-        rows.iter().map(|row| Ok(event_from_row(row)?.event)).collect()
+        let mut page = EventPage::default();
+        let mut bytes = 0;
+        for row in &rows {
+            // Stored data are compressed: the page can end before the last row.
+            let event = event_from_row(row)?.event;
+            bytes += event.size();
+            page.events.push(event);
+            let found = numbers::size(columns::get(row, 18)?);
+            page.has_more = page.events.len() < found || found >= limit;
+            if bytes >= EVENT_PAGE_BYTES {
+                page.has_more = true;
+                break;
+            }
+        }
+        Ok(page)
     }
 
     async fn count_events(
@@ -282,13 +302,7 @@ impl TopicStore for PostgresStore {
     }
 
     async fn sweep_events(&self, before: Timestamp, limit: usize) -> Result<usize> {
-        let row = self
-            .connections
-            .query_one(
-                query!("topics/sweep_events"),
-                params! { "before": first_id(before), "limit": numbers::clamp_limit(limit) },
-            )
-            .await?;
-        Ok(numbers::size(columns::get(&row, 0)?))
+        let before = first_id(before);
+        self.sweep_all(limit, ROWS_OF_EVENT, query!("topics/sweep_events"), params! { "before": before }).await
     }
 }

@@ -58,7 +58,7 @@ impl PostgresStore {
         let workspace = subscription.workspace.uuid();
         let connection = self.connections.get().await?;
         connection.begin("begin").await?;
-        let count = count_subscriptions(&connection, workspace, quota).await??;
+        let count = count_subscriptions(&connection, workspace, quota).await?;
         if count >= quota as u64 {
             connection.rollback().await?;
             return Ok(SubscriptionOutcome::QuotaReached(count));
@@ -74,12 +74,12 @@ pub(super) async fn count_subscriptions(
     connection: &Connection<'_>,
     workspace: Uuid,
     quota: usize,
-) -> Result<Result<u64>, StatementError> {
+) -> Result<u64, StatementError> {
     connection.query(query!("topics/add_subscription/1_lock"), params! { "workspace": workspace }).await?;
     let counted_max = numbers::clamp_limit(quota);
     let counted = params! { "workspace": workspace, "quota": counted_max };
     let rows = connection.query(query!("topics/add_subscription/2_count"), counted).await?;
-    Ok(columns::seq(rows.first().expect("the statement always returns a row"), 0))
+    Ok(columns::seq(rows.first().expect("the statement always returns a row"), 0)?)
 }
 
 pub(super) async fn insert_subscriptions(

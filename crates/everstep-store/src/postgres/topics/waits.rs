@@ -69,7 +69,7 @@ impl PostgresStore {
         after: Option<&WaitPosition>,
         limit: usize,
     ) -> Result<Vec<Row>> {
-        let wanted = wanted_hashes(event, shapes);
+        let wanted = wanted_hashes(event, shapes, after.and_then(|after| after.hashes));
         if wanted.is_empty() {
             return Ok(Vec::new());
         }

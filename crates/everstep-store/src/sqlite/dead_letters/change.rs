@@ -1,13 +1,14 @@
 //! Queues, discards and deletes dead letters.
 
-use everstep_core::dead_letter::{DeadLetterSource, DeadLetterStatus};
-use everstep_core::ids::{RunId, WorkspaceId};
+use everstep_core::dead_letter::DeadLetterStatus;
+use everstep_core::ids::{DeadLetterId, WorkspaceId};
 use everstep_core::time::Timestamp;
-use rusqlite::named_params;
-use uuid::Uuid;
+use rusqlite::{Rows, named_params};
 
-use crate::dead_letters::{DeadLetterFilter, DeadLetterRetention};
+use super::rows::FilterColumns;
+use crate::dead_letters::{ChangedLetters, DeadLetterFilter, DeadLetterRetention};
 use crate::error::Result;
+use crate::sqlite::columns;
 use crate::sqlite::database::Database;
 use crate::sqlite::queries::query;
 use crate::{numbers, texts};
@@ -19,24 +20,17 @@ impl Database {
         filter: &DeadLetterFilter,
         now: Timestamp,
         limit: usize,
-    ) -> Result<u64> {
+    ) -> Result<ChangedLetters> {
         if !filter.selects_dead() {
-            return Ok(0);
+            return Ok(ChangedLetters::default());
         }
-        let (from, to) = filter.bounds();
-        let queued = self.connection.prepare_cached(query!("dead_letters/queue_letters"))?.execute(named_params! {
-            ":workspace": workspace.uuid().into_bytes(),
-            ":from": from.into_bytes(),
-            ":to": to.into_bytes(),
-            ":source": filter.source.map(DeadLetterSource::as_str),
-            ":kind": filter.kind,
-            ":workflow": filter.workflow,
-            ":run": filter.run.map(RunId::uuid).map(Uuid::into_bytes),
-            ":error": filter.error,
-            ":limit": numbers::clamp_limit(limit),
-            ":now": now.micros(),
-        })?;
-        Ok(queued as u64)
+        let statement = match filter.run {
+            None => query!("dead_letters/queue_letters/1_of_workspace"),
+            Some(_) => query!("dead_letters/queue_letters/2_of_run"),
+        };
+        let columns = FilterColumns::new(workspace, filter, filter.bounds(), limit);
+        let mut statement = self.connection.prepare_cached(statement)?;
+        changed(statement.query(&*columns.params(&[(":now", &now.micros())]))?)
     }
 
     pub fn discard_letters(
@@ -46,27 +40,18 @@ impl Database {
         reason: Option<&str>,
         now: Timestamp,
         limit: usize,
-    ) -> Result<u64> {
+    ) -> Result<ChangedLetters> {
         texts::check(reason)?;
         if !filter.selects_dead() {
-            return Ok(0);
+            return Ok(ChangedLetters::default());
         }
-        let (from, to) = filter.bounds();
-        let discarded =
-            self.connection.prepare_cached(query!("dead_letters/discard_letters"))?.execute(named_params! {
-                ":workspace": workspace.uuid().into_bytes(),
-                ":from": from.into_bytes(),
-                ":to": to.into_bytes(),
-                ":source": filter.source.map(DeadLetterSource::as_str),
-                ":kind": filter.kind,
-                ":workflow": filter.workflow,
-                ":run": filter.run.map(RunId::uuid).map(Uuid::into_bytes),
-                ":error": filter.error,
-                ":limit": numbers::clamp_limit(limit),
-                ":reason": reason,
-                ":now": now.micros(),
-            })?;
-        Ok(discarded as u64)
+        let statement = match filter.run {
+            None => query!("dead_letters/discard_letters/1_of_workspace"),
+            Some(_) => query!("dead_letters/discard_letters/2_of_run"),
+        };
+        let columns = FilterColumns::new(workspace, filter, filter.bounds(), limit);
+        let mut statement = self.connection.prepare_cached(statement)?;
+        changed(statement.query(&*columns.params(&[(":now", &now.micros()), (":reason", &reason)]))?)
     }
 
     pub fn sweep_letters(&mut self, retention: DeadLetterRetention, limit: usize) -> Result<usize> {
@@ -87,4 +72,14 @@ impl Database {
         }
         Ok(deleted)
     }
+}
+
+/// Reads the ids that a statement returns.
+fn changed(mut rows: Rows<'_>) -> Result<ChangedLetters> {
+    let mut changed = ChangedLetters::default();
+    while let Some(row) = rows.next()? {
+        changed.count += 1;
+        changed.last = changed.last.max(Some(DeadLetterId::from_uuid(columns::uuid(row, 0)?)));
+    }
+    Ok(changed)
 }

@@ -6,14 +6,17 @@ use everstep_core::ids::{DeadLetterId, NodeId, WorkspaceId};
 use everstep_core::time::Timestamp;
 
 use crate::dead_letters::{
-    DeadLetterClaim, DeadLetterFilter, DeadLetterQuery, DeadLetterResult, DeadLetterRetention, DeadLetterRow,
-    TakenLetters,
+    ChangedLetters, DeadLetterClaim, DeadLetterFilter, DeadLetterQuery, DeadLetterResult, DeadLetterRetention,
+    DeadLetterRow, TakenLetters,
 };
 use crate::error::Result;
 use crate::ports::DeadLetterStore;
 use crate::sqlite::database::Database;
 use crate::sqlite::disk::Purpose;
 use crate::sqlite::store::SqliteStore;
+
+/// A dead letter counts as so many rows of a sweep: it is in several indexes.
+const ROWS_OF_LETTER: usize = 4;
 
 #[async_trait]
 impl DeadLetterStore for SqliteStore {
@@ -41,7 +44,7 @@ impl DeadLetterStore for SqliteStore {
         filter: &DeadLetterFilter,
         now: Timestamp,
         limit: usize,
-    ) -> Result<u64> {
+    ) -> Result<ChangedLetters> {
         let filter = filter.clone();
         self.write_for(Purpose::NewWork, move |database| database.queue_letters(workspace, &filter, now, limit)).await
     }
@@ -53,7 +56,7 @@ impl DeadLetterStore for SqliteStore {
         reason: Option<&str>,
         now: Timestamp,
         limit: usize,
-    ) -> Result<u64> {
+    ) -> Result<ChangedLetters> {
         let (filter, reason) = (filter.clone(), reason.map(str::to_owned));
         self.write(move |database| database.discard_letters(workspace, &filter, reason.as_deref(), now, limit)).await
     }
@@ -69,6 +72,6 @@ impl DeadLetterStore for SqliteStore {
     }
 
     async fn sweep_letters(&self, retention: DeadLetterRetention, limit: usize) -> Result<usize> {
-        self.write(move |database| database.sweep_letters(retention, limit)).await
+        self.sweep_all(limit, ROWS_OF_LETTER, move |database, batch| database.sweep_letters(retention, batch)).await
     }
 }

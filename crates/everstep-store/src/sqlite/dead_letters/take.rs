@@ -2,13 +2,14 @@
 
 use everstep_core::dead_letter::error_code;
 use everstep_core::ids::NodeId;
+use everstep_core::planted::{self, Bug};
 use everstep_core::time::Timestamp;
 use rusqlite::{OptionalExtension, named_params};
 
-use super::rows::collect;
+use super::rows::{LetterKey, collect};
 use crate::access::first_id;
 use crate::dead_letters::{
-    DeadLetterClaim, DeadLetterOutcome, DeadLetterResult, DeadLetterRow, TakenLetters, attempts_json,
+    DeadLetterClaim, DeadLetterOutcome, DeadLetterResult, LetterTarget, TakenLetters, attempts_json,
 };
 use crate::error::{Error, Result};
 use crate::sqlite::database::Database;
@@ -28,16 +29,21 @@ impl Database {
         let mut taken = TakenLetters::default();
         {
             let mut statement = tx.prepare_cached(query!("dead_letters/take_letters/1_queued"))?;
-            let is_wanted = |row: &DeadLetterRow| {
-                let is_held = row.taken_by == Some(node) && claim.held.contains(&row.letter.id);
-                !is_held && !claim.crowded.contains(&row.letter.workspace)
+            let is_wanted = |key: &LetterKey<'_>| {
+                if planted::is_planted(Bug::RequeueForgotten) && key.taken_by.is_some_and(|taker| taker != node) {
+                    return false;
+                }
+                let is_crowded = |target: &LetterTarget| target.contains(key.workspace, key.kind, key.target);
+                !claim.held.contains(&key.id)
+                    && !claim.crowded.contains(&key.workspace)
+                    && !claim.crowded_targets.iter().any(is_crowded)
             };
             let found = statement.query(named_params! { ":node": id })?;
             taken.letters = collect(found, claim.letters_max, is_wanted)?;
             let mut statement = tx.prepare_cached(query!("dead_letters/take_letters/2_due"))?;
             let since = first_id(claim.notices_since).into_bytes();
             // A notice that this node holds is known by the list alone: no other node holds it at the same time.
-            let is_wanted = |row: &DeadLetterRow| !claim.held_notices.contains(&row.letter.id);
+            let is_wanted = |key: &LetterKey<'_>| !claim.held_notices.contains(&key.id);
             let found = statement.query(named_params! { ":node": id, ":since": since })?;
             taken.notices = collect(found, claim.notices_max, is_wanted)?;
         }

@@ -32,12 +32,13 @@ impl Database {
 
     pub fn list_records(&self, workspace: WorkspaceId, query: &RecordQuery, now: Timestamp) -> Result<RecordPage> {
         let mut scan = RecordScan::new(query, now);
+        let after = texts::page_start(query.cursor.as_deref());
         let mut statement = self.connection.prepare_cached(query!("records/list"))?;
         let mut found = statement.query(named_params! {
             ":workspace": workspace.uuid().into_bytes(),
             ":namespace": query.namespace,
-            ":after": texts::page_start(query.cursor.as_deref()),
-            ":prefix": query.prefix.as_deref().unwrap_or_default(),
+            ":from": query.prefix.as_deref().unwrap_or_default().max(after),
+            ":after": after,
             ":values": query.needs_values(),
         })?;
         while let Some(row) = found.next()? {
@@ -133,5 +134,49 @@ impl Database {
             }
         }
         Ok(scan.finish())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::StatementStatus;
+
+    use super::*;
+
+    /// The steps of SQLite's virtual machine for the first records of a list.
+    fn steps(database: &Database, from: &str, after: &str) -> i32 {
+        let mut statement = database.connection.prepare(query!("records/list")).unwrap();
+        let params = named_params! {
+            ":workspace": WorkspaceId::DEFAULT.uuid().into_bytes(),
+            ":namespace": "n",
+            ":from": from,
+            ":after": after,
+            ":values": true,
+        };
+        let found = statement.query_map(params, |row| row.get::<_, String>(0)).unwrap();
+        let keys: Vec<_> = found.take(5).map(Result::unwrap).collect();
+        assert_eq!(keys.len(), 5);
+        assert!(keys.iter().all(|key| key.as_str() >= from && key != after), "{keys:?}");
+        statement.get_status(StatementStatus::VmStep)
+    }
+
+    #[test]
+    fn a_list_examines_no_record_before_its_page() {
+        let database = Database::in_memory().unwrap();
+        let insert = "
+            with recursive numbers (n) as (select 0 union all select n + 1 from numbers where n < 19999)
+            insert into records (
+                workspace, namespace, key, id, revision, change, bytes, value_type, created_at, updated_at, codec, value
+            )
+            select :workspace, 'n', printf('k%05d', n), randomblob(16), 1, n + 1, 1, 'number', 0, 0, 0, x'31'
+            from numbers";
+        let workspace = WorkspaceId::DEFAULT.uuid().into_bytes();
+        database.connection.execute(insert, named_params! { ":workspace": workspace }).unwrap();
+        // The plan of a statement that examines all earlier keys is the same: its work is counted.
+        let first = steps(&database, "", "");
+        for (from, after) in [("k15", ""), ("k15000", "k15000"), ("k19990", "k1")] {
+            let later = steps(&database, from, after);
+            assert!(later < first + 50, "{later} steps from {from}, {first} from the first record on");
+        }
     }
 }

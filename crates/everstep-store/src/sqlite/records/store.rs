@@ -14,6 +14,9 @@ use crate::records::{AppliedBatch, ChangePage, ChangeQuery, ExpiredRecord, Names
 use crate::sqlite::disk::Purpose;
 use crate::sqlite::store::SqliteStore;
 
+/// A change counts as so many rows of a sweep: it is in two trees.
+const ROWS_OF_CHANGE: usize = 2;
+
 #[async_trait]
 impl RecordStore for SqliteStore {
     async fn apply(&self, ops: &[Op], now: Timestamp, kept_until: Timestamp) -> Result<AppliedBatch> {
@@ -54,6 +57,6 @@ impl RecordStore for SqliteStore {
     }
 
     async fn sweep_changes(&self, now: Timestamp, limit: usize) -> Result<usize> {
-        self.write(move |database| database.sweep_changes(now, limit)).await
+        self.sweep_all(limit, ROWS_OF_CHANGE, move |database, batch| database.sweep_changes(now, batch)).await
     }
 }

@@ -2,15 +2,15 @@
 
 use std::cell::{Cell, OnceCell};
 
-use everstep_core::ids::{CommitId, NodeId, RunId, StepKey};
+use everstep_core::ids::{CommitId, NodeId, StepKey};
 use everstep_core::planted::{self, Bug};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_core::topics::Trigger;
-use rusqlite::{CachedStatement, Connection, OptionalExtension, named_params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, named_params, params};
 use uuid::Uuid;
 
-use super::sweep;
+use super::{reads, sweep};
 use crate::error::Error;
 use crate::item::{
     CommitOutcome, Gate, InboxId, InboxInput, Item, NewRun, PendingStart, Projection, SentInput, SideWrites, Wait,
@@ -20,7 +20,7 @@ use crate::numbers;
 use crate::pack::Packed;
 use crate::sqlite::database::Database;
 use crate::sqlite::queries::query;
-use crate::sqlite::{access, columns, dead_letters, errors, files, topics};
+use crate::sqlite::{access, columns, dead_letters, errors, files, search, topics};
 
 type Id = [u8; 16];
 
@@ -37,9 +37,12 @@ pub(super) struct Batch<'tx> {
     tx: &'tx Connection,
     database: &'tx Database,
     node: Id,
-    // The two statements that every step needs are prepared once per batch.
+    // The statements that every step, and every run, needs are looked up once per batch.
     head: CachedStatement<'tx>,
     entry: CachedStatement<'tx>,
+    start: CachedStatement<'tx>,
+    run: CachedStatement<'tx>,
+    waits_end: CachedStatement<'tx>,
     /// Ids of deleted runs whose journals are not deleted completely; read when the first run starts.
     graves: OnceCell<Vec<Id>>,
     /// The audit row that was written last: neighbouring items may share it.
@@ -48,61 +51,65 @@ pub(super) struct Batch<'tx> {
 
 impl<'tx> Batch<'tx> {
     pub(super) fn new(tx: &'tx Connection, node: NodeId, database: &'tx Database) -> Result<Self, Stop> {
+        let node = node.uuid().into_bytes();
+        let mut head = tx.prepare_cached(query!("commit/3_head"))?;
+        let mut entry = tx.prepare_cached(query!("commit/4_entry"))?;
+        // The writer of all entries: it stays bound.
+        for statement in [&mut head, &mut entry] {
+            statement.raw_bind_parameter(WRITER_PARAMETER, node)?;
+        }
         Ok(Self {
             tx,
             database,
-            node: node.uuid().into_bytes(),
-            head: tx.prepare_cached(query!("commit/3_head"))?,
-            entry: tx.prepare_cached(query!("commit/4_entry"))?,
+            node,
+            head,
+            entry,
+            start: tx.prepare_cached(query!("commit/2_start"))?,
+            run: tx.prepare_cached(query!("commit/4_run"))?,
+            waits_end: tx.prepare_cached(query!("commit/4_waits_end"))?,
             graves: OnceCell::new(),
             last_audit: Cell::new(None),
         })
     }
 
     /// Inserts the row of a new run. Returns the outcome if it was rejected.
-    pub(super) fn start(&self, item: &Item, run: &NewRun) -> Result<Option<CommitOutcome>, Stop> {
+    pub(super) fn start(&mut self, item: &Item, run: &NewRun) -> Result<Option<CommitOutcome>, Stop> {
         if self.is_grave(item)? {
             return Ok(Some(CommitOutcome::Conflict));
         }
         let projection = item.projection.as_ref();
         let (scope, key) = run.key.as_ref().map(|(scope, key)| (scope.as_str(), key.as_str())).unzip();
-        let inserted = self.tx.prepare_cached(query!("commit/2_start"))?.execute(named_params! {
-            ":run": id(item),
-            ":owner": projection.and_then(owner),
-            ":wake_at": projection.map_or(run.created_at, |projection| projection.wake_at).micros(),
-            ":ended_at": projection.and_then(ended_at),
-            ":status": projection.map_or(Status::Pending, |projection| projection.status).as_str(),
-            ":format": item.format,
-            ":workspace": item.workspace.uuid().into_bytes(),
-            ":workflow": run.workflow,
-            ":version": run.version,
-            ":lane": run.lane,
-            ":scope": scope,
-            ":key": key,
-            ":parent": run.parent.map(|parent| parent.uuid().into_bytes()),
-            ":retention_days": run.retention_days,
-            ":is_test": run.is_test,
-            ":created_at": run.created_at.micros(),
-            ":tags": run.tags.json(),
-            ":error": projection.and_then(error_json),
-            ":input": run.input.json(),
-            ":output": projection.and_then(output),
-        })?;
+        // By position, in the order of the statement: SQLite searches a named parameter among all of them.
+        let inserted = self.start.execute(params![
+            id(item),
+            projection.and_then(owner),
+            projection.map_or(run.created_at, |projection| projection.wake_at).micros(),
+            projection.and_then(ended_at),
+            projection.map_or(Status::Pending, |projection| projection.status).as_str(),
+            item.format,
+            item.workspace.uuid().into_bytes(),
+            run.workflow,
+            run.version,
+            run.lane,
+            scope,
+            key,
+            run.parent.map(|parent| parent.uuid().into_bytes()),
+            run.retention_days,
+            run.is_test,
+            run.created_at.micros(),
+            run.tags.json(),
+            projection.and_then(error_json),
+            run.input.json(),
+            projection.and_then(output),
+        ])?;
         if inserted == 1 {
             self.place(item)?;
             self.cause(item, run)?;
+            search::insert_terms(self.tx, item.workspace, item.run, run)?;
             return Ok(None);
         }
         if let Some((scope, key)) = scope.zip(key) {
-            let winner = self
-                .tx
-                .prepare_cached(query!("commit/2_winner"))?
-                .query_row(
-                    named_params! { ":workspace": item.workspace.uuid().into_bytes(), ":scope": scope, ":key": key },
-                    |row| columns::uuid(row, 0),
-                )
-                .optional()?
-                .map(RunId::from_uuid);
+            let winner = reads::find_keyed(self.tx, item.workspace, scope, key)?;
             if let Some(winner) = winner.filter(|winner| *winner != item.run) {
                 return Ok(Some(CommitOutcome::Exists(winner)));
             }
@@ -133,7 +140,7 @@ impl<'tx> Batch<'tx> {
 
     /// Writes the row that decides whether an item is written. Returns the outcome if it was rejected.
     fn gate(&mut self, packed: &Packed<'_>) -> Result<Option<CommitOutcome>, Stop> {
-        let item = &*packed.item;
+        let item = packed.item;
         let expected = match item.gate {
             Gate::Start(_) => {
                 if !item.entries.is_empty() {
@@ -151,7 +158,7 @@ impl<'tx> Batch<'tx> {
             };
             return Ok(if is_open { None } else { Some(CommitOutcome::Lost) });
         }
-        bind_entry(&mut self.head, &self.node, packed, 0)?;
+        bind_entry(&mut self.head, packed, 0)?;
         self.head.raw_bind_parameter(11, expected)?;
         if self.head.raw_execute()? == 1 {
             return Ok(None);
@@ -168,7 +175,7 @@ impl<'tx> Batch<'tx> {
 
     /// Writes everything except the head.
     fn write_rest(&mut self, packed: &Packed<'_>) -> Result<CommitOutcome, Stop> {
-        let item = &*packed.item;
+        let item = packed.item;
         for index in 1..item.entries.len() {
             self.append(packed, index)?;
         }
@@ -189,7 +196,7 @@ impl<'tx> Batch<'tx> {
     /// The planted bug: the rest of an item is written although its head was rejected, whichever node owns the run.
     #[cold]
     fn write_without_head(&mut self, packed: &Packed<'_>) -> Result<CommitOutcome, Stop> {
-        let item = &*packed.item;
+        let item = packed.item;
         for index in 1..item.entries.len() {
             match self.append(packed, index) {
                 Ok(()) | Err(Stop::Clash(_)) => {}
@@ -203,7 +210,7 @@ impl<'tx> Batch<'tx> {
     }
 
     /// Writes the waits of an item, deletes the inbox rows that it answers and sends its inbox inputs.
-    fn write_rows(&self, item: &Item) -> Result<CommitOutcome, Stop> {
+    fn write_rows(&mut self, item: &Item) -> Result<CommitOutcome, Stop> {
         for change in &item.waits {
             match change {
                 WaitChange::Open(wait) => self.open_wait(item, wait)?,
@@ -215,7 +222,7 @@ impl<'tx> Batch<'tx> {
             }
         }
         if item.projection.as_ref().is_some_and(|projection| projection.ended_at.is_some()) {
-            self.tx.prepare_cached(query!("commit/4_waits_end"))?.execute(named_params! { ":run": id(item) })?;
+            self.waits_end.execute(params![id(item)])?;
         }
         for taken in &item.taken {
             let deleted = self
@@ -246,7 +253,7 @@ impl<'tx> Batch<'tx> {
             }
         }
         for event in &side.published {
-            topics::insert_event(self.tx, event)?;
+            topics::insert_event(self.tx, event, None)?;
         }
         for letter in &side.dead_letters {
             dead_letters::insert(self.tx, letter)?;
@@ -255,24 +262,24 @@ impl<'tx> Batch<'tx> {
     }
 
     fn append(&mut self, packed: &Packed<'_>, index: usize) -> Result<(), Stop> {
-        bind_entry(&mut self.entry, &self.node, packed, index)?;
+        bind_entry(&mut self.entry, packed, index)?;
         self.entry.raw_execute()?;
         Ok(())
     }
 
     /// Writes a run's row if it has the expected owner. Returns whether it had.
-    fn project(&self, item: &Item, projection: &Projection, expected: Option<Id>) -> Result<bool, Stop> {
-        let written = self.tx.prepare_cached(query!("commit/4_run"))?.execute(named_params! {
-            ":run": id(item),
-            ":expected": expected,
-            ":status": projection.status.as_str(),
-            ":owner": owner(projection),
-            ":wake_at": projection.wake_at.micros(),
-            ":format": item.format,
-            ":output": output(projection),
-            ":error": error_json(projection),
-            ":ended_at": ended_at(projection),
-        })?;
+    fn project(&mut self, item: &Item, projection: &Projection, expected: Option<Id>) -> Result<bool, Stop> {
+        let written = self.run.execute(params![
+            projection.status.as_str(),
+            owner(projection),
+            projection.wake_at.micros(),
+            item.format,
+            output(projection),
+            error_json(projection),
+            ended_at(projection),
+            id(item),
+            expected,
+        ])?;
         if written == 1 {
             self.place(item)?;
         }
@@ -377,14 +384,16 @@ enum Stored {
     Others,
 }
 
-/// Binds an entry to `3_head` or `4_entry`, whose first ten parameters are the same.
-fn bind_entry(statement: &mut CachedStatement<'_>, node: &Id, packed: &Packed<'_>, index: usize) -> Result<(), Stop> {
-    let item = &*packed.item;
+/// The parameter of `3_head` and `4_entry` for the writer.
+const WRITER_PARAMETER: usize = 3;
+
+/// Binds an entry to `3_head` or `4_entry`, whose first ten parameters are the same. The writer is bound already.
+fn bind_entry(statement: &mut CachedStatement<'_>, packed: &Packed<'_>, index: usize) -> Result<(), Stop> {
+    let item = packed.item;
     let entry = &item.entries[index];
     let (codec, payload) = packed.payload(index);
     statement.raw_bind_parameter(1, id(item))?;
     statement.raw_bind_parameter(2, numbers::checked_seq(entry.seq)?)?;
-    statement.raw_bind_parameter(3, node)?;
     statement.raw_bind_parameter(4, (index == 0).then(|| item.commit.uuid().into_bytes()))?;
     statement.raw_bind_parameter(5, entry.at.micros())?;
     statement.raw_bind_parameter(6, entry.row.kind.number())?;

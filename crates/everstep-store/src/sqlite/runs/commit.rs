@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::item::{CommitOutcome, Gate, Item};
 use crate::pack::Packed;
 use crate::sqlite::database::Database;
+use crate::sqlite::dead_letters;
 use crate::texts;
 
 impl Database {
@@ -22,7 +23,12 @@ impl Database {
     ///
     /// This is rare, and saves every other item a savepoint.
     pub(super) fn commit_packed(&mut self, node: NodeId, items: &[Packed<'_>]) -> Result<Vec<CommitOutcome>> {
-        items.iter().try_for_each(|packed| texts::check_item(&packed.item))?;
+        items.iter().try_for_each(|packed| texts::check_item(packed.item))?;
+        if planted::is_planted(Bug::LetterBesideItsItem) {
+            for letter in items.iter().flat_map(|packed| &packed.item.side).flat_map(|side| &side.dead_letters) {
+                dead_letters::insert(&self.connection, letter)?;
+            }
+        }
         let mut clashed = vec![false; items.len()];
         loop {
             match self.write_all(node, items, &clashed) {
@@ -52,7 +58,7 @@ impl Database {
                 if clashed[index] {
                     refused[index] = Some(CommitOutcome::Conflict);
                 } else if let Gate::Start(run) = &packed.item.gate {
-                    refused[index] = batch.start(&packed.item, run).map_err(|stop| stop.at_index(index))?;
+                    refused[index] = batch.start(packed.item, run).map_err(|stop| stop.at_index(index))?;
                 }
             }
             let mut outcomes = Vec::with_capacity(items.len());

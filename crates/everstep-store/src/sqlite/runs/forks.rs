@@ -10,11 +10,12 @@ use crate::sqlite::access::insert_audit;
 use crate::sqlite::columns;
 use crate::sqlite::database::Database;
 use crate::sqlite::queries::query;
+use crate::sqlite::search::insert_fork_terms;
 use crate::{numbers, pack, texts};
 
 impl Database {
     pub fn fork_run(&mut self, workspace: WorkspaceId, source: RunId, fork: &NewFork) -> Result<Option<u64>> {
-        let NewFork { run, at, now, first_payload, side } = fork;
+        let NewFork { run, at, now, first_payload, origin, side } = fork;
         texts::check_side(side)?;
         let first = first_payload.clone().map(pack::pack);
         let (first_codec, first_payload) = first.map(|(codec, payload)| (codec.number(), payload)).unzip();
@@ -42,6 +43,7 @@ impl Database {
             ":run": id, ":source": source, ":last": numbers::clamp_seq(last),
             ":first_codec": first_codec, ":first_payload": first_payload,
         })?;
+        insert_fork_terms(&tx, workspace, *run, origin, *now)?;
         for row in &side.audit {
             insert_audit(&tx, row)?;
         }

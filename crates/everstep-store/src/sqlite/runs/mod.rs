@@ -21,4 +21,5 @@ mod store;
 mod sweep;
 mod tick;
 
+pub(super) use reads::find_keyed;
 pub use sweep::SweepResult;

@@ -111,6 +111,10 @@ impl Database {
         Ok(statement.query_row(params, rows::run_from_row).optional()?)
     }
 
+    pub fn keyed_run(&self, workspace: WorkspaceId, scope: &str, key: &str) -> Result<Option<RunId>> {
+        find_keyed(&self.connection, workspace, scope, key)
+    }
+
     pub fn glance(&self, workspace: WorkspaceId, run: RunId) -> Result<Option<RunGlance>> {
         let mut statement = self.connection.prepare_cached(query!("glance"))?;
         let params = named_params! {
@@ -169,6 +173,19 @@ fn read_all(connection: &Connection, run: RunId, after: u64) -> Result<Readable>
         journal.push(columns::seq(row, 0)?, || rows::entry_from_row(row))?;
     }
     Ok(journal)
+}
+
+/// The run that has an idempotency key.
+pub(in crate::sqlite) fn find_keyed(
+    connection: &Connection,
+    workspace: WorkspaceId,
+    scope: &str,
+    key: &str,
+) -> Result<Option<RunId>> {
+    let params = named_params! { ":workspace": workspace.uuid().into_bytes(), ":scope": scope, ":key": key };
+    let mut statement = connection.prepare_cached(query!("keyed_run"))?;
+    let found = statement.query_row(params, |row| columns::uuid(row, 0)).optional()?;
+    Ok(found.map(RunId::from_uuid))
 }
 
 fn read_journal(connection: &Connection, run: RunId, after: u64, limit: i64) -> Result<Vec<StoredEntry>> {

@@ -2,6 +2,7 @@
 //!
 //! The simulator calls [`Database`] directly, so the verbs are its synchronous methods, in the files beside this one.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -12,16 +13,20 @@ use crate::claims::ClaimResult;
 use crate::error::Result;
 use crate::filter::RunFilter;
 use crate::item::{CommitOutcome, Gate, HeldStart, InboxId, Item, NewFork, SideWrites, WaitKind};
-use crate::pack::Packed;
+use crate::pack::{self, Packed};
 use crate::ports::RunStore;
+use crate::retention::AUDIT_ROWS_PER_RUN_MAX;
 use crate::rows::{
     Counts, InboxRow, NodeRow, RunGlance, RunPage, RunRow, Snapshot, StoredEntry, StoredRun, Tick, TickRequest, WaitRow,
 };
 use crate::space::Space;
 use crate::sqlite::database::Database;
 use crate::sqlite::disk::Purpose;
-use crate::sqlite::store::SqliteStore;
+use crate::sqlite::store::{SqliteStore, Upkeep};
 use crate::stats::{MinuteStats, RunStats, StatsQuery};
+
+/// The steps of one maintenance: together they free 8 MiB of the file.
+const VACUUMS_MAX: usize = 32;
 
 #[async_trait]
 impl RunStore for SqliteStore {
@@ -51,8 +56,18 @@ impl RunStore for SqliteStore {
     }
 
     async fn commit(&self, node: NodeId, items: &[Item]) -> Result<Vec<CommitOutcome>> {
-        let packed: Vec<_> = items.iter().map(Packed::copy).collect();
-        self.write_for(purpose(items), move |database| database.commit_packed(node, &packed)).await
+        self.commit_shared(node, Arc::new(items.to_vec())).await
+    }
+
+    async fn commit_shared(&self, node: NodeId, items: Arc<Vec<Item>>) -> Result<Vec<CommitOutcome>> {
+        let purpose = purpose(&items);
+        // Long payloads are compressed here, and not on the thread that writes.
+        let compressed: Vec<_> = items.iter().map(pack::compress_long).collect();
+        let commit = move |database: &mut Database| {
+            let packed: Vec<_> = items.iter().zip(compressed).map(|(item, long)| Packed::new(item, long)).collect();
+            database.commit_packed(node, &packed)
+        };
+        self.write_for(purpose, commit).await
     }
 
     async fn claim_runs(
@@ -119,6 +134,11 @@ impl RunStore for SqliteStore {
         self.read(move |database| database.get_run(workspace, run)).await
     }
 
+    async fn keyed_run(&self, workspace: WorkspaceId, scope: &str, key: &str) -> Result<Option<RunId>> {
+        let (scope, key) = (scope.to_owned(), key.to_owned());
+        self.read(move |database| database.keyed_run(workspace, &scope, &key)).await
+    }
+
     async fn glance(&self, workspace: WorkspaceId, run: RunId) -> Result<Option<RunGlance>> {
         self.read(move |database| database.glance(workspace, run)).await
     }
@@ -176,17 +196,35 @@ impl RunStore for SqliteStore {
     async fn sweep(&self, now: Timestamp, limit: usize) -> Result<usize> {
         let mut runs = 0;
         loop {
-            let left = limit - runs;
-            let swept = self.write(move |database| database.sweep(now, left)).await?;
-            runs += swept.runs;
-            if !swept.is_cut {
-                return Ok(runs);
+            let (left, rows) = (limit - runs, self.pace.rows());
+            let call = move |database: &mut Database| {
+                database.sweep_runs(now, left, rows).map(|swept| ((swept.runs, swept.is_cut), swept.rows))
+            };
+            let (swept, is_cut) = self.upkeep(Upkeep::Rows, call).await?;
+            runs += swept;
+            if !is_cut {
+                break;
             }
         }
+        if runs < limit {
+            self.pace.end_backlog();
+        }
+        // Rows of a workspace that has many runs are old for the same reason, and are as many.
+        let figures = limit.saturating_mul(AUDIT_ROWS_PER_RUN_MAX);
+        self.sweep_all(figures, 1, move |database, batch| database.sweep_figures(now, batch)).await?;
+        let call = move |database: &mut Database| database.sweep_others(now, limit).map(|rows| ((), rows));
+        self.upkeep(Upkeep::Pages, call).await?;
+        Ok(runs)
     }
 
     async fn maintain(&self, _now: Timestamp) -> Result<()> {
-        self.write(Database::maintain).await
+        for _ in 0..VACUUMS_MAX {
+            let has_more = self.upkeep(Upkeep::Pages, |database| database.maintain().map(|more| (more, 0))).await?;
+            if !has_more {
+                break;
+            }
+        }
+        Ok(())
     }
 
     fn is_shared(&self) -> bool {

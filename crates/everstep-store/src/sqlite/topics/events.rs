@@ -1,28 +1,44 @@
 //! Publishes events, reads them, and deletes old ones.
 
+use std::collections::BTreeMap;
+
 use everstep_core::ids::{EventId, WorkspaceId};
 use everstep_core::time::Timestamp;
-use everstep_core::topics::TopicEvent;
+use everstep_core::topics::{TopicEvent, heads};
 use rusqlite::{Connection, named_params};
 use uuid::Uuid;
 
-use super::rows::{collect, event_from_row};
+use super::rows::{collect, event_from_row, listed_event_from_row};
 use crate::access::first_id;
 use crate::error::Result;
+use crate::ports::EVENT_PAGE_BYTES;
 use crate::sqlite::database::Database;
 use crate::sqlite::queries::query;
-use crate::topics::{EventQuery, EventRow, PublishOutcome, ResultPage, pack_json, read_results};
+use crate::topics::{
+    EventPage, EventQuery, EventRow, ListedEvent, PublishOutcome, ResultPage, UnmatchedEvents, pack_json, read_results,
+};
 use crate::{numbers, pack, texts};
 
 impl Database {
-    pub fn publish(&mut self, events: &[TopicEvent]) -> Result<Vec<PublishOutcome>> {
+    pub fn publish(&mut self, events: &[TopicEvent], unmatched: UnmatchedEvents) -> Result<Vec<PublishOutcome>> {
         for event in events {
             texts::check_event(event)?;
         }
         let tx = self.begin()?;
         let mut outcomes = Vec::with_capacity(events.len());
+        // Many events of a batch have the same topic.
+        let mut topics = BTreeMap::new();
         for event in events {
-            outcomes.push(match insert_event(&tx, event)? {
+            let is_done = unmatched == UnmatchedEvents::Done && event.replay_of.is_none() && {
+                let topic = (event.workspace, event.topic.as_str());
+                let has_targets = match topics.get(&topic) {
+                    Some(has_targets) => *has_targets,
+                    None => *topics.entry(topic).or_insert(has_targets(&tx, event)?),
+                };
+                !has_targets
+            };
+            outcomes.push(match insert_event(&tx, event, is_done.then_some(event.at))? {
+                true if is_done => PublishOutcome::Unmatched,
                 true => PublishOutcome::Published,
                 false => known_outcome(&tx, event)?,
             });
@@ -35,7 +51,7 @@ impl Database {
         read_event(&self.connection, workspace, id)
     }
 
-    pub fn list_events(&self, workspace: WorkspaceId, query: &EventQuery) -> Result<Vec<EventRow>> {
+    pub fn list_events(&self, workspace: WorkspaceId, query: &EventQuery) -> Result<Vec<ListedEvent>> {
         let (from, to) = query.bounds();
         let (from, to) = (from.into_bytes(), to.into_bytes());
         let workspace = workspace.uuid().into_bytes();
@@ -55,7 +71,7 @@ impl Database {
                 })?
             }
         };
-        collect(found, event_from_row)
+        collect(found, listed_event_from_row)
     }
 
     pub fn events_since(
@@ -65,18 +81,28 @@ impl Database {
         since: Timestamp,
         after: Option<EventId>,
         limit: usize,
-    ) -> Result<Vec<TopicEvent>> {
+    ) -> Result<EventPage> {
         let first = first_id(since);
         let after = after.map_or(first, |after| after.uuid().max(first));
         let mut statement = self.connection.prepare_cached(query!("topics/events_since"))?;
-        let found = statement.query(named_params! {
+        let mut found = statement.query(named_params! {
             ":workspace": workspace.uuid().into_bytes(),
             ":topic": topic,
             ":after": after.into_bytes(),
             ":since": since.micros(),
             ":limit": numbers::clamp_limit(limit),
         })?;
-        collect(found, |row| Ok(event_from_row(row)?.event))
+        let mut page = EventPage::default();
+        let mut bytes = 0;
+        while !page.has_more
+            && let Some(row) = found.next()?
+        {
+            let event = event_from_row(row)?.event;
+            bytes += event.size();
+            page.events.push(event);
+            page.has_more = bytes >= EVENT_PAGE_BYTES || page.events.len() >= limit;
+        }
+        Ok(page)
     }
 
     pub fn count_events(
@@ -163,8 +189,29 @@ pub(super) fn read_event(connection: &Connection, workspace: WorkspaceId, id: Ev
     found.next()?.map(event_from_row).transpose()
 }
 
-/// Publishes an event in a transaction. `false`: its id, or its source and event id, are known.
-pub(in crate::sqlite) fn insert_event(tx: &Connection, event: &TopicEvent) -> rusqlite::Result<bool> {
+/// Whether a subscription or a wait may match the events of a topic.
+fn has_targets(tx: &Connection, event: &TopicEvent) -> Result<bool> {
+    let workspace = event.workspace.uuid().into_bytes();
+    let mut waits = tx.prepare_cached(query!("topics/publish/3_has_waits"))?;
+    if waits.exists(named_params! { ":workspace": workspace, ":event": event.topic })? {
+        return Ok(true);
+    }
+    let mut subscriptions = tx.prepare_cached(query!("topics/publish/4_has_subscriptions"))?;
+    for head in heads(&event.topic) {
+        if subscriptions.exists(named_params! { ":workspace": workspace, ":head": head })? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Publishes an event in a transaction, with the time at which its fan-out was done, if it is. `false`: its id, or its
+/// source and event id, are known.
+pub(in crate::sqlite) fn insert_event(
+    tx: &Connection,
+    event: &TopicEvent,
+    fanned_at: Option<Timestamp>,
+) -> rusqlite::Result<bool> {
     let (codec, data) = pack_json(event.data.json());
     let (replay_of, replay_to) = event.replay_of.unzip();
     let inserted = tx.prepare_cached(query!("topics/publish/1_insert"))?.execute(named_params! {
@@ -174,6 +221,7 @@ pub(in crate::sqlite) fn insert_event(tx: &Connection, event: &TopicEvent) -> ru
         ":source": event.source,
         ":event_id": event.event_id,
         ":at": event.at.micros(),
+        ":fanned_at": fanned_at.map(Timestamp::micros),
         ":depth": event.depth,
         ":subject": event.subject,
         ":extensions": event.extensions.as_ref().map(|extensions| extensions.json().as_bytes()),

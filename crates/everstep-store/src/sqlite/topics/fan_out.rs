@@ -1,5 +1,7 @@
 //! Slices of the fan-out of events, each gated by the row of its event.
 
+use std::collections::BTreeMap;
+
 use everstep_core::ids::{NodeId, RunId};
 use everstep_core::planted::{self, Bug};
 use everstep_core::status::Status;
@@ -12,7 +14,8 @@ use crate::error::{Error, Result};
 use crate::item::{InboxId, InboxInput, PendingStart, SentInput};
 use crate::sqlite::database::Database;
 use crate::sqlite::queries::query;
-use crate::sqlite::{columns, dead_letters};
+use crate::sqlite::runs::find_keyed;
+use crate::sqlite::{columns, dead_letters, search};
 use crate::topics::{EventSlice, FanOutPosition, SliceOutcome, StartRow, pack_json, results_json};
 use crate::{numbers, texts};
 
@@ -38,9 +41,12 @@ impl Database {
 fn write_slice(tx: &Connection, slice: &EventSlice) -> Result<SliceOutcome> {
     let Some(number) = open_gate(tx, slice)? else { return Ok(SliceOutcome::Stale) };
     let mut started = Vec::new();
+    let mut existing = BTreeMap::new();
     for start in &slice.starts {
         if insert_start(tx, slice, start)? {
             started.push(start.run);
+        } else if let Some(run) = find_by_key(tx, slice, start)? {
+            existing.insert(start.run, run);
         }
     }
     let sent = slice.inputs.iter().map(|input| send(tx, input, slice.at)).collect::<Result<_>>()?;
@@ -48,7 +54,7 @@ fn write_slice(tx: &Connection, slice: &EventSlice) -> Result<SliceOutcome> {
         dead_letters::insert(tx, letter)?;
     }
     if !slice.results.is_empty() {
-        let (codec, results) = pack_json(&results_json(&slice.results));
+        let (codec, results) = pack_json(&results_json(&slice.results_with(&existing)));
         tx.prepare_cached(query!("topics/fan_out/2_results"))?.execute(named_params! {
             ":event": slice.event.uuid().into_bytes(),
             ":slice": number,
@@ -116,7 +122,16 @@ fn insert_start(tx: &Connection, slice: &EventSlice, start: &StartRow) -> Result
             ":start": new.start.as_ref().map(PendingStart::to_json),
         })?;
     }
+    if inserted == 1 {
+        search::insert_terms(tx, slice.workspace, start.run, new)?;
+    }
     Ok(inserted == 1)
+}
+
+/// The run that has the key of a start.
+fn find_by_key(tx: &Connection, slice: &EventSlice, start: &StartRow) -> Result<Option<RunId>> {
+    let Some((scope, key)) = &start.new.key else { return Ok(None) };
+    find_keyed(tx, slice.workspace, scope, key)
 }
 
 /// Sends an input to a run that has not ended.

@@ -1,12 +1,13 @@
 //! Rows of events and subscriptions.
 
+use everstep_core::ids::EventId;
 use everstep_core::topics::Subscription;
 use rusqlite::Row;
 
 use crate::error::Result;
 use crate::pack;
 use crate::sqlite::columns;
-use crate::topics::{EventColumns, EventRow, MatchCounts, SubscriptionColumns};
+use crate::topics::{EventColumns, EventRow, ListedEvent, MatchCounts, SubscriptionColumns, payload};
 
 /// In the order of `topics/event.sql`.
 pub(super) fn event_from_row(row: &Row<'_>) -> Result<EventRow> {
@@ -33,6 +34,28 @@ pub(super) fn event_from_row(row: &Row<'_>) -> Result<EventRow> {
         fanned_at: columns::optional_time(row, 17)?,
     };
     columns.into_row()
+}
+
+/// In the order of `topics/list_events`.
+pub(super) fn listed_event_from_row(row: &Row<'_>) -> Result<ListedEvent> {
+    Ok(ListedEvent {
+        id: EventId::from_uuid(columns::uuid(row, 0)?),
+        topic: row.get(1)?,
+        source: row.get(2)?,
+        event_id: row.get(3)?,
+        at: columns::time(row, 4)?,
+        depth: row.get(5)?,
+        subject: row.get(6)?,
+        extensions: row.get::<_, Option<Vec<u8>>>(7)?.map(payload).transpose()?,
+        replay_of: columns::optional_uuid(row, 8)?.map(EventId::from_uuid),
+        matched: MatchCounts {
+            workflows: columns::seq(row, 9)?,
+            waits: columns::seq(row, 10)?,
+            failed: columns::seq(row, 11)?,
+            ..MatchCounts::default()
+        },
+        fanned_at: columns::optional_time(row, 12)?,
+    })
 }
 
 /// In the order of `topics/subscription.sql`.

@@ -10,22 +10,25 @@ use crate::ports::TopicStore;
 use crate::sqlite::disk::Purpose;
 use crate::sqlite::store::SqliteStore;
 use crate::topics::{
-    EventQuery, EventRow, EventSlice, PublishOutcome, ResultPage, SliceOutcome, SubscriptionOutcome, SubscriptionQuery,
-    WaitPage, WaitPosition,
+    EventPage, EventQuery, EventRow, EventSlice, ListedEvent, PublishOutcome, ResultPage, SliceOutcome,
+    SubscriptionOutcome, SubscriptionQuery, UnmatchedEvents, WaitPage, WaitPosition,
 };
+
+/// An event counts as so many rows of a sweep: it is in several indexes, and has results.
+const ROWS_OF_EVENT: usize = 4;
 
 #[async_trait]
 impl TopicStore for SqliteStore {
-    async fn publish(&self, events: &[TopicEvent]) -> Result<Vec<PublishOutcome>> {
+    async fn publish(&self, events: &[TopicEvent], unmatched: UnmatchedEvents) -> Result<Vec<PublishOutcome>> {
         let events = events.to_vec();
-        self.write_for(Purpose::NewWork, move |database| database.publish(&events)).await
+        self.write_for(Purpose::NewWork, move |database| database.publish(&events, unmatched)).await
     }
 
     async fn event(&self, workspace: WorkspaceId, id: EventId) -> Result<Option<EventRow>> {
         self.read(move |database| database.event(workspace, id)).await
     }
 
-    async fn list_events(&self, workspace: WorkspaceId, query: &EventQuery) -> Result<Vec<EventRow>> {
+    async fn list_events(&self, workspace: WorkspaceId, query: &EventQuery) -> Result<Vec<ListedEvent>> {
         let query = query.clone();
         self.read(move |database| database.list_events(workspace, &query)).await
     }
@@ -37,7 +40,7 @@ impl TopicStore for SqliteStore {
         since: Timestamp,
         after: Option<EventId>,
         limit: usize,
-    ) -> Result<Vec<TopicEvent>> {
+    ) -> Result<EventPage> {
         let topic = topic.to_owned();
         self.read(move |database| database.events_since(workspace, &topic, since, after, limit)).await
     }
@@ -125,6 +128,6 @@ impl TopicStore for SqliteStore {
     }
 
     async fn sweep_events(&self, before: Timestamp, limit: usize) -> Result<usize> {
-        self.write(move |database| database.sweep_events(before, limit)).await
+        self.sweep_all(limit, ROWS_OF_EVENT, move |database, batch| database.sweep_events(before, batch)).await
     }
 }

@@ -25,7 +25,7 @@ impl Database {
             if shapes.len() > SHAPES_MAX {
                 offer_all(&tx, event, after, &mut scan)?;
             } else {
-                for wanted in wanted_hashes(event, &shapes) {
+                for wanted in wanted_hashes(event, &shapes, hashes) {
                     offer_hashed(&tx, event, wanted, after, &mut scan)?;
                     if scan.is_full() {
                         break;

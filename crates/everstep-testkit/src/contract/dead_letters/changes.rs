@@ -1,7 +1,7 @@
 //! Queues, discards and retention of dead letters.
 
 use everstep_core::dead_letter::DeadLetterStatus;
-use everstep_store::{DeadLetterFilter, DeadLetterRetention, Error, Stores};
+use everstep_store::{ChangedLetters, DeadLetterFilter, DeadLetterRetention, Error, Stores};
 
 use crate::contract::fixtures::*;
 
@@ -10,14 +10,14 @@ pub async fn only_dead_letters_are_queued_and_discarded(stores: Stores) {
     let letters = written_letters(&*stores.runs, node, &[1, 2, 3]).await;
     let store = &*stores.dead_letters;
     queued(store, letters[0].id, 5).await;
-    let of = |index: usize| DeadLetterFilter::by_id(letters[index].id);
+    let (of, none) = (|index: usize| DeadLetterFilter::by_id(letters[index].id), ChangedLetters::default());
     let discarded = store.discard_letters(HERE, &of(1), Some("not needed"), at(6), 1).await.unwrap();
-    assert_eq!(discarded, 1);
+    assert_eq!(discarded, ChangedLetters { count: 1, last: Some(letters[1].id) });
     for index in [0, 1] {
-        assert_eq!(store.queue_letters(HERE, &of(index), at(7), 1).await.unwrap(), 0);
-        assert_eq!(store.discard_letters(HERE, &of(index), None, at(7), 1).await.unwrap(), 0);
+        assert_eq!(store.queue_letters(HERE, &of(index), at(7), 1).await.unwrap(), none);
+        assert_eq!(store.discard_letters(HERE, &of(index), None, at(7), 1).await.unwrap(), none);
     }
-    assert_eq!(store.queue_letters(new_workspace(), &of(2), at(7), 1).await.unwrap(), 0);
+    assert_eq!(store.queue_letters(new_workspace(), &of(2), at(7), 1).await.unwrap(), none);
     let refused = store.discard_letters(HERE, &of(2), Some("a\0b"), at(7), 1).await;
     assert!(matches!(refused, Err(Error::Refused(_))), "{refused:?}");
     let row = letter_row(store, letters[0].id).await;
@@ -33,11 +33,54 @@ pub async fn many_letters_are_queued_at_once_up_to_a_limit(stores: Stores) {
     let letters = written_letters(&*stores.runs, node, &[1, 2, 3, 4]).await;
     let store = &*stores.dead_letters;
     let filter = DeadLetterFilter { kind: Some("webhook".to_owned()), ..DeadLetterFilter::default() };
-    assert_eq!(store.queue_letters(HERE, &filter, at(5), 3).await.unwrap(), 3);
+    let queued = store.queue_letters(HERE, &filter, at(5), 3).await.unwrap();
+    assert_eq!(queued, ChangedLetters { count: 3, last: Some(letters[2].id) });
     assert_eq!(letter_row(store, letters[3].id).await.status, DeadLetterStatus::Dead);
     let delivered = DeadLetterFilter { status: Some(DeadLetterStatus::Delivered), ..filter.clone() };
-    assert_eq!(store.queue_letters(HERE, &delivered, at(5), 3).await.unwrap(), 0);
-    assert_eq!(store.discard_letters(HERE, &filter, None, at(5), 10).await.unwrap(), 1);
+    assert_eq!(store.queue_letters(HERE, &delivered, at(5), 3).await.unwrap(), ChangedLetters::default());
+    let discarded = store.discard_letters(HERE, &filter, None, at(5), 10).await.unwrap();
+    assert_eq!(discarded, ChangedLetters { count: 1, last: Some(letters[3].id) });
+}
+
+/// A letter that fails again between two calls is dead again, and older than those of the second call.
+pub async fn a_call_continues_after_the_last_letter_of_another(stores: Stores) {
+    let node = member(&*stores.runs).await;
+    let letters = written_letters(&*stores.runs, node, &[1, 2, 3, 4]).await;
+    let store = &*stores.dead_letters;
+    for run in [None, letters[0].run] {
+        let all = DeadLetterFilter { run, ..DeadLetterFilter::default() };
+        let first = store.queue_letters(HERE, &all, at(5), 2).await.unwrap();
+        assert_eq!(first, ChangedLetters { count: 2, last: Some(letters[1].id) });
+        assert_eq!(store.take_letters(node, &claim_letters(2)).await.unwrap().letters.len(), 2);
+        let failed = [performed(&letters[0], false, 6), performed(&letters[1], false, 6)];
+        store.settle_letters(node, &failed).await.unwrap();
+        let rest = DeadLetterFilter { after: first.last, ..all };
+        assert_eq!(store.count_letters(HERE, &rest, 10).await.unwrap(), 2);
+        let second = store.queue_letters(HERE, &rest, at(7), 10).await.unwrap();
+        assert_eq!(second, ChangedLetters { count: 2, last: Some(letters[3].id) });
+        assert_eq!(letter_row(store, letters[0].id).await.status, DeadLetterStatus::Dead);
+        assert_eq!(store.take_letters(node, &claim_letters(2)).await.unwrap().letters.len(), 2);
+        let failed = [performed(&letters[2], false, 8), performed(&letters[3], false, 8)];
+        store.settle_letters(node, &failed).await.unwrap();
+    }
+}
+
+pub async fn letters_of_a_run_are_queued_and_discarded(stores: Stores) {
+    let node = member(&*stores.runs).await;
+    let letters = written_letters(&*stores.runs, node, &[1, 2]).await;
+    let others = written_letters(&*stores.runs, node, &[1, 2]).await;
+    let store = &*stores.dead_letters;
+    let of_run = DeadLetterFilter { run: letters[0].run, ..DeadLetterFilter::default() };
+    assert_eq!(store.count_letters(HERE, &of_run, 10).await.unwrap(), 2);
+    let queued = store.queue_letters(HERE, &of_run, at(5), 1).await.unwrap();
+    assert_eq!(queued, ChangedLetters { count: 1, last: Some(letters[0].id) });
+    let discarded = store.discard_letters(HERE, &of_run, Some("old"), at(6), 10).await.unwrap();
+    assert_eq!(discarded, ChangedLetters { count: 1, last: Some(letters[1].id) });
+    assert_eq!(letter_row(store, letters[1].id).await.reason.as_deref(), Some("old"));
+    assert_eq!(store.count_letters(HERE, &of_run, 10).await.unwrap(), 0);
+    for other in &others {
+        assert_eq!(letter_row(store, other.id).await.status, DeadLetterStatus::Dead);
+    }
 }
 
 pub async fn parallel_calls_queue_a_letter_once(stores: Stores) {
@@ -45,7 +88,9 @@ pub async fn parallel_calls_queue_a_letter_once(stores: Stores) {
     let letters = written_letters(&*stores.runs, node, &[1]).await;
     let calls = (0..8).map(|_| {
         let (store, id) = (stores.dead_letters.clone(), letters[0].id);
-        tokio::spawn(async move { store.queue_letters(HERE, &DeadLetterFilter::by_id(id), at(5), 1).await.unwrap() })
+        tokio::spawn(
+            async move { store.queue_letters(HERE, &DeadLetterFilter::by_id(id), at(5), 1).await.unwrap().count },
+        )
     });
     let mut queued = 0;
     for call in calls.collect::<Vec<_>>() {

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use everstep_core::dead_letter::DeadLetterStatus;
+use everstep_core::dead_letter::{DeadLetter, DeadLetterStatus};
 use everstep_core::ids::WorkspaceId;
-use everstep_store::{DeadLetterClaim, DeadLetterFilter, DeadLetterOutcome, DeadLetterResult, Error, Stores};
+use everstep_store::{
+    DeadLetterClaim, DeadLetterFilter, DeadLetterOutcome, DeadLetterResult, Error, LetterTarget, Stores,
+};
 
 use crate::contract::fixtures::*;
 
@@ -28,6 +30,40 @@ pub async fn letters_are_taken_in_the_order_in_which_they_were_queued(stores: St
     assert_eq!(store.take_letters(node, &crowded).await.unwrap().letters.len(), 3);
 }
 
+pub async fn letters_of_a_crowded_target_are_left(stores: Stores) {
+    let node = member(&*stores.runs).await;
+    let store = &*stores.dead_letters;
+    let mut letters = Vec::new();
+    for (seconds, kind, target) in [
+        (1, "webhook", "https://erp.example.com/hooks"),
+        (2, "webhook", "https://erp.example.com"),
+        (3, "webhook", "https://erp.example.com.other.org/hooks"),
+        (4, "notify", "ann@example.com"),
+        (5, "notify", "https://erp.example.com/hooks"),
+        (6, "workflow", "order"),
+        (7, "workflow", "order-2"),
+        (8, "webhook", "https://erp.example.com\\hooks"),
+    ] {
+        let letter = dead_letter(new_run(), seconds);
+        let letter = DeadLetter { kind: kind.to_owned(), target: target.to_owned(), ..letter };
+        write_letter(&*stores.runs, node, &letter).await;
+        queued(store, letter.id, 10 + seconds).await;
+        letters.push(letter);
+    }
+    for (crowded, left) in
+        [(0, vec![0, 1, 7]), (7, vec![0, 1, 7]), (2, vec![2]), (3, vec![3, 4]), (4, vec![4]), (5, vec![5])]
+    {
+        let crowded_targets = vec![LetterTarget::from_letter(&letters[crowded])];
+        let claim = DeadLetterClaim { crowded_targets, ..claim_letters(9) };
+        let taken = taken_ids(&store.take_letters(node, &claim).await.unwrap());
+        let expected = (0..letters.len()).filter(|index| !left.contains(index)).map(|index| letters[index].id);
+        assert_eq!(taken, expected.collect::<Vec<_>>(), "{:?}", claim.crowded_targets);
+    }
+    let elsewhere = LetterTarget { workspace: new_workspace(), ..LetterTarget::from_letter(&letters[0]) };
+    let claim = DeadLetterClaim { crowded_targets: vec![elsewhere], ..claim_letters(9) };
+    assert_eq!(store.take_letters(node, &claim).await.unwrap().letters.len(), letters.len());
+}
+
 pub async fn a_lost_reply_loses_no_letter(stores: Stores) {
     let node = member(&*stores.runs).await;
     let letters = written_letters(&*stores.runs, node, &[1, 2]).await;
@@ -42,13 +78,30 @@ pub async fn a_lost_reply_loses_no_letter(stores: Stores) {
     assert_eq!(taken_ids(&again), taken_ids(&first));
 }
 
+/// The reply to a result is lost, the letter is queued again, and the result is sent again: the later requeue stays.
+pub async fn a_result_that_is_sent_again_ends_no_later_requeue(stores: Stores) {
+    let node = member(&*stores.runs).await;
+    let letter = written_letters(&*stores.runs, node, &[1]).await.remove(0);
+    let store = &*stores.dead_letters;
+    queued(store, letter.id, 5).await;
+    assert_eq!(taken_ids(&store.take_letters(node, &claim_letters(5)).await.unwrap()), [letter.id]);
+    let failed = [performed(&letter, false, 6)];
+    store.settle_letters(node, &failed).await.unwrap();
+    queued(store, letter.id, 7).await;
+    let holding = DeadLetterClaim { held: vec![letter.id], ..claim_letters(5) };
+    assert_eq!(taken_ids(&store.take_letters(node, &holding).await.unwrap()), []);
+    store.settle_letters(node, &failed).await.unwrap();
+    assert_eq!(letter_row(store, letter.id).await.status, DeadLetterStatus::Queued);
+    assert_eq!(taken_ids(&store.take_letters(node, &claim_letters(5)).await.unwrap()), [letter.id]);
+}
+
 pub async fn two_nodes_never_take_one_letter(stores: Stores) {
     let (first, second) = (member(&*stores.runs).await, member(&*stores.runs).await);
     let seconds: Vec<_> = (1..=40).collect();
     let letters = written_letters(&*stores.runs, first, &seconds).await;
     let store = &stores.dead_letters;
     let all = DeadLetterFilter::default();
-    assert_eq!(store.queue_letters(HERE, &all, at(50), 100).await.unwrap(), 40);
+    assert_eq!(store.queue_letters(HERE, &all, at(50), 100).await.unwrap().count, 40);
     let takers = [first, second, first, second].map(|node| {
         let store = stores.dead_letters.clone();
         tokio::spawn(async move {
@@ -144,6 +197,6 @@ pub async fn operators_are_notified_once(stores: Stores) {
     assert_eq!(ids(&store.take_letters(node, &claim_notices(9)).await.unwrap()), [letters[0].id]);
 }
 
-fn notified(letter: &everstep_core::dead_letter::DeadLetter, outcome: DeadLetterOutcome) -> DeadLetterResult {
+fn notified(letter: &DeadLetter, outcome: DeadLetterOutcome) -> DeadLetterResult {
     DeadLetterResult { workspace: letter.workspace, id: letter.id, at: at(9), outcome }
 }

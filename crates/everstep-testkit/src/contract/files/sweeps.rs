@@ -41,10 +41,10 @@ pub async fn unbound_files_are_deleted_after_their_time(stores: Stores) {
 pub async fn unfinished_files_are_deleted_after_their_time(stores: Stores) {
     let file = new_file();
     stores.files.begin_file(&file, QUOTA).await.unwrap();
-    assert!(stores.files.add_chunk(file.id, 0, b"part").await.unwrap());
+    assert!(stores.files.add_chunk(file.id, 0, b"part".to_vec()).await.unwrap());
     sweep(&stores, at(100 + HOUR)).await;
     assert_eq!(stores.files.chunk(file.id, 0).await.unwrap(), None);
-    assert!(!stores.files.add_chunk(file.id, 1, b"part").await.unwrap());
+    assert!(!stores.files.add_chunk(file.id, 1, b"part".to_vec()).await.unwrap());
 }
 
 pub async fn bound_files_are_deleted_with_their_run(stores: Stores) {

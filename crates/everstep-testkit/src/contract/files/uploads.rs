@@ -44,7 +44,7 @@ pub async fn chunks_come_back_as_they_were_sent(store: Arc<dyn FileStore>) {
 pub async fn an_unfinished_file_is_not_found(store: Arc<dyn FileStore>) {
     let file = new_file();
     assert_eq!(store.begin_file(&file, QUOTA).await.unwrap(), UploadOutcome::Stored);
-    assert!(store.add_chunk(file.id, 0, b"hello").await.unwrap());
+    assert!(store.add_chunk(file.id, 0, b"hello".to_vec()).await.unwrap());
     assert_eq!(store.file(HERE, file.id).await.unwrap(), None);
     assert_eq!(store.list_files(HERE, &[file.id]).await.unwrap(), []);
     let outcome = reserve(&*store, new_run(), &[file.id]).await;
@@ -55,7 +55,7 @@ pub async fn an_unfinished_file_is_not_found(store: Arc<dyn FileStore>) {
     assert_eq!(store.list_files(new_workspace(), &[file.id]).await.unwrap(), []);
     assert_eq!(store.file(new_workspace(), file.id).await.unwrap(), None);
     // It no longer changes.
-    assert!(!store.add_chunk(file.id, 1, b"more").await.unwrap());
+    assert!(!store.add_chunk(file.id, 1, b"more".to_vec()).await.unwrap());
     assert_eq!(store.finish_file(&finished(&file, b"other"), QUOTA).await.unwrap(), UploadOutcome::Missing);
     store.delete_file(file.id).await.unwrap();
     assert!(store.file(HERE, file.id).await.unwrap().is_some());
@@ -65,13 +65,13 @@ pub async fn an_interrupted_upload_leaves_nothing(store: Arc<dyn FileStore>) {
     let file = new_file();
     assert_eq!(store.begin_file(&file, QUOTA).await.unwrap(), UploadOutcome::Stored);
     for chunk in 0..40 {
-        assert!(store.add_chunk(file.id, chunk, b"part").await.unwrap());
+        assert!(store.add_chunk(file.id, chunk, b"part".to_vec()).await.unwrap());
     }
     store.delete_file(file.id).await.unwrap();
     for chunk in 0..40 {
         assert_eq!(store.chunk(file.id, chunk).await.unwrap(), None);
     }
-    assert!(!store.add_chunk(file.id, 40, b"late").await.unwrap());
+    assert!(!store.add_chunk(file.id, 40, b"late".to_vec()).await.unwrap());
     assert_eq!(store.chunk(file.id, 40).await.unwrap(), None);
     assert_eq!(store.finish_file(&finished(&file, b"late"), QUOTA).await.unwrap(), UploadOutcome::Missing);
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use everstep_core::ids::StepKey;
-use everstep_core::records::{ExpireRequest, Op, OpAction, OpKey};
+use everstep_core::records::{ExpireRequest, Op, OpAction};
 use everstep_store::{RecordKey, RecordStore, Stores};
 use serde_json::json;
 
@@ -144,7 +144,7 @@ pub async fn an_expired_record_is_absent_for_every_op(store: Store) {
 fn expire(change: u64) -> Op {
     let op = record_op("store.delete", &json!({"namespace": "n", "key": "k"}));
     let action = OpAction::Expire(ExpireRequest { key: "k".to_owned(), change });
-    Op { key: OpKey::of_expiry("n", change), action, ..op }
+    Op { action, ..op }
 }
 
 pub async fn a_record_that_was_set_again_is_not_swept(store: Store) {

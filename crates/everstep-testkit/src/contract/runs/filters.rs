@@ -48,6 +48,83 @@ pub async fn runs_are_listed_by_any_of_some_statuses(store: Arc<dyn RunStore>) {
     assert_eq!(list(&*store, filter_by(&[Status::Failed, Status::Paused])).await, []);
 }
 
+pub async fn runs_are_listed_by_one_status_without_others(store: Arc<dyn RunStore>) {
+    let node = member(&*store).await;
+    // A message may have any characters.
+    let failure = Failure::fatal("CARD_DECLINED", "no\0 \\u0000");
+    let mut failed = vec![];
+    for n in 0..30 {
+        let new = NewRun { workflow: format!("w{}", n % 3), created_at: at(n / 5), ..new() };
+        let run = started(&*store, node, new).await;
+        if n % 10 == 0 {
+            let projection = Projection { error: Some(failure.clone()), ..ended(Status::Failed, at(90)) };
+            apply(&*store, node, &Item { projection: Some(projection), ..end(run, 2, at(90)) }).await;
+            failed.push(run);
+        }
+    }
+    let by_status = RunFilter { statuses: vec![Status::Failed], ..RunFilter::default() };
+    let by_error = RunFilter { error_code: Some("CARD_DECLINED".to_owned()), ..RunFilter::default() };
+    for filter in [by_status, by_error] {
+        let page = store.list_runs(HERE, filter.clone(), None, 100).await.unwrap();
+        assert_eq!((page.runs.len(), page.next, page.scanned), (3, None, 3), "{filter:?}");
+        assert_eq!(list(&*store, filter.clone()).await, failed);
+        // The second page begins after the first.
+        let first = store.list_runs(HERE, filter.clone(), None, 2).await.unwrap();
+        let second = store.list_runs(HERE, filter.clone(), first.next, 2).await.unwrap();
+        assert_eq!((second.runs[0].id, second.runs.len(), second.next), (failed[0], 1, None));
+        let of_one = RunFilter { workflow: Some("w1".to_owned()), ..filter.clone() };
+        assert_eq!(list(&*store, of_one).await, [failed[1]]);
+        assert_eq!(store.list_runs(new_workspace(), filter, None, 10).await.unwrap().runs, []);
+    }
+}
+
+pub async fn runs_are_listed_by_several_statuses_without_others(store: Arc<dyn RunStore>) {
+    let node = member(&*store).await;
+    let mut runs = vec![];
+    for n in 0..48 {
+        let status = Status::ALL[n % Status::ALL.len()];
+        let (workflow, created_at) = (if n % 2 == 0 { "even" } else { "odd" }, at(n as i64 / 5));
+        let new = NewRun { workflow: workflow.to_owned(), created_at, ..new() };
+        let open = projection(status, None, Timestamp::NEVER);
+        let projection = if status.has_ended() { ended(status, at(90)) } else { open };
+        let item = Item { projection: Some(projection), ..start_with(new_run(), None, new) };
+        apply(&*store, node, &item).await;
+        runs.push((created_at, item.run, workflow, status));
+    }
+    // Runs of one time are ordered by their ids.
+    runs.sort_unstable_by_key(|(created_at, run, ..)| (*created_at, *run));
+    runs.reverse();
+    use Status::{Cancelled, Failed, Paused, Pending, Running, Waiting};
+    for statuses in [
+        vec![Running],
+        vec![Waiting, Failed],
+        vec![Failed, Waiting, Failed],
+        vec![Pending, Running],
+        vec![Pending, Waiting, Paused, Failed, Cancelled],
+        vec![Pending, Running, Waiting, Paused, Failed, Cancelled],
+    ] {
+        for workflow in [None, Some("odd")] {
+            let filter =
+                RunFilter { statuses: statuses.clone(), workflow: workflow.map(str::to_owned), ..RunFilter::default() };
+            let is_listed = |of: &str, status| statuses.contains(&status) && workflow.is_none_or(|it| it == of);
+            let listed = runs.iter().filter(|(_, _, of, status)| is_listed(of, *status));
+            let expected: Vec<_> = listed.map(|(_, run, ..)| *run).collect();
+            let page = store.list_runs(HERE, filter.clone(), None, 100).await.unwrap();
+            assert_eq!((page.next, page.scanned), (None, expected.len()), "{filter:?}");
+            assert_eq!(page.runs.iter().map(|run| run.id).collect::<Vec<_>>(), expected, "{filter:?}");
+            let (mut seen, mut after) = (vec![], None);
+            loop {
+                let page = store.list_runs(HERE, filter.clone(), after, 3).await.unwrap();
+                seen.extend(page.runs.iter().map(|run| run.id));
+                let Some(next) = page.next else { break };
+                assert_eq!(page.runs.len(), 3);
+                after = Some(next);
+            }
+            assert_eq!(seen, expected, "{filter:?}");
+        }
+    }
+}
+
 pub async fn runs_are_listed_by_version(store: Arc<dyn RunStore>) {
     let node = member(&*store).await;
     let one = owned_run(&*store, node).await;
@@ -205,20 +282,29 @@ pub async fn a_page_looks_at_ten_thousand_runs(store: Arc<dyn RunStore>) {
         store.commit(node, batch).await.unwrap();
     }
     let (first, second) = (items[0].run, items[1].run);
-    let by_status = RunFilter { statuses: vec![Status::Running], ..RunFilter::default() };
-    let by_tag = RunFilter { tags: vec![("is".to_owned(), "old".to_owned())], ..RunFilter::default() };
+    let by_status = RunFilter { statuses: vec![Status::Running, Status::Completed], ..RunFilter::default() };
     for filter in [
         RunFilter { workflow: Some("orders".to_owned()), ..by_status.clone() },
         RunFilter { parent: Some(parent), ..by_status.clone() },
         by_status,
-        by_tag,
     ] {
         let page = store.list_runs(HERE, filter.clone(), None, 10).await.unwrap();
         assert_eq!((page.runs, page.next), (vec![], Some((at(2), items[2].run))), "{filter:?}");
+        assert_eq!(page.scanned, 10_000);
         let page = store.list_runs(HERE, filter, page.next, 10).await.unwrap();
         let runs: Vec<_> = page.runs.iter().map(|run| run.id).collect();
-        assert_eq!((runs, page.next), (vec![second, first], None));
+        assert_eq!((runs, page.next, page.scanned), (vec![second, first], None, 2));
     }
+    // The index has these two only.
+    let running = RunFilter { statuses: vec![Status::Running], ..RunFilter::default() };
+    let page = store.list_runs(HERE, running, None, 10).await.unwrap();
+    assert_eq!((page.runs.len(), page.next, page.scanned), (2, None, 2));
+    // Runs are found by a tag without others; but a tag may have many runs, too.
+    let by_tag = |is: &str| RunFilter { tags: vec![("is".to_owned(), is.to_owned())], ..RunFilter::default() };
+    let page = store.list_runs(HERE, by_tag("old"), None, 10).await.unwrap();
+    assert_eq!((page.runs.len(), page.next, page.scanned), (2, None, 2));
+    let page = store.list_runs(HERE, RunFilter { version: Some(2), ..by_tag("new") }, None, 10).await.unwrap();
+    assert_eq!((page.runs, page.next, page.scanned), (vec![], Some((at(2), items[2].run)), 10_000));
     // A page that is full earlier is not longer because of it.
     let page = store.list_runs(HERE, input(&["n"], "9999"), None, 1).await.unwrap();
     assert_eq!(page.runs[0].id, items[9_999].run);
@@ -248,6 +334,10 @@ pub async fn runs_are_found_by_their_key_origin_error_and_id(store: Arc<dyn RunS
     let by_origin = |origin| RunFilter { origin: Some(origin), ..RunFilter::default() };
     assert_eq!(list(&*store, by_origin(first)).await, [fork]);
     assert_eq!(list(&*store, by_origin(fork)).await, []);
+    // Runs that are no forks of it are not examined.
+    assert_eq!(store.list_runs(HERE, by_origin(first), None, 10).await.unwrap().scanned, 1);
+    assert_eq!(list(&*store, RunFilter { workflow: Some("invoices".to_owned()), ..by_origin(first) }).await, []);
+    assert_eq!(store.list_runs(new_workspace(), by_origin(first), None, 10).await.unwrap().runs, []);
 
     let failed = fail(second, 2, "PAYMENT_REFUSED");
     apply(&*store, node, &failed).await;
@@ -261,6 +351,9 @@ pub async fn runs_are_found_by_their_key_origin_error_and_id(store: Arc<dyn RunS
     let (least, most) = (first.min(third), first.max(third));
     assert!(list(&*store, by_ids(least, most)).await.contains(&third));
     assert_eq!(list(&*store, RunFilter { key: Some("k".to_owned()), ..by_ids(first, first) }).await, [first]);
+    for filter in [by_key("k"), by_ids(first, first)] {
+        assert_eq!(list(&*store, RunFilter { parent: Some(second), ..filter }).await, []);
+    }
     assert_eq!(list(&*store, RunFilter { error_code: Some("X".to_owned()), ..by_ids(least, most) }).await, []);
 }
 

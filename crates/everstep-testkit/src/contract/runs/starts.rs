@@ -58,6 +58,7 @@ pub async fn a_started_run_is_as_it_was_written((store, tables): (Arc<dyn RunSto
         input: Payload::from(json!({ "text": "ünïcode ✓", "n": [1, null] })),
         parent: Some(parent),
         tags: Payload::from(json!(["blue"])),
+        search_paths: Arc::default(),
         retention_days: 30,
         is_test: true,
         created_at: at(1),
@@ -130,6 +131,25 @@ pub async fn two_starts_with_one_key_leave_one_journal((store, tables): (Arc<dyn
         assert_eq!(store.load_run(loser).await.unwrap(), None);
     }
     assert_eq!(tables.run_with_key(HERE, "orders", "7").await, Some(first));
+}
+
+pub async fn a_run_is_found_by_its_key_and_scope(store: Arc<dyn RunStore>) {
+    let node = member(&*store).await;
+    let (orders, invoices, any) = (new_run(), new_run(), new_run());
+    for (run, scope) in [(orders, "orders"), (invoices, "invoices"), (any, "")] {
+        apply(&*store, node, &start_with(run, Some(node), keyed(scope, "7"))).await;
+    }
+    for (scope, key, expected) in [
+        ("orders", "7", Some(orders)),
+        ("invoices", "7", Some(invoices)),
+        ("", "7", Some(any)),
+        ("other", "7", None),
+        ("orders", "8", None),
+        ("orders", "7\0", None),
+    ] {
+        assert_eq!(store.keyed_run(HERE, scope, key).await.unwrap(), expected, "{scope:?} {key:?}");
+    }
+    assert_eq!(store.keyed_run(new_workspace(), "orders", "7").await.unwrap(), None);
 }
 
 pub async fn a_start_that_exists_writes_nothing_of_its_item((store, tables): (Arc<dyn RunStore>, Tables)) {

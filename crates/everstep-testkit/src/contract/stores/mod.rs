@@ -1,3 +1,4 @@
 //! Promises that all ports share.
 
+pub mod search;
 pub mod texts;

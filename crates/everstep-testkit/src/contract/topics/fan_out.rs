@@ -6,7 +6,7 @@ use everstep_core::status::Status;
 use everstep_core::topics::{FailedStart, Subscription, TopicEvent};
 use everstep_store::{
     DeadLetterFilter, Error, EventResult, EventSlice, FanOutPosition, MatchCounts, SentInput, SliceOutcome, Stores,
-    TopicStore,
+    TopicStore, UnmatchedEvents,
 };
 use futures_util::future::join_all;
 use serde_json::json;
@@ -23,6 +23,14 @@ fn starting(event: &TopicEvent, subscription: &Subscription) -> (EventSlice, Run
     let run = start.run;
     let result = EventResult::Run { subscription: subscription.id, run };
     (EventSlice { starts: vec![start], results: vec![result], ..slice(event) }, run)
+}
+
+/// The runs that a slice has created.
+fn created(outcome: SliceOutcome) -> Vec<RunId> {
+    match outcome {
+        SliceOutcome::Written { started, .. } => started,
+        SliceOutcome::Stale => Vec::new(),
+    }
 }
 
 pub async fn a_slice_is_written_once(stores: Stores) {
@@ -89,7 +97,7 @@ pub async fn slices_of_several_events_are_independent(stores: Stores) {
     let store = &*stores.topics;
     let node = member(&*stores.runs).await;
     let events: Vec<_> = (0..4).map(|n| topic_event("order.paid", json!(n), n)).collect();
-    store.publish(&events).await.unwrap();
+    store.publish(&events, UnmatchedEvents::Open).await.unwrap();
     fan_out(store, node, &slice(&events[1])).await;
     let subscription = subscription("#", 0);
     // In any order of their events.
@@ -126,6 +134,44 @@ pub async fn a_key_starts_one_run(stores: Stores) {
     assert_eq!(row(&*stores.runs, run).await.key, Some(key));
 }
 
+pub async fn a_result_names_the_run_that_has_the_key(stores: Stores) {
+    let store = &*stores.topics;
+    let node = member(&*stores.runs).await;
+    let (here, there) = (subscription("a", 0), subscription("a", 1));
+    let events: Vec<_> = (0..3).map(|n| topic_event("a", json!({ "n": n }), n)).collect();
+    for event in &events {
+        published(store, event).await;
+    }
+    let with_key = |event: &TopicEvent, key: &str| {
+        let (mut slice, run) = starting(event, &here);
+        slice.starts[0].new.key = Some(("w".to_owned(), key.to_owned()));
+        (slice, run)
+    };
+    let (first, run) = with_key(&events[0], "k");
+    assert_eq!(fan_out(store, node, &first).await, SliceOutcome::Written { started: vec![run], sent: vec![] });
+    // Two slices in one call have the key of a run, and share a key that no run has.
+    let (mut second, _) = with_key(&events[1], "k");
+    let (mut third, _) = with_key(&events[2], "k");
+    for (slice, event) in [(&mut second, &events[1]), (&mut third, &events[2])] {
+        let mut start = start_row(event, &there, None);
+        start.new.key = Some(("w".to_owned(), "other".to_owned()));
+        slice.results.push(EventResult::Run { subscription: there.id, run: start.run });
+        slice.starts.push(start);
+    }
+    let outcomes = store.fan_out(node, &[second.clone(), third.clone()]).await.unwrap();
+    let mut started: Vec<_> = outcomes.into_iter().flat_map(created).collect();
+    assert_eq!(started.len(), 1, "{started:?}");
+    let winner = started.remove(0);
+    assert!([&second, &third].iter().any(|slice| slice.starts[1].run == winner));
+    let expected =
+        [EventResult::Run { subscription: here.id, run }, EventResult::Run { subscription: there.id, run: winner }];
+    for event in &events[1..] {
+        assert_eq!(results(store, event.id).await, expected);
+        assert_eq!(store.event(HERE, event.id).await.unwrap().unwrap().matched.workflows, 2);
+    }
+    assert_eq!(results(store, events[0].id).await, expected[..1]);
+}
+
 pub async fn fan_out_rows_of_ended_runs_are_dropped(stores: Stores) {
     let store = &*stores.topics;
     let node = member(&*stores.runs).await;
@@ -160,7 +206,7 @@ pub async fn open_events_are_found_oldest_first(stores: Stores) {
     let node = member(&*stores.runs).await;
     let mut events: Vec<_> = (0..4).map(|n| topic_event("a", json!(n), n)).collect();
     events[2].workspace = new_workspace();
-    store.publish(&events).await.unwrap();
+    store.publish(&events, UnmatchedEvents::Open).await.unwrap();
     fan_out(store, node, &slice(&events[1])).await;
     let ids = |rows: Vec<everstep_store::EventRow>| rows.into_iter().map(|row| row.event.id).collect::<Vec<_>>();
     let open = ids(store.open_events(much_later(), None, 10).await.unwrap());

@@ -53,7 +53,7 @@ pub async fn triggers_change_with_the_active_version_in_one_transaction(stores: 
     assert_eq!(declared(&stores).await, after);
     assert!(activate_workflow(workflows, HERE, "orders", first).await.unwrap());
     assert_eq!(patterns(&stores).await, ["a.#", "user.signup"]);
-    workflows.choose_version(HERE, "orders", None, Precondition::Anything).await.unwrap();
+    workflows.choose_version(HERE, "orders", None, Precondition::Anything, None).await.unwrap();
     assert_eq!(patterns(&stores).await, Vec::<String>::new());
     assert!(activate_workflow(workflows, HERE, "orders", first).await.unwrap());
     workflows.delete_workflow(HERE, "orders").await.unwrap();

@@ -104,15 +104,20 @@ pub async fn closed_waits_are_not_found_by_an_event(stores: Stores) {
 pub async fn waits_with_very_many_shapes_are_read_by_pages(stores: Stores) {
     let node = member(&*stores.runs).await;
     let run = owned_run(&*stores.runs, node).await;
-    let pattern = |n: usize| json!({format!("f{n}"): 1});
-    let open = (0..300).map(|n| WaitChange::Open(wait_for(&format!("s{n}"), "a", pattern(n)))).collect();
-    apply(&*stores.runs, node, &Item { waits: open, ..step(run, 2) }).await;
+    // Two waits with different values for each shape: a page may end between them.
+    let open = |n: usize| {
+        ["1", "2"].map(|value| {
+            let pattern = json!({format!("f{n}"): value});
+            WaitChange::Open(wait_for(&format!("s{n}-{value}"), "a", pattern))
+        })
+    };
+    apply(&*stores.runs, node, &Item { waits: (0..300).flat_map(open).collect(), ..step(run, 2) }).await;
     let data: Value =
-        (0..300).step_by(7).map(|n| (format!("f{n}"), json!(1))).collect::<serde_json::Map<_, _>>().into();
+        (0..300).step_by(7).map(|n| (format!("f{n}"), json!("1"))).collect::<serde_json::Map<_, _>>().into();
     let event = topic_event("a", data, 0);
-    let mut expected: Vec<_> = (0..300).step_by(7).map(|n| (run, format!("s{n}"))).collect();
+    let mut expected: Vec<_> = (0..300).step_by(7).map(|n| (run, format!("s{n}-1"))).collect();
     expected.sort();
-    for limit in [40, 1_000] {
+    for limit in [1, 40, 1_000] {
         assert_eq!(all_waits(&*stores.topics, &event, limit).await, expected);
     }
 }

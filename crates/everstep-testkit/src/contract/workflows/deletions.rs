@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use everstep_core::ids::RunId;
 use everstep_core::time::Timestamp;
-use everstep_store::{Deletion, NewRun, RunStore, Stores, WorkflowStore};
+use everstep_store::{ChangeKey, Deletion, NewRun, NewWorkflow, RunStore, Stores, WorkflowRow, WorkflowStore};
 
 use crate::contract::fixtures::*;
 
@@ -95,6 +95,10 @@ pub async fn a_deleted_workflow_that_is_saved_again_is_new_and_its_numbers_go_on
     deleted(&*store).await;
     // A definition that equals the newest deleted version is a new version.
     assert_eq!(put_workflow(&*store, workflow("orders", "two"), true).await.unwrap(), (3, true));
+    for (version, is_deleted) in [(1, true), (2, true), (3, false)] {
+        let row = store.workflow(HERE, "orders", Some(version)).await.unwrap().unwrap();
+        assert_eq!(row.is_deleted, is_deleted, "version {version}");
+    }
     assert_eq!(put_workflow(&*store, workflow("orders", "two"), true).await.unwrap(), (3, false));
     assert_eq!(put_workflow(&*store, workflow("orders", "three"), false).await.unwrap(), (4, true));
     assert_eq!((active(&*store, "orders").await, names(&*store).await), (Some(3), vec!["orders".to_owned()]));
@@ -107,6 +111,20 @@ pub async fn a_deleted_workflow_that_is_saved_again_is_new_and_its_numbers_go_on
     assert_eq!(versions(&*store, "orders").await, [5]);
 }
 
+pub async fn a_deleted_workflow_is_created_again_under_the_same_key(store: Arc<dyn WorkflowStore>) {
+    let key = ChangeKey { key: "k".to_owned(), digest: "d".to_owned(), at: at(0) };
+    let keyed = |name: &str| NewWorkflow { key: Some(key.clone()), ..workflow(name, "one") };
+    let known =
+        async |name: &str| store.keyed_change(HERE, name, "k", at(1)).await.unwrap().map(|change| change.version);
+    for name in ["orders", "invoices"] {
+        put_workflow(&*store, keyed(name), true).await.unwrap();
+    }
+    assert_eq!(store.delete_workflow(HERE, "orders").await.unwrap(), Deletion::Deleted);
+    assert_eq!((known("orders").await, known("invoices").await), (None, Some(1)));
+    assert_eq!(put_workflow(&*store, keyed("orders"), true).await.unwrap(), (2, true));
+    assert_eq!(known("orders").await, Some(2));
+}
+
 pub async fn a_start_that_has_read_a_deleted_workflow_may_begin(stores: Stores) {
     put_workflow(&*stores.workflows, workflow("orders", "one"), true).await.unwrap();
     let read = stores.workflows.workflow(HERE, "orders", None).await.unwrap().unwrap();
@@ -116,9 +134,10 @@ pub async fn a_start_that_has_read_a_deleted_workflow_may_begin(stores: Stores) 
     let run = new_run();
     apply(&*stores.runs, node, &start_with(run, Some(node), NewRun { version: read.version, ..new() })).await;
     // Its version exists as long as the run does.
+    let kept = WorkflowRow { is_deleted: true, ..read };
     for days in [2, 4, 400] {
         stores.runs.sweep(clock(&*stores.runs).await.plus(DAY * days), 10).await.unwrap();
-        assert_eq!(stores.workflows.workflow(HERE, "orders", Some(1)).await.unwrap(), Some(read.clone()));
+        assert_eq!(stores.workflows.workflow(HERE, "orders", Some(1)).await.unwrap(), Some(kept.clone()));
     }
 }
 

@@ -40,6 +40,8 @@ pub async fn a_version_is_registered_under_its_own_number(store: Arc<dyn Workflo
         retention_days: 7,
         created_at: at(0),
         publisher: None,
+        search_paths: Vec::new(),
+        is_deleted: false,
     };
     assert_eq!(store.workflow(HERE, "orders", None).await.unwrap(), Some(expected.clone()));
     // A repeated registration changes nothing, at any time.

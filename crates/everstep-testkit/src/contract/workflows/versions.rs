@@ -5,7 +5,8 @@ use std::sync::Arc;
 use everstep_core::actor::Actor;
 use everstep_core::publisher::Publisher;
 use everstep_store::{
-    ActivationOutcome, NewWorkflow, Precondition, SaveOutcome, VersionRow, WorkflowRow, WorkflowStore, WorkflowSummary,
+    ActivationOutcome, ChangeKey, NewWorkflow, Precondition, SaveOutcome, Stores, VersionRow, WorkflowRow,
+    WorkflowStore, WorkflowSummary,
 };
 
 use crate::contract::fixtures::*;
@@ -26,6 +27,8 @@ pub async fn a_workflow_is_saved_as_versions(store: Arc<dyn WorkflowStore>) {
         retention_days: 7,
         created_at: at(0),
         publisher: None,
+        search_paths: Vec::new(),
+        is_deleted: false,
     };
     assert_eq!(store.workflow(HERE, "orders", Some(1)).await.unwrap(), Some(expected));
     assert_eq!(active(&*store, "orders").await, Some(2));
@@ -159,6 +162,64 @@ pub async fn workflows_are_listed_by_name_in_pages(store: Arc<dyn WorkflowStore>
     assert_eq!(page(None, usize::MAX).await.len(), 5);
 }
 
+pub async fn the_key_of_a_change_is_known_for_a_day(store: Arc<dyn WorkflowStore>) {
+    const DAY: i64 = 86_400;
+    let key = |text: &str, seconds| ChangeKey { key: text.to_owned(), digest: format!("d-{text}"), at: at(seconds) };
+    let known = async |text: &str, seconds| {
+        let change = store.keyed_change(HERE, "orders", text, at(seconds)).await.unwrap()?;
+        assert_eq!(change.digest, format!("d-{text}"));
+        Some(change.version)
+    };
+    let save = async |text: &str, key| {
+        let workflow = NewWorkflow { key: Some(key), ..workflow("orders", text) };
+        store.save_workflow(workflow, true, Precondition::Anything).await.unwrap()
+    };
+    let choose = async |version, precondition, key| {
+        store.choose_version(HERE, "orders", version, precondition, Some(key)).await.unwrap()
+    };
+    assert_eq!(known("a", 1).await, None);
+    save("one", key("a", 0)).await;
+    save("two", key("b", 0)).await;
+    // The newest version is not written again, and the key is known.
+    save("two", key("c", 0)).await;
+    assert_eq!((known("a", 1).await, known("b", 1).await, known("c", 1).await), (Some(1), Some(2), Some(2)));
+    assert_eq!(choose(Some(1), Precondition::Anything, (key("d", 0), 1)).await, ActivationOutcome::Chosen);
+    assert_eq!(choose(None, Precondition::Anything, (key("e", 0), 2)).await, ActivationOutcome::Chosen);
+    assert_eq!((known("d", 1).await, known("e", 1).await), (Some(1), Some(2)));
+    // A change that was not made has no key.
+    choose(Some(1), Precondition::Active(7), (key("f", 0), 1)).await;
+    choose(Some(9), Precondition::Anything, (key("f", 0), 9)).await;
+    let unexpected = NewWorkflow { key: Some(key("f", 0)), ..workflow("orders", "three") };
+    store.save_workflow(unexpected, true, Precondition::Nothing).await.unwrap();
+    assert_eq!(known("f", 1).await, None);
+    // Another workflow and another workspace have keys of their own.
+    assert_eq!(store.keyed_change(HERE, "other", "a", at(1)).await.unwrap(), None);
+    assert_eq!(store.keyed_change(new_workspace(), "orders", "a", at(1)).await.unwrap(), None);
+    // After a day a key can be used again.
+    assert_eq!((known("a", DAY).await, known("a", DAY + 1).await), (Some(1), None));
+    save("three", key("a", DAY + 1)).await;
+    assert_eq!(known("a", DAY + 2).await, Some(3));
+}
+
+pub async fn keys_of_changes_are_swept_after_a_day(stores: Stores) {
+    const DAY: i64 = 86_400;
+    let store = stores.workflows;
+    let save = async |text: &str, seconds| {
+        let key = ChangeKey { key: text.to_owned(), digest: "d".to_owned(), at: at(seconds) };
+        let workflow = NewWorkflow { key: Some(key), ..workflow("orders", text) };
+        store.save_workflow(workflow, true, Precondition::Anything).await.unwrap();
+    };
+    // The time of a look-up: no row is too old then.
+    let stored = async |text: &str| store.keyed_change(HERE, "orders", text, at(0)).await.unwrap().is_some();
+    for (text, seconds) in [("a", 0), ("b", 0), ("c", 1)] {
+        save(text, seconds).await;
+    }
+    stores.runs.sweep(at(DAY), 10).await.unwrap();
+    assert_eq!((stored("a").await, stored("b").await, stored("c").await), (true, true, true));
+    stores.runs.sweep(at(DAY + 1), 10).await.unwrap();
+    assert_eq!((stored("a").await, stored("b").await, stored("c").await), (false, false, true));
+}
+
 pub async fn versions_are_listed_newest_first_in_pages(store: Arc<dyn WorkflowStore>) {
     for (seconds, text) in [(1, "one"), (2, "two"), (3, "three")] {
         let workflow = NewWorkflow { created_at: at(seconds), retention_days: 9, ..workflow("orders", text) };
@@ -198,7 +259,7 @@ pub async fn a_workflow_that_is_not_as_expected_is_left_alone(store: Arc<dyn Wor
     assert_eq!(store.list_versions(HERE, "orders", None, 9).await.unwrap().len(), 2);
 
     let choose =
-        async |version, precondition| store.choose_version(HERE, "orders", version, precondition).await.unwrap();
+        async |version, precondition| store.choose_version(HERE, "orders", version, precondition, None).await.unwrap();
     assert_eq!(choose(Some(1), Precondition::Active(1)).await, ActivationOutcome::Unexpected { active: 2 });
     assert_eq!(choose(Some(1), Precondition::Active(2)).await, ActivationOutcome::Chosen);
     assert_eq!(choose(Some(3), Precondition::Anything).await, ActivationOutcome::NotFound);
@@ -214,7 +275,7 @@ pub async fn a_workflow_may_have_no_active_version(store: Arc<dyn WorkflowStore>
     put_workflow(&*store, workflow("orders", "two"), true).await.unwrap();
     put_workflow(&*store, workflow("invoices", "one"), true).await.unwrap();
     let choose =
-        async |version, precondition| store.choose_version(HERE, "orders", version, precondition).await.unwrap();
+        async |version, precondition| store.choose_version(HERE, "orders", version, precondition, None).await.unwrap();
     assert_eq!(choose(None, Precondition::Active(1)).await, ActivationOutcome::Unexpected { active: 2 });
     assert_eq!(active(&*store, "orders").await, Some(2));
     assert_eq!(choose(None, Precondition::Active(2)).await, ActivationOutcome::Chosen);
@@ -234,7 +295,7 @@ pub async fn a_workflow_may_have_no_active_version(store: Arc<dyn WorkflowStore>
     assert_eq!(active(&*store, "orders").await, None);
 
     for (workspace, name) in [(HERE, "nothing"), (new_workspace(), "orders"), (HERE, "a\0b")] {
-        let missing = store.choose_version(workspace, name, None, Precondition::Anything).await.unwrap();
+        let missing = store.choose_version(workspace, name, None, Precondition::Anything, None).await.unwrap();
         assert_eq!(missing, ActivationOutcome::NotFound);
     }
     store.delete_workflow(HERE, "orders").await.unwrap();

@@ -12,12 +12,19 @@ use crate::neighbours::site::chain;
 const BATCH_RUNS: usize = 1_000;
 /// More than a node has in memory.
 const BATCHES: usize = 6;
+/// Connections that send batches: together more runs than a node has places for starts.
+const BATCH_CLIENTS: usize = 12;
 const KEYS: usize = 60;
 /// Writes of one transaction.
 const TRANSACTION_WRITES: usize = 64;
 const SUBSCRIPTIONS: usize = 1_000;
 /// Subscriptions that accept an event.
 const MATCHES: usize = 10;
+/// Subscriptions with an expression, and the bytes of the data that they read.
+const LARGE_EVENT_SUBSCRIPTIONS: usize = 500;
+const LARGE_EVENT_BYTES: usize = 900_000;
+/// The time between two large events.
+const LARGE_EVENT_PAUSE: Duration = Duration::from_millis(20);
 /// Events of one request.
 const BATCH_EVENTS: usize = 1_000;
 
@@ -32,6 +39,16 @@ pub(crate) async fn start_runs(attack: Attack) -> anyhow::Result<()> {
     let request: Arc<[u8]> = attack.post("/v1/workflows/waits/runs/batch", &batch.to_string()).into();
     attack.begin();
     attack.keep_sending(1, Duration::from_millis(500), move |_, _| Arc::clone(&request)).await;
+    Ok(())
+}
+
+/// More starts at the same time than a node has places for, on several connections.
+pub(crate) async fn start_batches(attack: Attack) -> anyhow::Result<()> {
+    attack.save("quick", &chain(&[json!({"id": "work", "type": "noop"})])).await?;
+    let batch = json!({"runs": vec![json!({}); BATCH_RUNS]});
+    let request: Arc<[u8]> = attack.post("/v1/workflows/quick/runs/batch", &batch.to_string()).into();
+    attack.begin();
+    attack.keep_sending(BATCH_CLIENTS, Duration::ZERO, move |_, _| Arc::clone(&request)).await;
     Ok(())
 }
 
@@ -77,6 +94,25 @@ pub(crate) async fn publish_events(attack: Attack) -> anyhow::Result<()> {
     let request: Arc<[u8]> = attack.post("/v1/events", &json!({ "events": events }).to_string()).into();
     attack.begin();
     attack.keep_sending(4, Duration::ZERO, move |_, _| Arc::clone(&request)).await;
+    Ok(())
+}
+
+/// Events near the maximum of their data, for subscriptions whose expressions read a small part of it and match none.
+pub(crate) async fn publish_large_events(attack: Attack) -> anyhow::Result<()> {
+    attack.save("reacts", &chain(&[json!({"id": "work", "type": "noop"})])).await?;
+    let mut connection = attack.connect().await?;
+    for n in 0..LARGE_EVENT_SUBSCRIPTIONS {
+        let filter = json!({"$expr": format!("event.data.group == {}", n + 1)});
+        let body = json!({"type": "workflow", "name": "reacts", "filter": filter}).to_string();
+        let answer = connection.ask(&attack.post("/v1/topics/large.news/subscriptions", &body)).await?;
+        anyhow::ensure!(answer.status == 201, "no subscription: {} {}", answer.status, answer.body);
+    }
+    // Many small values are more costly to copy than one long text.
+    let values = vec!["0123456789"; LARGE_EVENT_BYTES / 13];
+    let data = json!({"group": 0, "values": values}).to_string();
+    let request: Arc<[u8]> = attack.post("/v1/topics/large.news", &data).into();
+    attack.begin();
+    attack.keep_sending(2, LARGE_EVENT_PAUSE, move |_, _| Arc::clone(&request)).await;
     Ok(())
 }
 

@@ -181,5 +181,7 @@ async fn control(
             eprintln!("{done} {}", text::count(matched, "dead letter"));
             return Ok(ExitCode::SUCCESS);
         }
+        // Those that have failed again since are not selected twice.
+        body["cursor"] = result["nextCursor"].clone();
     }
 }

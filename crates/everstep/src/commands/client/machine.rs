@@ -24,6 +24,9 @@ pub(crate) async fn act(args: &ActArgs) -> anyhow::Result<ExitCode> {
     if let Some(version) = args.at_version {
         body["version"] = json!(version);
     }
+    if let Some(digest) = &args.shown {
+        body["shown"] = json!(digest);
+    }
     if !args.files.is_empty() {
         body["files"] = json!(args.files);
     }
@@ -94,6 +97,9 @@ fn describe_actions(shown: &Value) -> String {
     lines.extend(Some(list(&shown["assigned"])).filter(|who| !who.is_empty()).map(|who| format!("assigned  {who}")));
     lines.push(format!("shown     {}", text::safe(&shown["shown"]["fields"].to_string())));
     let actions = shown["actions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if actions.iter().any(|action| action["needs"]["shown"] == true) {
+        lines.push(format!("digest    {}", said(&shown["shown"], "digest")));
+    }
     let width = actions.iter().map(|action| said(action, "action").chars().count()).max().unwrap_or(0);
     for action in actions {
         let name = said(action, "action");
@@ -118,7 +124,7 @@ fn describe_action(action: &Value) -> String {
         Some(least) => words.push(format!("{least} files")),
     }
     if needs["shown"] == true {
-        words.push("the digest of the shown values".to_owned());
+        words.push("--shown with the digest".to_owned());
     }
     words.extend(Some(list(&needs["data"])).filter(|data| !data.is_empty()).map(|data| format!("data {data}")));
     let mut text = String::new();
@@ -191,12 +197,12 @@ mod tests {
 
     #[test]
     fn actions_are_shown_with_the_reasons_against_them() {
-        let needs = json!({"comment": true, "data": ["account"], "shown": false});
+        let needs = json!({"comment": true, "data": ["account"], "shown": true});
         let files = json!({"comment": false, "data": [], "files": 2, "shown": false});
         let reasons = json!([{"code": "PERMISSION_DENIED", "message": "not you\u{1b}"}]);
         let shown = json!({
             "state": "review", "versionNo": 1, "since": "2026-11-17T06:26:48Z", "due": null, "assigned": ["mia"],
-            "shown": {"fields": {"amount": 5}},
+            "shown": {"fields": {"amount": 5}, "digest": "ab12"},
             "actions": [
                 {"action": "APPROVE", "to": ["done"], "open": false, "needs": needs, "quorum": null, "reasons": reasons},
                 {"action": "VOTE", "to": ["a", "b"], "open": true, "needs": files, "quorum": {"count": 0, "need": 2}, "reasons": []},
@@ -206,7 +212,8 @@ mod tests {
             "state     review, version 1, since 2026-11-17T06:26:48.000Z",
             "assigned  mia",
             "shown     {\"amount\":5}",
-            "APPROVE  to done, needs a comment and data account, closed",
+            "digest    ab12",
+            "APPROVE  to done, needs a comment and --shown with the digest and data account, closed",
             "           PERMISSION_DENIED: not you\\u{1b}",
             "VOTE     to a, b, 0 of 2 votes, needs 2 files",
         ];

@@ -1,5 +1,6 @@
 //! `everstep runs`.
 
+use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
 
 use comfy_table::Table;
@@ -21,7 +22,8 @@ pub(crate) async fn run(args: &RunsArgs) -> anyhow::Result<ExitCode> {
     let most = args.limit as usize;
     // All pages have the same filter.
     let now = SystemClock::default().wall();
-    let (mut runs, mut cursor) = (Vec::new(), None);
+    let (mut runs, mut cursor, mut scanned) = (Vec::new(), None, 0);
+    let progress = Progress::new(args.json);
     while runs.len() < most {
         let path = Remote::path(&["v1", "runs"], &parameters(args, most - runs.len(), cursor.as_deref(), now));
         let mut page = remote.ask(Method::GET, &path, None).await?;
@@ -29,12 +31,15 @@ pub(crate) async fn run(args: &RunsArgs) -> anyhow::Result<ExitCode> {
             runs.extend(found);
         }
         cursor = page["nextCursor"].as_str().map(str::to_owned);
+        scanned += page["scanned"].as_u64().unwrap_or_default();
         if cursor.is_none() {
             break;
         }
+        progress.show(runs.len(), scanned);
     }
+    progress.clear();
     if args.json {
-        output::print(json!({"runs": runs, "nextCursor": cursor}))?;
+        output::print(json!({"runs": runs, "nextCursor": cursor, "scanned": scanned, "more": cursor.is_some()}))?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut table = Table::new();
@@ -56,6 +61,29 @@ pub(crate) async fn run(args: &RunsArgs) -> anyhow::Result<ExitCode> {
         eprintln!("there are more runs; show them with a larger --limit");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A line on the terminal while a search needs several requests: each examines a limited number of runs.
+struct Progress {
+    is_shown: bool,
+}
+
+impl Progress {
+    fn new(is_quiet: bool) -> Self {
+        Self { is_shown: !is_quiet && io::stderr().is_terminal() }
+    }
+
+    fn show(&self, found: usize, scanned: u64) {
+        if self.is_shown {
+            eprint!("\r{found} found, {scanned} runs examined so far");
+        }
+    }
+
+    fn clear(&self) {
+        if self.is_shown {
+            eprint!("\r\x1b[K");
+        }
+    }
 }
 
 fn parameters(args: &RunsArgs, room: usize, cursor: Option<&str>, now: Timestamp) -> Vec<(String, String)> {

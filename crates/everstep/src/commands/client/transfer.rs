@@ -10,7 +10,7 @@ use crate::{definition, output, text};
 
 pub(crate) async fn import(args: &ImportArgs) -> anyhow::Result<ExitCode> {
     let remote = Remote::from_settings_or_default(&args.remote)?;
-    let document = definition::read(&args.file)?.map_err(|problems| definition::refuse(&args.file, &problems))?;
+    let document = definition::read(&args.file)?;
     let saved = if document.get("everstep").is_some() {
         let name: Vec<_> = args.name.iter().map(|name| ("name", name.as_str())).collect();
         remote.ask(Method::POST, &Remote::path(&["v1", "workflows", "import"], &name), Some(&document)).await?

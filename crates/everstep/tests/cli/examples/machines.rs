@@ -1,5 +1,6 @@
 //! The stories of the state machines in `examples/`. API keys act as the persons.
 
+use everstep_testkit::smtp_server::{ParsedMail, ReceivedMail};
 use serde_json::{Value, json};
 
 use super::Play;
@@ -48,13 +49,28 @@ pub(super) fn is_approved_by_two_of_three(play: &Play, name: &str) {
     // The author is a reviewer too, whose vote does not count.
     let start = |reviewers: [&Person; 3]| {
         let reviewers = reviewers.map(|person| person.name.as_str());
-        let input = json!({"title": "Plan", "text": "…", "reviewers": reviewers, "manager": cay.name});
+        let addresses = json!({
+            "author": "author@example.com", "reviewers": ["ann@example.com", "bob@example.com"],
+            "manager": "cay@example.com",
+        });
+        let input = json!({
+            "title": "Plan", "text": "…", "reviewers": reviewers, "manager": cay.name, "addresses": addresses,
+        });
         let run = author.client.start(name, &json!({"input": input}));
         author.client.wait_for(&run, "waiting");
-        author.act(&run, &json!({"action": "SUBMIT"})).is(200);
+        assert_eq!(author.act(&run, &json!({"action": "SUBMIT"})).status, 422, "the document is a file");
+        let file = author.client.post("/v1/files?name=plan.json", &json!("the plan")).is(201);
+        author.act(&run, &json!({"action": "SUBMIT", "files": [file["id"]]})).is(200);
         run
     };
     let run = start([&author, &ann, &bob]);
+    let asked = mail(play, "Please review: Plan");
+    assert_eq!(asked.to, ["ann@example.com", "bob@example.com"]);
+    assert!(asked.text.starts_with("Plan waits for your decision.\n"), "{asked:?}");
+    let history = ann.client.get(&format!("{run}/history")).is(200);
+    let mut files =
+        history["entries"].as_array().unwrap().iter().filter_map(|entry| entry["files"][0]["name"].as_str());
+    assert_eq!(files.next(), Some("plan.json"), "a reviewer sees the file");
     let shown = ann.client.get(&format!("{run}/actions")).is(200);
     assert!(shown["due"].is_string(), "the review has a deadline: {shown}");
     assert_eq!(author.act_as_shown(&run, "APPROVE").status, 403, "an author does not approve");
@@ -65,12 +81,22 @@ pub(super) fn is_approved_by_two_of_three(play: &Play, name: &str) {
     let last = bob.act_as_shown(&run, "APPROVE").is(200);
     assert_eq!((&last["nextState"], &last["isCompleted"]), (&json!("approved"), &json!(true)), "{last}");
     assert_eq!(author.client.wait(&run)["output"], json!({"title": "Plan", "escalated": false}));
+    assert_eq!(mail(play, "Approved: Plan").to, ["author@example.com"]);
 
     let run = start([&ann, &bob, &cay]);
     let back = json!({"action": "REJECT", "comment": "no budget"});
     assert_eq!(ann.act(&run, &json!({"action": "REJECT"})).status, 422, "a rejection has a comment");
     ann.act(&run, &back).is(200);
     assert_eq!(bob.act(&run, &back).is(200)["nextState"], "draft");
+    assert_eq!(mail(play, "Sent back: Plan").to, ["author@example.com"]);
+    let reminder = &play.client().get(&format!("/v1/workflows/{name}")).is(200)["definition"]["states"][1]["after"][0];
+    assert_eq!((&reminder["every"], &reminder["times"]), (&json!("12h"), &json!(3)));
+}
+
+/// Waits for a mail with this subject.
+fn mail(play: &Play, subject: &str) -> ParsedMail {
+    let find = || play.mails.received().iter().map(ReceivedMail::parse).find(|mail| mail.subject == subject);
+    crate::support::wait_for(subject, find)
 }
 
 pub(super) fn is_approved_by_its_amount(play: &Play, name: &str) {

@@ -22,6 +22,8 @@ use crate::routes::Table;
 /// The path of a transition.
 pub(in super::super) const TRANSITION: &str = "/workflow-engine/instances/{id}/transition";
 
+const KEY_REUSED: &str = "`IDEMPOTENCY_KEY_REUSED`: another request has changed the definition under this key.";
+
 pub(in super::super) fn add(table: Table) -> Table {
     of_definitions(of_instances(table))
 }
@@ -111,7 +113,9 @@ fn of_definitions(table: Table) -> Table {
             doc("machines", "Create a definition (alias)")
                 .about(
                     "Saves a version of a state machine. It is activated only if `isActive` is true. A definition that \
-                     equals the newest version adds no version, and the response is 200.",
+                     equals the newest version adds no version, and the response is 200. For 24 hours, a repeated \
+                     request with the same `Idempotency-Key` changes nothing and returns the version of the first \
+                     response, also if there are later versions.",
                 )
                 .must_be_keyed()
                 .takes::<CreateDefinitionRequest>()
@@ -121,7 +125,8 @@ fn of_definitions(table: Table) -> Table {
                 .answers::<MachineDefinition>(200)
                 .with_header("Location", "The path of the definition.")
                 .refuses(409, "`WORKFLOW_STYLE_CONFLICT`: the name belongs to a workflow of another style.")
-                .refuses(409, "`QUOTA_REACHED`: the workspace has 10,000 workflows."),
+                .refuses(409, "`QUOTA_REACHED`: the workspace has 10,000 workflows.")
+                .refuses(409, KEY_REUSED),
             definitions::create,
         )
         .guarded(
@@ -152,14 +157,16 @@ fn of_definitions(table: Table) -> Table {
             doc("machines", "Change a definition (alias)")
                 .about(
                     "A changed DSL is saved as a new version. With `isActive` true the version becomes the active one; \
-                     with false none is active. Running instances keep their version.",
+                     with false none is active. Running instances keep their version. For 24 hours, a repeated request \
+                     with the same `Idempotency-Key` changes nothing and returns the version of the first response.",
                 )
                 .must_be_keyed()
                 .takes::<DefinitionChange>()
                 .example(json!({"isActive": false}))
                 .answers::<MachineDefinition>(200)
                 .refuses(409, "`WORKFLOW_STYLE_CONFLICT`: the name belongs to a workflow of another style.")
-                .refuses(409, "`QUOTA_REACHED`: the workspace has 10,000 workflows."),
+                .refuses(409, "`QUOTA_REACHED`: the workspace has 10,000 workflows.")
+                .refuses(409, KEY_REUSED),
             definitions::change,
         )
         .guarded(

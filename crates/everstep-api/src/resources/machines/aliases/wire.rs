@@ -226,11 +226,4 @@ impl DefinitionValidation {
         });
         Self { valid: false, errors: errors.collect() }
     }
-
-    /// A definition of another style.
-    pub(super) fn other_style() -> Self {
-        let hint = Some("a state machine has `states`".to_owned());
-        let message = "the definition is not a state machine".to_owned();
-        Self { valid: false, errors: vec![DefinitionError { path: String::new(), message, code: None, hint }] }
-    }
 }

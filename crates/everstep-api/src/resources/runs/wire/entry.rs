@@ -326,7 +326,12 @@ impl Data {
             Event::RunStarted { input, cause, definition } => {
                 let (parent, trigger) = cause.map(|cause| (cause.parent, cause.trigger)).unwrap_or_default();
                 let parent = parent.map(|parent| json!({"run": parent.run, "step": parent.step}));
-                Self::Started { input, parent, trigger: trigger.map(Trigger::from_core), definition }
+                Self::Started {
+                    input,
+                    parent,
+                    trigger: trigger.map(|trigger| Trigger::from_core(*trigger)),
+                    definition,
+                }
             }
             Event::StepDispatched { dispatch, .. } => Self::Dispatched(Dispatched::from_dispatch(dispatch)),
             Event::StepCompleted { outcome, .. } => {

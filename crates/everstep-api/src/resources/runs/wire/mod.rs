@@ -21,7 +21,7 @@ pub(crate) use control::{Cancel, Control, Outcome};
 pub(crate) use entry::{Entries, Entry};
 pub(crate) use fork::{Fork, Forked, NotUndone, StartedChild};
 pub(crate) use head::{EntryView, Head, Heads, JournalView};
-pub(crate) use run::{Run, RunSummary, Runs, Started, StartedBatch, StartedOne};
+pub(crate) use run::{Run, RunSummary, Runs, Started, StartedBatch, StartedOne, UnreadableRun, WaitingRuns};
 pub(crate) use start::{Batch, OfDefinition, OfWorkflow};
 pub(crate) use status::{Status, Statuses};
 pub(crate) use step::{Context, Line, Logs, Scope, Step, StepDeadLetter, Steps};

@@ -3,6 +3,7 @@
 use everstep_core::failure::Failure;
 use everstep_core::ids::{NodeId, RunId, StepKey};
 use everstep_core::payload::Payload;
+use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_engine::{FunctionEnd, MachineSnapshot, RunSnapshot};
 use everstep_store::RunRow;
@@ -206,6 +207,11 @@ pub(crate) struct Runs {
     pub(crate) runs: Vec<RunSummary>,
     /// The cursor of the next page; null on the last one.
     pub(crate) next_cursor: Option<String>,
+    /// How many runs were examined for this page. A request examines at most 10,000: a page may have fewer runs than its
+    /// limit, or none, although more of them match.
+    pub(crate) scanned: usize,
+    /// Whether there may be more runs: request the next page.
+    pub(crate) more: bool,
 }
 
 /// The response to a start.
@@ -228,6 +234,27 @@ pub(crate) struct StartedBatch {
     pub(crate) warning: Option<String>,
 }
 
+/// The first event of a wait for many runs.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct WaitingRuns {
+    /// The number of runs for which the response waits.
+    pub(crate) runs: usize,
+}
+
+/// A run that a wait cannot read.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct UnreadableRun {
+    #[schemars(with = "Id")]
+    id: RunId,
+    error: Document,
+}
+
+impl UnreadableRun {
+    pub(crate) fn new(id: RunId, problem: &Problem) -> Self {
+        Self { id, error: problem.document() }
+    }
+}
+
 /// The result of one start of many: a run, or an error.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct StartedOne {
@@ -238,17 +265,31 @@ pub(crate) struct StartedOne {
     /// False if a run with that idempotency key existed before.
     #[serde(skip_serializing_if = "Option::is_none")]
     created: Option<bool>,
+    /// The status of the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<AnyStatus>")]
+    status: Option<&'static str>,
     /// Why it was not started.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<Document>,
 }
 
 impl StartedOne {
-    pub(crate) fn from_result(started: Result<everstep_engine::StartReply, Problem>) -> Self {
-        match started {
-            Ok(started) => Self { id: Some(started.run), created: Some(started.created), error: None },
-            Err(problem) => Self { id: None, created: None, error: Some(problem.document()) },
-        }
+    pub(crate) fn new(run: RunId, created: bool, status: Status) -> Self {
+        Self { id: Some(run), created: Some(created), status: Some(status.as_str()), error: None }
+    }
+
+    pub(crate) fn from_result(started: Result<Self, Problem>) -> Self {
+        started.unwrap_or_else(|problem| Self {
+            id: None,
+            created: None,
+            status: None,
+            error: Some(problem.document()),
+        })
+    }
+
+    pub(crate) fn is_created(&self) -> bool {
+        self.created == Some(true)
     }
 
     pub(crate) fn is_started(&self) -> bool {

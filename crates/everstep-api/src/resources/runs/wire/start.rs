@@ -80,6 +80,10 @@ pub(crate) struct OfDefinition {
     /// A workspace has one run per idempotency key, however often it is started.
     #[schemars(length(min = 1, max = 255))]
     pub(crate) idempotency_key: Option<String>,
+    /// Starts the run although no worker has ever registered the workflow: the run waits for a worker. Default: a start
+    /// of an unknown name is refused.
+    #[serde(default)]
+    pub(crate) allow_unserved: bool,
 }
 
 fn nothing() -> Payload {

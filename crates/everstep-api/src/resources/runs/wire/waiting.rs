@@ -227,6 +227,7 @@ pub(super) fn time(time: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use everstep_core::failure::Failure;
+    use everstep_core::ids::WorkspaceId;
 
     use super::*;
 
@@ -294,6 +295,45 @@ mod tests {
             format!("waits for child run {run} at step call")
         );
         assert_eq!(say(step_snapshot("x", StepActivity::Retry, day)), "will retry step x at 2025-11-16T00:00:00Z");
+    }
+
+    #[test]
+    fn a_run_that_has_not_begun_shows_its_time_or_that_it_waits_for_room() {
+        let now = Timestamp::from_millis(1_763_251_200_000);
+        let row = |status: Status, wake_at: Timestamp| RunRow {
+            id: RunId::new(now, 7),
+            workspace: WorkspaceId::DEFAULT,
+            workflow: "w".to_owned(),
+            version: 1,
+            lane: String::new(),
+            status,
+            owner: None,
+            wake_at,
+            format: 3,
+            key: None,
+            input: Payload::null(),
+            output: None,
+            error: None,
+            parent: None,
+            origin: None,
+            tags: Payload::from(json!({})),
+            retention_days: 1,
+            is_test: false,
+            created_at: now,
+            ended_at: None,
+            trigger: None,
+            start: None,
+            machine: None,
+            seq: 0,
+        };
+        let say = |status, wake_at| sentence_before_begin(&row(status, wake_at), now).unwrap();
+        assert_eq!(say(Status::Pending, now), "waits for room on a node");
+        // A node owns it, and has not begun it yet.
+        assert_eq!(say(Status::Pending, Timestamp::NEVER), "waits for room on a node");
+        let later = now.plus(std::time::Duration::from_secs(60));
+        assert_eq!(say(Status::Pending, later), "begins at 2025-11-16T00:01:00Z");
+        assert_eq!(say(Status::Paused, Timestamp::NEVER), "is paused before its beginning");
+        assert_eq!(sentence_before_begin(&row(Status::Running, now), now), None);
     }
 
     #[test]

@@ -4,10 +4,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::ensure;
 
+use super::commits::Commits;
 use super::stage::Stage;
 use super::worker::Carrier;
+use super::{among, commits};
 use crate::bench::args::Plan;
 use crate::bench::cases::case::SAMPLES;
+use crate::bench::cases::latency;
 use crate::bench::connection::Answer;
 use crate::bench::figure::{Figure, Figures, median, millis, quantile};
 use crate::bench::report;
@@ -28,25 +31,63 @@ struct Sample {
     foreign: f64,
 }
 
-/// W1: runs of ten steps, one after the other.
+/// W1: runs of ten steps, one after the other, in turns with commits of the store alone.
 pub(super) async fn measure_chain(plan: &Plan, part: &'static str, carrier: Carrier) -> anyhow::Result<Vec<Figure>> {
-    let samples = take_samples(plan, part, "chain", carrier).await?;
+    let (mut samples, mut among, mut commits) = (Vec::new(), Vec::new(), Vec::new());
+    let mut filled = among::create(plan, part).await?;
+    for number in 1..=SAMPLES {
+        report::tell(&format!("{part}: sample {number} of {SAMPLES}"));
+        commits.push(latency::measure_commit(&plan.site, plan.length / 2).await?);
+        let mut stage = Stage::set(plan, part, carrier, CAPACITY).await?;
+        samples.push(take_sample(&mut stage, "chain", plan.length).await?);
+        stage.clear().await?;
+        if let Some(scratch) = filled.take() {
+            let mut stage = Stage::set_on(scratch, plan, part, carrier, CAPACITY).await?;
+            among.push(take_sample(&mut stage, "chain", plan.length).await?.run[0]);
+            filled = Some(stage.leave().await?);
+        }
+    }
+    if let Some(filled) = filled {
+        filled.remove().await?;
+    }
     let middle = |value: fn(&Sample) -> f64| median(samples.iter().map(value).collect());
-    let steps = CHAIN as f64;
-    let figures = Figures::new(part, plan.site.name(), 1)
+    let (steps, commit) = (CHAIN as f64, median(commits));
+    let mut figures = Figures::new(part, plan.site.name(), 1)
         .with("perStepP50", middle(|sample| sample.run[0]) / steps, "ms")
         .with("perStepP99", middle(|sample| sample.run[1]) / steps, "ms")
         .with("stepP50", middle(|sample| sample.step[0]), "ms")
         .with("stepP99", middle(|sample| sample.step[1]), "ms")
         .with("clientRunP50", middle(|sample| sample.client[0]), "ms")
         .with("clientRunP99", middle(|sample| sample.client[1]), "ms")
+        .with("commitP50", commit, "ms")
+        .with("stepOfCommit", middle(|sample| sample.run[0]) / steps / commit, "ratio")
+        .with("clientRunOfCommit", middle(|sample| sample.client[0]) / commit, "ratio")
         .with("foreign", middle(|sample| sample.foreign) * 100.0, "%");
+    if !among.is_empty() {
+        let among = median(among);
+        figures = figures.with("perStepP50Among", among / steps, "ms").with(
+            "amongOfEmpty",
+            among / middle(|sample| sample.run[0]),
+            "ratio",
+        );
+    }
+    if carrier == Carrier::Socket
+        && let Some(Commits { all, writing }) = commits::count(plan, part).await?
+    {
+        figures = figures.with("commitsPerRun", all, "").with("writingCommitsPerRun", writing, "");
+    }
     Ok(figures.list())
 }
 
 /// W3: runs of 500 steps at the same time.
 pub(super) async fn measure_fan(plan: &Plan, part: &'static str) -> anyhow::Result<Vec<Figure>> {
-    let samples = take_samples(plan, part, "fan", Carrier::Socket).await?;
+    let mut samples = Vec::new();
+    for number in 1..=SAMPLES {
+        report::tell(&format!("{part}: sample {number} of {SAMPLES}"));
+        let mut stage = Stage::set(plan, part, Carrier::Socket, CAPACITY).await?;
+        samples.push(take_sample(&mut stage, "fan", plan.length).await?);
+        stage.clear().await?;
+    }
     let middle = |value: fn(&Sample) -> f64| median(samples.iter().map(value).collect());
     let figures = Figures::new(part, plan.site.name(), 1)
         .with("runP50", middle(|sample| sample.run[0]), "ms")
@@ -55,17 +96,6 @@ pub(super) async fn measure_fan(plan: &Plan, part: &'static str) -> anyhow::Resu
         .with("stepsPerSecond", FAN as f64 / middle(|sample| sample.run[0]) * 1e3, "1/s")
         .with("foreign", middle(|sample| sample.foreign) * 100.0, "%");
     Ok(figures.list())
-}
-
-async fn take_samples(plan: &Plan, part: &str, workflow: &str, carrier: Carrier) -> anyhow::Result<Vec<Sample>> {
-    let mut samples = Vec::new();
-    for number in 1..=SAMPLES {
-        report::tell(&format!("{part}: sample {number} of {SAMPLES}"));
-        let mut stage = Stage::set(plan, part, carrier, CAPACITY).await?;
-        samples.push(take_sample(&mut stage, workflow, plan.length).await?);
-        stage.clear().await?;
-    }
-    Ok(samples)
 }
 
 async fn take_sample(stage: &mut Stage, workflow: &str, length: Duration) -> anyhow::Result<Sample> {

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::alone::CHAIN;
+use super::among;
 use super::stage::Stage;
 use super::starter::{Starter, Way};
 use super::worker::Carrier;
@@ -10,18 +11,34 @@ use crate::bench::args::Plan;
 use crate::bench::cases::case::SAMPLES;
 use crate::bench::cases::meter::Taken;
 use crate::bench::figure::{Figure, Figures, median};
+use crate::bench::ground::Scratch;
 use crate::bench::report;
 
 /// The work in a sample, and the processor time of each process.
-struct Sample {
-    steps: f64,
-    taken: Taken,
+pub(super) struct Sample {
+    pub(super) steps: f64,
+    pub(super) taken: Taken,
+}
+
+impl Sample {
+    /// Steps per second.
+    pub(super) fn rate(&self) -> f64 {
+        self.steps / self.taken.time.as_secs_f64()
+    }
+
+    /// Microseconds of a processor time for each step.
+    pub(super) fn per_step(&self, time: Duration) -> f64 {
+        time.as_secs_f64() * 1e6 / self.steps.max(1.0)
+    }
 }
 
 pub(super) async fn measure(plan: &Plan, part: &'static str, carrier: Carrier) -> anyhow::Result<Vec<Figure>> {
-    let mut figures = Vec::new();
+    let (mut figures, mut filled) = (Vec::new(), among::create(plan, part).await?);
     for in_flight in &plan.loads {
-        figures.extend(measure_one(plan, part, carrier, *in_flight).await?);
+        figures.extend(measure_one(plan, part, carrier, *in_flight, &mut filled).await?);
+    }
+    if let Some(filled) = filled {
+        filled.remove().await?;
     }
     Ok(figures)
 }
@@ -31,19 +48,23 @@ async fn measure_one(
     part: &'static str,
     carrier: Carrier,
     in_flight: usize,
+    filled: &mut Option<Scratch>,
 ) -> anyhow::Result<Vec<Figure>> {
-    let mut samples = Vec::new();
+    let (mut samples, mut among) = (Vec::new(), Vec::new());
     for sample in 1..=SAMPLES {
         report::tell(&format!("{part}: {in_flight} in flight, sample {sample} of {SAMPLES}"));
         let mut stage = Stage::set(plan, part, carrier, in_flight).await?;
-        samples.push(sample_of(&mut stage, in_flight, plan.length).await?);
+        samples.push(take_sample(&mut stage, in_flight, plan.length).await?);
         stage.clear().await?;
+        if let Some(scratch) = filled.take() {
+            let mut stage = Stage::set_on(scratch, plan, part, carrier, in_flight).await?;
+            among.push(take_sample(&mut stage, in_flight, plan.length).await?.rate());
+            *filled = Some(stage.leave().await?);
+        }
     }
     let middle = |value: &dyn Fn(&Sample) -> f64| median(samples.iter().map(value).collect());
-    let per_step = |time: fn(&Taken) -> Duration| {
-        middle(&|sample| time(&sample.taken).as_secs_f64() * 1e6 / sample.steps.max(1.0))
-    };
-    let rate = middle(&|sample| sample.steps / sample.taken.time.as_secs_f64());
+    let per_step = |time: fn(&Taken) -> Duration| middle(&|sample| sample.per_step(time(&sample.taken)));
+    let rate = middle(&Sample::rate);
     let mut figures = Figures::new(part, plan.site.name(), in_flight)
         .with("stepsPerSecond", rate, "1/s")
         .with("runsPerSecond", rate / CHAIN as f64, "1/s")
@@ -52,15 +73,19 @@ async fn measure_one(
     if samples.iter().all(|sample| sample.taken.database.is_some()) {
         figures = figures.with("databaseCpuPerStep", per_step(|taken| taken.database.unwrap_or_default()), "us");
     }
-    let figures = figures.with("clientCpuPerStep", per_step(|taken| taken.client), "us").with(
+    let mut figures = figures.with("clientCpuPerStep", per_step(|taken| taken.client), "us").with(
         "foreign",
         middle(&|sample| sample.taken.foreign) * 100.0,
         "%",
     );
+    if !among.is_empty() {
+        let among = median(among);
+        figures = figures.with("stepsPerSecondAmong", among, "1/s").with("amongOfEmpty", among / rate, "ratio");
+    }
     Ok(figures.list())
 }
 
-async fn sample_of(stage: &mut Stage, in_flight: usize, length: Duration) -> anyhow::Result<Sample> {
+pub(super) async fn take_sample(stage: &mut Stage, in_flight: usize, length: Duration) -> anyhow::Result<Sample> {
     let mut starter = Starter::new(stage, "chain", Way::Batch(1)).await?;
     stage.worker.count()?;
     starter.start(in_flight);

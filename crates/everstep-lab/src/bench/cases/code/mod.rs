@@ -1,9 +1,13 @@
 //! Code workflows: a server of this program and a worker of the TypeScript SDK, each in a separate process.
 //!
-//! `stage` sets them up, `starter` starts runs; the other files each measure a part of the case.
+//! `stage` sets them up, `starter` starts runs, `among` fills a database, `commits` counts transactions; the other files each measure a part of the case.
 
 mod alone;
+mod among;
+mod client;
 mod cold;
+mod commits;
+mod first;
 mod load;
 mod sleeping;
 mod stage;
@@ -24,19 +28,23 @@ pub(in crate::bench) enum Part {
     Http,
     Load,
     LoadHttp,
+    Client,
     Parallel,
+    First,
     Starts,
     Sleeping,
     Cold,
 }
 
 impl Part {
-    pub(in crate::bench) const ALL: [Self; 8] = [
+    pub(in crate::bench) const ALL: [Self; 10] = [
         Self::Socket,
         Self::Http,
         Self::Load,
         Self::LoadHttp,
+        Self::Client,
         Self::Parallel,
+        Self::First,
         Self::Starts,
         Self::Sleeping,
         Self::Cold,
@@ -48,7 +56,9 @@ impl Part {
             Self::Http => "code-http",
             Self::Load => "code-load",
             Self::LoadHttp => "code-load-http",
+            Self::Client => "code-client",
             Self::Parallel => "code-parallel",
+            Self::First => "code-first",
             Self::Starts => "code-starts",
             Self::Sleeping => "code-sleeping",
             Self::Cold => "code-cold",
@@ -64,7 +74,9 @@ impl Part {
             Self::Http => alone::measure_chain(plan, name, Carrier::Http).await,
             Self::Load => load::measure(plan, name, Carrier::Socket).await,
             Self::LoadHttp => load::measure(plan, name, Carrier::Http).await,
+            Self::Client => client::measure(plan, name).await,
             Self::Parallel => alone::measure_fan(plan, name).await,
+            Self::First => first::measure(plan, name).await,
             Self::Starts => starts::measure(plan, name).await,
             Self::Sleeping => sleeping::measure(plan, name).await,
             Self::Cold => cold::measure(plan, name).await,

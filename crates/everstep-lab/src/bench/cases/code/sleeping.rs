@@ -1,14 +1,11 @@
 //! W5: the memory of the server and of the worker, and the disk space, for ten thousand sleeping runs.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
-
-use anyhow::Context;
 
 use super::stage::Stage;
 use super::starter::{Starter, Way};
 use super::worker::Carrier;
-use crate::bench::args::{Plan, Site};
+use crate::bench::args::Plan;
 use crate::bench::figure::{Figure, Figures};
 use crate::bench::report;
 
@@ -61,19 +58,7 @@ impl Footprint {
     async fn measure(plan: &Plan, stage: &Stage) -> anyhow::Result<Self> {
         tokio::time::sleep(SETTLE_DURATION).await;
         let (server, worker) = (stage.server.process(), stage.worker.process());
-        let disk = match stage.scratch.site() {
-            Site::Sqlite(folder) => Some(size_of(&folder)?),
-            Site::Postgres(url) => plan.database_size(&url),
-        };
-        let disk = disk.map(|bytes| bytes / 1e6);
+        let disk = plan.database_size(&stage.scratch.site())?.map(|bytes| bytes / 1e6);
         Ok(Self { server: server.resident_memory()?, worker: worker.resident_memory()?, disk })
     }
-}
-
-fn size_of(folder: &Path) -> anyhow::Result<f64> {
-    let mut size = 0;
-    for entry in std::fs::read_dir(folder).context("listing the data folder")? {
-        size += entry?.metadata()?.len();
-    }
-    Ok(size as f64)
 }

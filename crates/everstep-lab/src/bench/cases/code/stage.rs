@@ -2,7 +2,7 @@
 
 use super::worker::{Carrier, Worker};
 use crate::bench::args::Plan;
-use crate::bench::cases::meter::Meter;
+use crate::bench::cases::meter::{Meter, Processes};
 use crate::bench::cases::server::Server;
 use crate::bench::connection::{self, Connection};
 use crate::bench::ground::Scratch;
@@ -17,9 +17,19 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    /// Starts everything, and waits until the worker serves.
+    /// Starts everything on a fresh database, and waits until the worker serves.
     pub(super) async fn set(plan: &Plan, part: &str, carrier: Carrier, capacity: usize) -> anyhow::Result<Self> {
-        let scratch = Scratch::new(&plan.site).await?;
+        Self::set_on(Scratch::new(&plan.site).await?, plan, part, carrier, capacity).await
+    }
+
+    /// The same on a database that exists.
+    pub(super) async fn set_on(
+        scratch: Scratch,
+        plan: &Plan,
+        part: &str,
+        carrier: Carrier,
+        capacity: usize,
+    ) -> anyhow::Result<Self> {
         let server = Server::start(&scratch.site()).await?;
         let mut worker = Worker::start(&plan.kit, &server, carrier, capacity)?;
         worker.until_ready().await?.tell(part, carrier);
@@ -28,13 +38,27 @@ impl Stage {
 
     /// Ends everything, and removes the database.
     pub(super) async fn clear(self) -> anyhow::Result<()> {
+        self.leave().await?.remove().await
+    }
+
+    /// Ends everything except for the database.
+    pub(super) async fn leave(self) -> anyhow::Result<Scratch> {
         let Self { worker, mut server, scratch, .. } = self;
         let complaints = server.complaints();
         if !complaints.is_empty() {
             crate::bench::report::tell(&format!("the server printed:\n{complaints}"));
         }
         tokio::task::spawn_blocking(move || drop((worker, server))).await?;
-        scratch.remove().await
+        Ok(scratch)
+    }
+
+    /// Ends the worker and starts another one, with a warm server.
+    pub(super) async fn replace_worker(self, plan: &Plan, carrier: Carrier, capacity: usize) -> anyhow::Result<Self> {
+        let Self { worker, server, scratch, database } = self;
+        tokio::task::spawn_blocking(move || drop(worker)).await?;
+        let mut worker = Worker::start(&plan.kit, &server, carrier, capacity)?;
+        worker.until_ready().await?;
+        Ok(Self { worker, server, scratch, database })
     }
 
     pub(super) async fn connect(&self) -> anyhow::Result<Connection> {
@@ -52,6 +76,16 @@ impl Stage {
     }
 
     pub(super) fn meter(&self) -> anyhow::Result<Meter> {
-        Meter::start(self.server.process(), Some(self.worker.process()), self.database)
+        self.meter_with(None)
+    }
+
+    /// The same beside a client in a process of its own.
+    pub(super) fn meter_with(&self, client: Option<Process>) -> anyhow::Result<Meter> {
+        Meter::start(Processes {
+            server: self.server.process(),
+            worker: Some(self.worker.process()),
+            database: self.database,
+            client,
+        })
     }
 }

@@ -7,6 +7,7 @@ use super::starter::{Starter, Way};
 use super::worker::Carrier;
 use crate::bench::args::Plan;
 use crate::bench::cases::case::SAMPLES;
+use crate::bench::cases::latency;
 use crate::bench::figure::{Figure, Figures, median};
 use crate::bench::report;
 
@@ -16,6 +17,8 @@ const BATCHES: usize = 2;
 const CAPACITY: usize = 1_000;
 /// More than can be started in a sample.
 const STARTS_MAX: usize = 100_000_000;
+/// The figure of starts with a request each, which is compared with a durable commit.
+const RATE: &str = "startsPerSecond";
 /// A workflow of the worker that ends at once.
 const SERVED: &str = "nothing";
 /// A workflow that no worker serves: its runs wait in the database.
@@ -23,9 +26,9 @@ const UNSERVED: &str = "unserved";
 
 pub(super) async fn measure(plan: &Plan, part: &'static str) -> anyhow::Result<Vec<Figure>> {
     let mut figures = Figures::new(part, plan.site.name(), CONNECTIONS);
-    let mut foreign: f64 = 0.0;
+    let (mut foreign, mut commits): (f64, _) = (0.0, Vec::new());
     let ways = [
-        ("startsPerSecond", "serverCpu", "allCpu", SERVED, Way::Each(CONNECTIONS)),
+        (RATE, "serverCpu", "allCpu", SERVED, Way::Each(CONNECTIONS)),
         ("unservedStartsPerSecond", "unservedServerCpu", "unservedAllCpu", UNSERVED, Way::Each(CONNECTIONS)),
         ("batchStartsPerSecond", "batchServerCpu", "batchAllCpu", SERVED, Way::Batch(BATCHES)),
     ];
@@ -36,12 +39,19 @@ pub(super) async fn measure(plan: &Plan, part: &'static str) -> anyhow::Result<V
             let stage = Stage::set(plan, part, Carrier::Socket, CAPACITY).await?;
             samples.push(sample_of(&stage, workflow, way, plan.length).await?);
             stage.clear().await?;
+            if rate == RATE {
+                commits.push(latency::measure_commit(&plan.site, plan.length / 2).await?);
+            }
         }
         let middle = |value: fn(&Sample) -> f64| median(samples.iter().map(value).collect());
         figures = figures
             .with(rate, middle(|sample| sample.rate), "1/s")
             .with(work, middle(|sample| sample.server), "us")
             .with(all, middle(|sample| sample.all), "us");
+        if rate == RATE {
+            let (start, commit) = (1e3 / middle(|sample| sample.rate), median(std::mem::take(&mut commits)));
+            figures = figures.with("commitP50", commit, "ms").with("startOfCommit", start / commit, "ratio");
+        }
         foreign = foreign.max(middle(|sample| sample.foreign));
     }
     Ok(figures.with("foreign", foreign * 100.0, "%").list())

@@ -45,6 +45,11 @@ pub(in crate::bench) struct Kit {
 }
 
 impl Kit {
+    /// The client, which is beside the worker.
+    fn client(&self) -> PathBuf {
+        self.program.with_file_name("client.mjs")
+    }
+
     /// Checks that a worker can be started, or reports the missing part.
     pub(super) fn check(&self) -> anyhow::Result<()> {
         let Self { node, program, sdk, .. } = self;
@@ -104,15 +109,31 @@ pub(super) struct Worker {
 impl Worker {
     /// Starts a worker, which connects at once.
     pub(super) fn start(kit: &Kit, server: &Server, carrier: Carrier, capacity: usize) -> anyhow::Result<Self> {
+        let arguments = ["--carrier", &carrier.to_string(), "--capacity", &capacity.to_string()];
+        Self::start_program(kit, &kit.program, server, arguments)
+    }
+
+    /// Starts a client, which starts runs of the workflow `chain` at once, waits for each of them, and keeps a number of
+    /// them in flight. It prints what a worker prints that counts.
+    pub(super) fn start_client(kit: &Kit, server: &Server, in_flight: usize) -> anyhow::Result<Self> {
+        Self::start_program(kit, &kit.client(), server, ["--in-flight", &in_flight.to_string()])
+    }
+
+    fn start_program<const N: usize>(
+        kit: &Kit,
+        program: &Path,
+        server: &Server,
+        arguments: [&str; N],
+    ) -> anyhow::Result<Self> {
         let mut command = Command::new(&kit.node);
         if let Some(folder) = &kit.profile {
             command.args(["--cpu-prof", "--cpu-prof-dir"]).arg(folder);
         }
-        command.arg(&kit.program).arg("--sdk").arg(absolute(&kit.sdk)?);
-        command.args(["--url", &format!("http://{}", server.address), "--carrier", &carrier.to_string()]);
-        command.args(["--capacity", &capacity.to_string()]).env("EVERSTEP_API_KEY", &server.key);
+        command.arg(program).arg("--sdk").arg(absolute(&kit.sdk)?);
+        command.args(["--url", &format!("http://{}", server.address)]).args(arguments);
+        command.env("EVERSTEP_API_KEY", &server.key);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
-        let mut child = command.spawn().context("starting a worker")?;
+        let mut child = command.spawn().with_context(|| format!("starting {}", program.display()))?;
         let orders = child.stdin.take();
         let said = lines::read_lines(child.stdout.take().context("the worker's output is piped")?);
         Ok(Self { child, orders, said, is_profiled: kit.profile.is_some() })

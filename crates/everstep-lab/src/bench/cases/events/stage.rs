@@ -9,7 +9,7 @@ use everstep_core::journal::Event;
 use everstep_core::payload::Payload;
 use everstep_core::topics::TopicEvent;
 use everstep_engine::{CommittedItem, Engine, Observe};
-use everstep_store::{PublishOutcome, Stores};
+use everstep_store::Stores;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
@@ -112,6 +112,6 @@ pub(super) async fn publish(engine: &Engine, topic: &str, data: Value) -> anyhow
         replay_of: None,
     };
     let outcome = engine.topics().publish(event).await?;
-    anyhow::ensure!(outcome == PublishOutcome::Published, "an event of the benchmark was published before");
+    anyhow::ensure!(outcome.is_published(), "an event of the benchmark was published before");
     Ok(())
 }

@@ -4,7 +4,6 @@ use anyhow::{Context, ensure};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::stage::WORKFLOW;
 use crate::bench::connection::{self, Answer, Connection};
 
 /// The keys of the server: that of its administrator, who starts runs, and that of the approver, who can only act.
@@ -19,6 +18,7 @@ pub(super) struct Access {
 
 pub(super) struct Client {
     access: Access,
+    workflow: &'static str,
     connection: Connection,
 }
 
@@ -45,13 +45,14 @@ struct StartedBatch {
 }
 
 impl Client {
-    pub(super) async fn open(access: &Access) -> anyhow::Result<Self> {
-        Ok(Self { access: access.clone(), connection: Connection::open(&access.address).await? })
+    /// A client that starts runs of a workflow.
+    pub(super) async fn open(access: &Access, workflow: &'static str) -> anyhow::Result<Self> {
+        Ok(Self { access: access.clone(), workflow, connection: Connection::open(&access.address).await? })
     }
 
     /// Starts a run, which waits for its first approval.
     pub(super) async fn start(&mut self) -> anyhow::Result<MachineRun> {
-        let request = self.admin_request(&format!("/v1/workflows/{WORKFLOW}/runs"), &self.start_body());
+        let request = self.admin_request(&format!("/v1/workflows/{}/runs", self.workflow), &self.start_body());
         let Answer { status, body } = self.connection.ask(&request).await?;
         ensure!(status == 201, "no run: {status} {body}");
         let Started { run } = serde_json::from_str(body).with_context(|| format!("reading a run: {body}"))?;
@@ -61,7 +62,7 @@ impl Client {
     /// Starts runs in one request.
     pub(super) async fn start_batch(&mut self, runs: usize) -> anyhow::Result<Vec<MachineRun>> {
         let body = format!("{{\"runs\":[{}]}}", vec![self.start_body(); runs].join(","));
-        let request = self.admin_request(&format!("/v1/workflows/{WORKFLOW}/runs/batch"), &body);
+        let request = self.admin_request(&format!("/v1/workflows/{}/runs/batch", self.workflow), &body);
         let Answer { status, body } = self.connection.ask(&request).await?;
         ensure!(status == 200, "not all runs: {status} {body}");
         let StartedBatch { runs } = serde_json::from_str(body).context("reading started runs")?;

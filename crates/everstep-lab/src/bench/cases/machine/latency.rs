@@ -13,7 +13,7 @@ use crate::bench::figure::{Figure, Figures, median, millis, quantile};
 /// Every transition is a row of the history, so this is also the version of the runs.
 const HISTORY_ROWS: u32 = 20;
 /// Requests per second of the client that does not wait for the previous answer to send the next request.
-const PACED_PER_SECOND: u32 = 50;
+pub(super) const PACED_PER_SECOND: u32 = 50;
 /// Requests of the client that sends the next request after an answer, per second of the sample's length, and before
 /// that to warm up.
 const ALONE_PER_SECOND: u32 = 100;
@@ -77,7 +77,7 @@ async fn act_on_all(client: &mut Client, runs: &mut [MachineRun]) -> anyhow::Res
 
 /// Moves each run once, at a constant rate. A request that waits for the answer to the previous one is late, and its
 /// duration contains that wait.
-async fn act_at_pace(client: &mut Client, runs: &mut [MachineRun]) -> anyhow::Result<Vec<Duration>> {
+pub(super) async fn act_at_pace(client: &mut Client, runs: &mut [MachineRun]) -> anyhow::Result<Vec<Duration>> {
     let mut times = Vec::with_capacity(runs.len());
     let mut clock = tokio::time::interval(Duration::from_secs(1) / PACED_PER_SECOND);
     clock.set_missed_tick_behavior(MissedTickBehavior::Burst);

@@ -1,15 +1,22 @@
 //! State machines: a server in a separate process, and clients that approve runs over HTTP.
 //!
-//! `stage` sets it up, `client` sends the requests; the other files each measure a part of the case. Runs of a machine
-//! wait in the database between two requests, so every measured request finds its run *parked*.
+//! `stage` sets it up, `client` sends the requests, `traffic` is many clients, `sink` receives webhooks; the other files
+//! each measure a part of the case. Runs of a machine wait in the database between two requests, so every measured
+//! request finds its run *parked*, unless a webhook of the run is being sent.
 
 mod client;
+mod files;
 mod growth;
+mod hung;
 mod latency;
+mod letters;
 mod load;
 mod race;
 mod review;
+mod sink;
 mod stage;
+mod traffic;
+mod webhooks;
 
 use super::case::SAMPLES;
 use super::server;
@@ -25,10 +32,24 @@ pub(in crate::bench) enum Part {
     Race,
     Review,
     Growth,
+    Webhooks,
+    Hung,
+    Letters,
+    Files,
 }
 
 impl Part {
-    pub(in crate::bench) const ALL: [Self; 5] = [Self::Latency, Self::Load, Self::Race, Self::Review, Self::Growth];
+    pub(in crate::bench) const ALL: [Self; 9] = [
+        Self::Latency,
+        Self::Load,
+        Self::Race,
+        Self::Review,
+        Self::Growth,
+        Self::Webhooks,
+        Self::Hung,
+        Self::Letters,
+        Self::Files,
+    ];
 
     pub(in crate::bench) fn name(self) -> &'static str {
         match self {
@@ -37,6 +58,10 @@ impl Part {
             Self::Race => "machine-race",
             Self::Review => "machine-review",
             Self::Growth => "machine-growth",
+            Self::Webhooks => "machine-webhooks",
+            Self::Hung => "machine-hung",
+            Self::Letters => "machine-letters",
+            Self::Files => "machine-files",
         }
     }
 
@@ -49,6 +74,10 @@ impl Part {
             Self::Race => race::measure(plan, name).await,
             Self::Review => review::measure(plan, name).await,
             Self::Growth => growth::measure(plan, name).await,
+            Self::Webhooks => webhooks::measure(plan, name).await,
+            Self::Hung => hung::measure(plan, name).await,
+            Self::Letters => letters::measure(plan, name).await,
+            Self::Files => files::measure(plan, name).await,
         }
     }
 }

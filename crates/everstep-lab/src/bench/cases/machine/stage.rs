@@ -5,8 +5,9 @@ use futures_util::future;
 use serde_json::{Value, json};
 
 use super::client::{Access, Client, MachineRun};
+use super::sink::Sink;
 use crate::bench::args::Plan;
-use crate::bench::cases::meter::Meter;
+use crate::bench::cases::meter::{Meter, Processes};
 use crate::bench::cases::server::Server;
 use crate::bench::connection::{self, Answer, Connection};
 use crate::bench::ground::Scratch;
@@ -26,18 +27,43 @@ pub(super) struct Stage {
     pub(super) access: Access,
 }
 
+/// A workflow of the server.
+pub(super) struct Machine {
+    workflow: &'static str,
+    /// The side effects of both actions.
+    effects: Vec<Value>,
+}
+
+impl Machine {
+    /// Each transition sends a webhook.
+    pub(super) fn with_webhook(workflow: &'static str, sink: &Sink) -> Self {
+        let payload = json!({"order": "{{ctx.order}}"});
+        Self { workflow, effects: vec![json!({"type": "webhook", "target": sink.url, "payload": payload})] }
+    }
+
+    /// Each transition sends a webhook, which is not repeated if it fails.
+    pub(super) fn with_single_attempt(workflow: &'static str, sink: &Sink) -> Self {
+        let mut machine = Self::with_webhook(workflow, sink);
+        machine.effects[0]["retry"] = json!({"maxAttempts": 1});
+        machine
+    }
+}
+
 /// Two states that lead to each other, so that a run can be moved any number of times. Both actions check the caller,
 /// a requirement of the request and a condition, and change the context.
-fn definition() -> Value {
+fn definition(effects: &[Value]) -> Value {
     let state = |name: &str, action: &str, to: &str| {
         let condition = json!({"type": "json-logic", "rule": {">": [{"var": "amount"}, 100]}});
-        let action_body = json!({
+        let mut action_body = json!({
             "require": {"assigned": true, "notBy": ["@start"]},
             "needs": {"comment": true},
             "condition": condition,
             "set": {"decidedBy": "{{meta.user.id}}"},
             "to": to,
         });
+        if !effects.is_empty() {
+            action_body["events"] = effects.into();
+        }
         json!({"name": name, "assign": ["{{ctx.approver}}"], "on": {action: action_body}})
     };
     let mut review = state("review", "APPROVE", "approved");
@@ -46,9 +72,16 @@ fn definition() -> Value {
 }
 
 impl Stage {
+    /// A machine without side effects.
     pub(super) async fn set(plan: &Plan) -> anyhow::Result<Self> {
+        Self::set_with(plan, &[Machine { workflow: WORKFLOW, effects: Vec::new() }]).await
+    }
+
+    pub(super) async fn set_with(plan: &Plan, machines: &[Machine]) -> anyhow::Result<Self> {
         let scratch = Scratch::new(&plan.site).await?;
-        let server = Server::start(&scratch.site()).await?;
+        let settings =
+            [("EVERSTEP_RATE_LIMIT", "0".to_owned()), ("EVERSTEP_ALLOW_ADDRESSES", "127.0.0.0/8".to_owned())];
+        let server = Server::start_with(&scratch.site(), &settings).await?;
         let mut connection = Connection::open(&server.address).await?;
         let mut post = async |path: &str, body: Value| {
             let request = connection::post(&server.address, &server.key, path, &body.to_string());
@@ -56,7 +89,9 @@ impl Stage {
             ensure!(status == 201, "{path}: {status} {body}");
             anyhow::Ok(serde_json::from_str::<Value>(body)?)
         };
-        post("/v1/workflows", json!({"name": WORKFLOW, "definition": definition()})).await?;
+        for Machine { workflow, effects } in machines {
+            post("/v1/workflows", json!({"name": workflow, "definition": definition(effects)})).await?;
+        }
         let made = post("/v1/keys", json!({"name": "approver", "permissions": ["workflow:act"]})).await?;
         let text = |value: &Value| value.as_str().map(str::to_owned).with_context(|| format!("no key: {made}"));
         let access = Access {
@@ -80,7 +115,22 @@ impl Stage {
     }
 
     pub(super) async fn client(&self) -> anyhow::Result<Client> {
-        Client::open(&self.access).await
+        self.client_of(WORKFLOW).await
+    }
+
+    /// A client that starts runs of a workflow.
+    pub(super) async fn client_of(&self, workflow: &'static str) -> anyhow::Result<Client> {
+        Client::open(&self.access, workflow).await
+    }
+
+    /// Creates an API key, and returns its secret.
+    pub(super) async fn add_key(&self, key: &Value) -> anyhow::Result<String> {
+        let mut connection = Connection::open(&self.server.address).await?;
+        let request = connection::post(&self.server.address, &self.server.key, "/v1/keys", &key.to_string());
+        let Answer { status, body } = connection.ask(&request).await?;
+        ensure!(status == 201, "no key: {status} {body}");
+        let made: Value = serde_json::from_str(body)?;
+        made["secret"].as_str().map(str::to_owned).with_context(|| format!("no secret: {made}"))
     }
 
     pub(super) async fn clients(&self, number: usize) -> anyhow::Result<Vec<Client>> {
@@ -88,7 +138,7 @@ impl Stage {
     }
 
     pub(super) fn meter(&self) -> anyhow::Result<Meter> {
-        Meter::start(self.server.process(), None, self.database)
+        Meter::start(Processes { server: self.server.process(), worker: None, database: self.database, client: None })
     }
 
     /// Starts runs and moves them to a version; they are parked afterwards.

@@ -7,7 +7,7 @@ use everstep_core::ids::WorkspaceId;
 use everstep_core::time::Timestamp;
 use everstep_testkit::contract::fixtures::Tables;
 
-use super::ops::{KEPT, NAMESPACE};
+use super::ops::{CHANGES_KEPT_FOR, NAMESPACE};
 use crate::bench::args::Site;
 use crate::bench::ground;
 
@@ -93,7 +93,7 @@ impl Dialect {
     fn chunk(&self, first: usize, end: usize, now: Timestamp) -> String {
         let Self { workspace, key, run_text, run, new_id, output, zero, .. } = self;
         let numbers = self.numbers.replace("{first}", &first.to_string()).replace("{end}", &end.to_string());
-        let (at, kept_until) = (now.micros(), now.plus(KEPT).micros());
+        let (at, kept_until) = (now.micros(), now.plus(CHANGES_KEPT_FOR).micros());
         format!(
             "begin;
             insert into records (
@@ -153,7 +153,7 @@ mod tests {
             op
         };
         let batch: Vec<_> = (0..RECORDS).map(set).collect();
-        let applied = store.apply(&batch, at(), at().plus(KEPT)).await.unwrap();
+        let applied = store.apply(&batch, at(), at().plus(CHANGES_KEPT_FOR)).await.unwrap();
         assert!(applied.outcomes.iter().all(Result::is_ok));
     }
 

@@ -2,8 +2,8 @@
 
 use everstep_engine::NodeClock;
 
-use super::Part;
 use super::fill::fill;
+use super::{Part, QUICK_RECORDS, RECORDS};
 use crate::bench::args::Plan;
 use crate::bench::cases::idle;
 use crate::bench::figure::{Figure, Figures};
@@ -15,7 +15,7 @@ const RECORDS_MAX: usize = 1_000_000;
 
 /// The records are created in this process and the engine is measured in another, which has not created them.
 pub(super) async fn measure(plan: &Plan, name: &str) -> anyhow::Result<Vec<Figure>> {
-    let records = plan.records.min(RECORDS_MAX);
+    let records = plan.records(RECORDS, QUICK_RECORDS).min(RECORDS_MAX);
     report::tell(&format!("{name}: {records} records"));
     let scratch = Scratch::new(&plan.site).await?;
     fill(&scratch.site(), records, NodeClock::system().now()).await?;

@@ -18,6 +18,10 @@ mod writers;
 use crate::bench::args::{Plan, Site};
 use crate::bench::figure::Figure;
 
+/// Records in the database of the parts that measure many of them.
+const RECORDS: usize = 1_000_000;
+const QUICK_RECORDS: usize = 20_000;
+
 /// A part of the case, which can be measured alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::bench) enum Part {

@@ -13,7 +13,7 @@ pub(super) const COUNTERS: usize = 1_000;
 /// The maximum number of ops in a batch of the record writer.
 const BATCH_OPS_MAX: usize = 512;
 /// How long changes are kept.
-pub(super) const KEPT: Duration = Duration::from_secs(30 * 86_400);
+pub(super) const CHANGES_KEPT_FOR: Duration = Duration::from_secs(30 * 86_400);
 
 /// Makes batches of increments, over all counters in turn.
 pub(super) struct Ops {
@@ -56,7 +56,7 @@ impl Ops {
     /// Applies a batch; each of its ops must succeed.
     pub(super) async fn apply(&self, store: &dyn RecordStore, ops: &[Op]) -> anyhow::Result<()> {
         let now = self.clock.now();
-        let applied = store.apply(ops, now, now.plus(KEPT)).await?;
+        let applied = store.apply(ops, now, now.plus(CHANGES_KEPT_FOR)).await?;
         let failure = applied.outcomes.into_iter().find_map(Result::err);
         failure.map_or(Ok(()), |failure| Err(anyhow::anyhow!("an op of the benchmark failed: {failure}")))
     }

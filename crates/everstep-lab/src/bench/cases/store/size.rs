@@ -5,7 +5,7 @@ use std::time::Duration;
 use everstep_engine::NodeClock;
 
 use super::fill::fill;
-use super::{limit, ops};
+use super::{QUICK_RECORDS, RECORDS, limit, ops};
 use crate::bench::args::{Plan, RECORDS_MIN, Site};
 use crate::bench::drive::Pace;
 use crate::bench::figure::{Figure, Figures, median};
@@ -14,7 +14,7 @@ use crate::bench::report;
 
 /// The records are created once; then the samples alternate between both databases.
 pub(super) async fn measure(plan: &Plan, name: &str) -> anyhow::Result<Vec<Figure>> {
-    let (few_records, many_records) = (RECORDS_MIN, plan.records);
+    let (few_records, many_records) = (RECORDS_MIN, plan.records(RECORDS, QUICK_RECORDS));
     report::tell(&format!("{name}: creating {many_records} records"));
     let (small, large) = (create(&plan.site, few_records).await?, create(&plan.site, many_records).await?);
     let (mut few, mut many) = (Vec::new(), Vec::new());
@@ -28,7 +28,7 @@ pub(super) async fn measure(plan: &Plan, name: &str) -> anyhow::Result<Vec<Figur
     let micros = |paces: &[Pace]| median(paces.iter().map(|pace| 1e6 / pace.per_second).collect());
     let work = |paces: &[Pace]| median(paces.iter().map(|pace| pace.work).collect());
     let figures = Figures::new(name, plan.site.name(), 1)
-        .with("records", plan.records as f64, "")
+        .with("records", many_records as f64, "")
         .with("opAmongFew", micros(&few), "us")
         .with("opAmongMany", micros(&many), "us")
         .with("manyOfFew", micros(&many) / micros(&few), "ratio")

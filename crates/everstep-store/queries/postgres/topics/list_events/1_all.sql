@@ -1,8 +1,8 @@
--- Events of a workspace in a range of ids, newest first.
+-- Events of a workspace in a range of ids, newest first, without their data.
 -- Served by events_listed (workspace, id).
 select
-    workspace, id, topic, source, event_id, at, depth, subject, extensions, replay_of, replay_to, codec, data,
-    cursor, matched_workflows, matched_waits, failed, fanned_at
+    id, topic, source, event_id, at, depth, subject, extensions, replay_of, matched_workflows, matched_waits, failed,
+    fanned_at
 from events
 where workspace = :workspace
     and id >= :from

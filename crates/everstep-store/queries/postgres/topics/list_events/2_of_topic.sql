@@ -1,9 +1,9 @@
--- Events of a topic in a range of ids, newest first.
+-- Events of a topic in a range of ids, newest first, without their data.
 -- Served by events_by_topic (workspace, topic, id). The rows are compared and ordered by topic and id, because the planner
 -- otherwise reads events_listed (workspace, id) and filters by topic, where statistics show few topics.
 select
-    workspace, id, topic, source, event_id, at, depth, subject, extensions, replay_of, replay_to, codec, data,
-    cursor, matched_workflows, matched_waits, failed, fanned_at
+    id, topic, source, event_id, at, depth, subject, extensions, replay_of, matched_workflows, matched_waits, failed,
+    fanned_at
 from events
 where workspace = :workspace
     and (topic, id) >= (:topic, :from)

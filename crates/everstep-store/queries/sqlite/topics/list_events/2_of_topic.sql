@@ -1,8 +1,8 @@
--- Events of a topic in a range of ids, newest first.
+-- Events of a topic in a range of ids, newest first, without their data.
 -- Served by events_by_topic (workspace, topic, id).
 select
-    workspace, id, topic, source, event_id, at, depth, subject, extensions, replay_of, replay_to, codec, data,
-    cursor, matched_workflows, matched_waits, failed, fanned_at
+    id, topic, source, event_id, at, depth, subject, extensions, replay_of, matched_workflows, matched_waits, failed,
+    fanned_at
 from events indexed by events_by_topic
 where workspace = :workspace
     and topic = :topic

@@ -25,11 +25,11 @@ pub(super) async fn play() -> Vec<PlayedJournal> {
     let engine = start_engine(folder.path()).await;
     let mut journals = Vec::new();
     for (name, definition) in read_shapes() {
-        let published = engine.library().publish(WorkspaceId::DEFAULT, &name, &definition).await.unwrap();
+        let published = engine.library().publish(WorkspaceId::DEFAULT, &name, &definition).await;
         assert_eq!(published, Ok(1), "{name}");
         let start = Start { detail: StartDetail::End, ..Start::new(name.as_str(), json!({"n": 4})) };
         let started = engine.start_run(start).await.unwrap();
-        let row = started.end.expect("the end was requested").row().await.unwrap();
+        let row = started.end.expect("the end was requested").halt().await.unwrap().into_row();
         let workflow = engine.library().of_run(&row).await.unwrap();
         let entries = engine.world().runs.journal(row.id, 0, ENTRIES_MAX).await.unwrap();
         journals.push(PlayedJournal { run: row.id, workflow, copied: 0, entries });

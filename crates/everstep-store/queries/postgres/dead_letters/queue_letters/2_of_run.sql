@@ -1,0 +1,31 @@
+-- Queues at most :limit dead letters of a run that are dead, in a range of ids, oldest first. Returns their number and the
+-- last id.
+-- Served by dead_letters_of_runs (workspace, run_id, id) where run_id is not null, and by the primary key of dead_letters
+-- (workspace, id).
+with
+chosen as materialized (
+    select workspace, id
+    from dead_letters
+    where workspace = :workspace
+        and run_id = :run
+        and status = 'dead'
+        and id >= :from
+        and id < :to
+        and (:source::text is null or source = :source::text)
+        and (:kind::text is null or kind = :kind::text)
+        and (:workflow::text is null or workflow = :workflow::text)
+        and (:error::text is null or error = :error::text)
+    order by id
+    limit :limit
+    for update
+),
+changed as (
+    update dead_letters
+    set status = 'queued', changed_at = :now
+    from chosen
+    where dead_letters.workspace = chosen.workspace
+        and dead_letters.id = chosen.id
+    returning dead_letters.id
+)
+select count(*), (array_agg(id order by id desc))[1]
+from changed

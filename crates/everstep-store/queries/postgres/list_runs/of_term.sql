@@ -1,0 +1,81 @@
+-- Examines the newest :look runs with one of two terms between two positions, newest first.
+-- Returns at most :limit: those that match, with the values at some paths of their inputs, and the last one that was
+-- examined; each with its place. Inputs with characters that PostgreSQL cannot process are returned completely.
+-- Test runs have no terms. No more runs are read than the limit needs.
+-- Served by run_terms_by_value (workspace, path, value, created_at, run, workflow), and the primary key of runs.
+select
+    id, workflow, version, status, wake_at, error, tags::text, created_at, ended_at, parent, origin,
+    state, version_no,
+    case
+        when cardinality(:paths::text[]) = 0 then null
+        when :whole or getdatabaseencoding() <> 'UTF8' or input::text ~ '\\u(0000|[dD])' then input::text
+    end,
+    case
+        when cardinality(:paths::text[]) = 0 then null
+        when :whole or getdatabaseencoding() <> 'UTF8' or input::text ~ '\\u(0000|[dD])' then null
+        else (
+            select array_agg((input #> path::text[])::text order by place)
+            from unnest(:paths::text[]) with ordinality as looked_for (path, place)
+        )
+    end,
+    trigger::text, place, is_match, is_last
+from (
+    select
+        id, workflow, version, status, wake_at, error, tags, created_at, ended_at, parent, origin, state, version_no,
+        input, trigger, idempotency_key,
+        row_number() over newest_first as place,
+        lead(id) over newest_first is null as is_last,
+        coalesce(
+            (cardinality(:statuses::text[]) = 0 or status = any(:statuses::text[]))
+            and (:workflow::text is null or workflow = :workflow)
+            and (:state::text is null or state = :state)
+            and (:version::integer is null or version = :version)
+            and (:key::text is null or idempotency_key = :key)
+            and (:origin::uuid is null or origin = :origin)
+            and (
+                :error_code::text is null
+                or case when error !~ '\\u0000' then error::json ->> 'code' else left(substring(error from '^\{"code":"([^"\\]*)"'), 200) end = :error_code
+            )
+            and id between :first_id and :final_id,
+            false
+        ) as is_match
+    from (
+        select
+            found.run as id, runs.workflow, version, status, wake_at, error, tags, found.created_at, ended_at, parent,
+            origin, state, version_no, input, trigger, idempotency_key
+        from (
+            (
+                select created_at, run
+                from run_terms
+                where workspace = :workspace
+                    and path = :path
+                    and value = :value
+                    and (:workflow::text is null or workflow = :workflow)
+                    and (created_at, run) < (:before, :before_id)
+                    and (created_at, run) >= (:last, :last_id)
+                order by created_at desc, run desc
+                limit :look
+            )
+            union all
+            (
+                select created_at, run
+                from run_terms
+                where workspace = :workspace
+                    and path = :path
+                    and value = :other
+                    and (:workflow::text is null or workflow = :workflow)
+                    and (created_at, run) < (:before, :before_id)
+                    and (created_at, run) >= (:last, :last_id)
+                order by created_at desc, run desc
+                limit :look
+            )
+            order by created_at desc, run desc
+            limit :look
+        ) as found
+        join runs on runs.id = found.run
+    ) as examined
+    window newest_first as (order by created_at desc, id desc)
+) as numbered
+where is_match or is_last
+order by created_at desc, id desc
+limit :limit

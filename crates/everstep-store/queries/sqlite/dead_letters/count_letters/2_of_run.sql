@@ -1,0 +1,17 @@
+-- The number of dead letters of a run that are dead, in a range of ids, counted to a limit.
+-- Served by dead_letters_of_runs (workspace, run_id, id) where run_id is not null.
+select count(*)
+from (
+    select 1
+    from dead_letters indexed by dead_letters_of_runs
+    where workspace = :workspace
+        and run_id = :run
+        and status = 'dead'
+        and id >= :from
+        and id < :to
+        and (:source is null or source = :source)
+        and (:kind is null or kind = :kind)
+        and (:workflow is null or workflow = :workflow)
+        and (:error is null or error = :error)
+    limit :limit
+) as counted

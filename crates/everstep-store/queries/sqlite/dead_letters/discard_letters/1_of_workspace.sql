@@ -1,0 +1,20 @@
+-- Discards at most :limit dead letters of a workspace that are dead, in a range of ids, oldest first. Returns their ids.
+-- Served by dead_letters_by_status (workspace, status, id) and the primary key of dead_letters (workspace, id).
+update dead_letters
+set status = 'discarded', changed_at = :now, reason = :reason
+where workspace = :workspace
+    and id in (
+        select id
+        from dead_letters indexed by dead_letters_by_status
+        where workspace = :workspace
+            and status = 'dead'
+            and id >= :from
+            and id < :to
+            and (:source is null or source = :source)
+            and (:kind is null or kind = :kind)
+            and (:workflow is null or workflow = :workflow)
+            and (:error is null or error = :error)
+        order by id
+        limit :limit
+    )
+returning id

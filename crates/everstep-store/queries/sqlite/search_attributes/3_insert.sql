@@ -1,0 +1,3 @@
+-- Inserts a search attribute of a workflow.
+insert into search_attributes (workspace, workflow, path, since)
+values (:workspace, :name, :path, :since)
