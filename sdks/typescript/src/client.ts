@@ -2,6 +2,7 @@
 
 import "./node-version.js";
 
+import type { DeadLetterFilter, DeadLetterPage, DeadLetters, DeadLetterStatus, DiscardOptions } from "./dead-letters.js";
 import { milliseconds, moment, type Duration } from "./duration.js";
 import { ApiError, RunFailedError, RunPausedError } from "./errors.js";
 import type {
@@ -18,12 +19,15 @@ import type {
   SubscriptionTarget,
 } from "./events.js";
 import { allPages, type Connection, CONNECTION_OPTIONS, Endpoint, HttpClient, isHeaderValue, list, query, request, type RequestOptions } from "./http.js";
+import { GatheredStarts } from "./gathered-starts.js";
+import { GatheredWaits, type Halt } from "./gathered-waits.js";
 import { encodeJson } from "./json.js";
 import type { Actions, HistoryEntry, MachineInfo, Transition, TransitionOptions } from "./machine.js";
 import { checkOptions, checkPattern, checkTopic } from "./options.js";
 import type { InputOf, Json, OutputOf, RunTrigger, WorkflowRef } from "./types.js";
 
 export * from "./errors.js";
+export type * from "./dead-letters.js";
 export type { Duration } from "./duration.js";
 export type * from "./events.js";
 export type { Connection } from "./http.js";
@@ -135,6 +139,8 @@ export interface StepInfo {
   output: Json | null;
   /** The error of the last attempt. */
   error: RunError | null;
+  /** The dead letter of a side effect that failed permanently. */
+  deadLetter?: { id: string; status: DeadLetterStatus };
 }
 
 export interface RunFilter {
@@ -145,7 +151,7 @@ export interface RunFilter {
   trigger?: string;
   since?: Date | string;
   until?: Date | string;
-  /** Paths in the input and their values: `{ "user.id": 42 }`. */
+  /** Paths in the input and their values: `{ "user.id": 42 }`. Paths in the `index` of the workflow are found at once. */
   input?: Record<string, string | number | boolean>;
   tags?: Record<string, string>;
   limit?: number;
@@ -154,6 +160,10 @@ export interface RunFilter {
 export interface RunPage {
   runs: RunSummary[];
   nextCursor: string | null;
+  /** How many runs the server examined for the page; at most 10,000, so that a page may be short or empty. */
+  scanned: number;
+  /** Whether there may be more runs. */
+  more: boolean;
 }
 
 /** Runs, newest first: iterate over all of them with `for await`, or read them page by page. */
@@ -195,6 +205,7 @@ export interface WorkflowClient {
   publish(topic: string, data: unknown, options?: PublishEventOptions): Promise<Published>;
   readonly events: Events;
   readonly subscriptions: Subscriptions;
+  readonly deadLetters: DeadLetters;
   /** Closes the connections. Requests in progress reject. */
   close(): void;
 }
@@ -206,6 +217,9 @@ export function createWorkflowClient(connection: Connection = {}): WorkflowClien
   const http = new HttpClient(endpoint, CONNECTIONS_MAX);
   // A wait occupies its connection for long, so waits do not use the connections that other calls share.
   const waits = new HttpClient(endpoint, Number.POSITIVE_INFINITY);
+  const starts = new GatheredStarts(http);
+  const gathered = new GatheredWaits(waits);
+  let waitsInProgress = 0;
   const ask = <T>(method: string, path: string, options?: RequestOptions) => request<T>(http, method, path, options);
   /** Publishes an event, and waits for its fan-out if that is wanted. */
   const post = (path: string, waitSeconds: number | undefined, options: RequestOptions): Promise<Published> =>
@@ -222,11 +236,8 @@ export function createWorkflowClient(connection: Connection = {}): WorkflowClien
       const version = options.version ?? (isValue ? workflow.version : undefined);
       const allowUnserved = options.allowUnserved ?? (isValue ? true : undefined);
       const body = encodeJson({ input: input === undefined ? null : input, version, idempotencyKey, retentionDays, tags, allowUnserved, startAt, delaySeconds });
-      const started = await ask<{ run: Run; created: boolean; warning?: string }>("POST", `${path(workflow)}/runs`, {
-        body,
-        isRepeatable: idempotencyKey !== undefined,
-      });
-      const found: Started = { runId: started.run.id, created: started.created, status: started.run.status };
+      const started = await starts.start(path(workflow), version, body ?? "{}", idempotencyKey !== undefined);
+      const found: Started = { runId: started.run.id, created: started.created, status: started.run.status as Status };
       if (typeof started.warning === "string") found.warning = started.warning;
       return found;
     },
@@ -268,11 +279,25 @@ export function createWorkflowClient(connection: Connection = {}): WorkflowClien
         checkOptions(options, WAIT_OPTIONS, "a wait");
         const until = options.timeout === undefined ? Number.POSITIVE_INFINITY : Date.now() + milliseconds(options.timeout, "timeout");
         for (;;) {
-          const left = Math.max(0, until - Date.now());
-          const seconds = Math.min(WAIT_MAX_S, Math.ceil(left / 1_000));
-          const path = `${runPath(workflow, runId)}?waitSeconds=${seconds}`;
           const askedAt = performance.now();
-          const run = await request<Run<OutputOf<typeof workflow>>>(waits, "GET", path, { until });
+          type Found = Run<OutputOf<typeof workflow>>;
+          // Several waits share a request. The response to the last request of a timeout names the status of the run.
+          const isShared = waitsInProgress > 0 && Date.now() < until;
+          waitsInProgress += 1;
+          let run: Found;
+          try {
+            const halt: Halt<Found> = isShared ? await gathered.wait<Found>(runId, until - Date.now()) : "alone";
+            if (http.isClosed) throw new ApiError(0, "NO_ANSWER", "the client was closed");
+            if (halt === "again") continue;
+            if (typeof halt === "object" && halt.run.workflow === nameOf(workflow)) {
+              run = halt.run;
+            } else {
+              const seconds = Math.min(WAIT_MAX_S, Math.ceil(Math.max(0, until - Date.now()) / 1_000));
+              run = await request<Found>(seconds === 0 ? http : waits, "GET", `${runPath(workflow, runId)}?waitSeconds=${seconds}`, { until });
+            }
+          } finally {
+            waitsInProgress -= 1;
+          }
           if (run.status === "completed") return run as typeof run & { output: OutputOf<typeof workflow> };
           if (run.status === "failed" || run.status === "cancelled") {
             throw new RunFailedError(runId, run.status, run.error ?? { code: run.status.toUpperCase(), message: `the run was ${run.status}` });
@@ -335,15 +360,35 @@ export function createWorkflowClient(connection: Connection = {}): WorkflowClien
       resume: (id) => ask("POST", `${subscriptionPath(id)}/resume`, { isRepeatable: true }),
       delete: (id) => ask("DELETE", subscriptionPath(id)),
     },
+    deadLetters: {
+      list(filter = {}) {
+        checkOptions<DeadLetterFilter>(filter, DEAD_LETTER_FILTER, "a list of dead letters");
+        return list(
+          (cursor): Promise<DeadLetterPage> => ask("GET", `/v1/dead-letters${query(filter, cursor)}`),
+          (page) => page.deadLetters,
+        );
+      },
+      get: (id) => ask("GET", deadLetterPath(id)),
+      requeue: (id) => ask("POST", `${deadLetterPath(id)}/requeue`),
+      async discard(id, options = {}) {
+        checkOptions<DiscardOptions>(options, DISCARD_OPTIONS, "a discard");
+        return ask("POST", `${deadLetterPath(id)}/discard`, { body: encodeJson(options), isRepeatable: true });
+      },
+    },
     close() {
       http.close();
       waits.close();
+      gathered.close();
     },
   };
 }
 
+function nameOf(workflow: Named): string {
+  return typeof workflow === "string" ? workflow : workflow.name;
+}
+
 function path(workflow: Named): string {
-  return `/v1/workflows/${encodeURIComponent(typeof workflow === "string" ? workflow : workflow.name)}`;
+  return `/v1/workflows/${encodeURIComponent(nameOf(workflow))}`;
 }
 
 function runPath(workflow: Named, runId: string): string {
@@ -352,6 +397,10 @@ function runPath(workflow: Named, runId: string): string {
 
 function subscriptionPath(id: string): string {
   return `/v1/subscriptions/${encodeURIComponent(id)}`;
+}
+
+function deadLetterPath(id: string): string {
+  return `/v1/dead-letters/${encodeURIComponent(id)}`;
 }
 
 /** Connections that calls share, besides those of waits. */
@@ -367,6 +416,8 @@ const WAIT_OPTIONS = { timeout: true, whilePaused: true } as const;
 const PUBLISH_OPTIONS = { id: true, source: true, subject: true, waitSeconds: true } as const;
 const REPLAY_OPTIONS = { idempotencyKey: true, waitSeconds: true } as const;
 const EVENT_FILTER = { topic: true, since: true, until: true, limit: true } as const;
+const DEAD_LETTER_FILTER = { status: true, source: true, kind: true, workflow: true, run: true, error: true, since: true, until: true, limit: true } as const;
+const DISCARD_OPTIONS = { reason: true } as const;
 const SUBSCRIPTION_FILTER = { pattern: true, limit: true } as const;
 const SUBSCRIPTION_TARGET = { type: true, name: true, version: true, filter: true, input: true, key: true, retentionDays: true } as const;
 const SUBSCRIPTION_CHANGE = { pattern: true, name: true, version: true, filter: true, input: true, key: true, retentionDays: true } as const;

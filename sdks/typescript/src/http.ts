@@ -5,7 +5,7 @@ import * as https from "node:https";
 import { ApiError } from "./errors.js";
 
 export interface Connection {
-  /** The address of the server. Default: `EVERSTEP_URL`, then http://127.0.0.1:7373. */
+  /** The address of the server. Default: `EVERSTEP_URL`, or its former name `EVERSTEP_SERVER`, or http://127.0.0.1:7373. */
   url?: string | undefined;
   /** Default: `EVERSTEP_API_KEY`. */
   apiKey?: string | undefined;
@@ -34,7 +34,8 @@ export class Endpoint {
   private readonly prefix: string;
 
   constructor(connection: Connection) {
-    const text = connection.url ?? process.env["EVERSTEP_URL"] ?? "http://127.0.0.1:7373";
+    // An empty variable counts as one that is not set, as it does for the command line.
+    const text = connection.url ?? (process.env["EVERSTEP_URL"] || process.env["EVERSTEP_SERVER"] || "http://127.0.0.1:7373");
     // A key that was read from a file ends with a line break.
     const key = (connection.apiKey ?? process.env["EVERSTEP_API_KEY"])?.trim();
     if (!URL.canParse(text)) throw new TypeError(`the server's url is ${JSON.stringify(text)}: write http://host:port`);
@@ -115,6 +116,12 @@ export class HttpClient {
       // Node.js encodes a text body together with the headers: header values that are bytes already would be encoded twice.
       request.end(body === undefined || options.headers === undefined ? body : Buffer.from(body));
     });
+  }
+
+  /** A request whose response is read as it arrives. */
+  open(path: string, accept: string): http.ClientRequest {
+    const headers = { ...this.endpoint.headers, accept };
+    return this.endpoint.request({ ...this.endpoint.options("GET", path), agent: this.agent, headers });
   }
 
   close(): void {

@@ -46,7 +46,10 @@ export function runEnded(replay: Replay, lost: LostTurn): LogRecord {
 
 /** The server has revoked a turn. Undefined for a run that only waits: such runs are parked all the time. */
 export function turnRevoked(replay: Replay, lost: LostTurn): LogRecord | undefined {
-  if (lost.reason === "paused") return lostTurn(replay, "run was paused", lost);
+  if (lost.reason === "paused") {
+    const paused = lostTurn(replay, "run was paused", lost);
+    return { ...paused, message: `${paused.message}; to continue it, run: everstep resume ${replay.id}` };
+  }
   return lost.reason === "moved" ? lostTurn(replay, "run continues in another turn, here or at another worker", lost) : undefined;
 }
 

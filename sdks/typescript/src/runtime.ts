@@ -18,19 +18,21 @@ export interface Workflow<Input, Output> extends WorkflowRef<Input, Output> {
   readonly retentionDays: number | undefined;
   readonly inputSchema: Readonly<Record<string, unknown>> | undefined;
   readonly triggers: readonly EventTrigger[] | undefined;
+  readonly index: readonly string[] | undefined;
   readonly run: Definition<Input, Output>["run"];
   /** Serves this workflow alone. */
   serve(options?: WorkerOptions): Worker;
 }
 
-const WORKFLOW_OPTIONS = { name: true, version: true, retention: true, inputSchema: true, triggers: true, run: true } as const;
+const WORKFLOW_OPTIONS = { name: true, version: true, retention: true, inputSchema: true, triggers: true, index: true, run: true } as const;
 const TRIGGER_OPTIONS = { event: true, match: true } as const;
 const TRIGGERS_MAX = 20;
+const SEARCH_ATTRIBUTES_MAX = 16;
 const WORKFLOW_NAME = /^[a-z0-9][a-z0-9_-]{0,127}$/;
 
 /** Defines a workflow. */
 export function workflow<Input, Output>(definition: Definition<Input, Output> & JsonInput<Input>): Workflow<Input, Output> {
-  const { name, version = 1, retention, inputSchema, triggers, run } = definition;
+  const { name, version = 1, retention, inputSchema, triggers, index, run } = definition;
   if (typeof name !== "string" || !WORKFLOW_NAME.test(name)) {
     throw new TypeError(`a workflow's name has 1 to 128 of a-z, 0-9, _ and -, and begins with a letter or digit: ${JSON.stringify(name)} does not`);
   }
@@ -41,6 +43,7 @@ export function workflow<Input, Output>(definition: Definition<Input, Output> & 
     throw new TypeError(`the inputSchema of ${name} is a JSON Schema as an object`);
   }
   if (triggers !== undefined) checkTriggers(triggers, name);
+  if (index !== undefined) checkIndex(index, name);
   const retentionDays = retention === undefined ? undefined : days(retention, `the retention of ${name}`);
   const defined: Workflow<Input, Output> = {
     name,
@@ -48,10 +51,19 @@ export function workflow<Input, Output>(definition: Definition<Input, Output> & 
     retentionDays,
     inputSchema,
     triggers,
+    index,
     run,
     serve: (options = {}) => serve({ ...options, workflows: [defined] }),
   };
   return defined;
+}
+
+/** Throws unless the search attributes of a workflow are valid. */
+function checkIndex(index: readonly string[], name: string): void {
+  const isPath = (path: unknown) => typeof path === "string" && path.split(".").every((part) => part !== "");
+  if (!Array.isArray(index) || index.length > SEARCH_ATTRIBUTES_MAX || !index.every(isPath)) {
+    throw new TypeError(`the index of ${name} is a list of at most ${SEARCH_ATTRIBUTES_MAX} paths of the input, such as "customer" or "order.id"`);
+  }
 }
 
 /** Throws unless the triggers of a workflow are valid. */

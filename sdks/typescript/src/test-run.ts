@@ -303,13 +303,12 @@ export class TestRun implements Host {
       return journaled;
     }
     const published = this.topics.publishFrom(report, this.now);
-    if (published === undefined) {
-      const error = { code: "EVENT_LOOP", message: "events start one another at most 32 times in a row", attempts: 1 };
-      this.settle(journaled, { status: "failed", error }, "null");
+    if ("code" in published) {
+      this.settle(journaled, { status: "failed", error: { ...published, attempts: 1 } }, "null");
       return journaled;
     }
     const { id, event } = published;
-    this.settle(journaled, { status: "completed" }, JSON.stringify({ id, topic }));
+    this.settle(journaled, { status: "completed" }, JSON.stringify({ id, topic, created: event !== undefined }));
     if (event !== undefined) this.soon(() => this.deliver(event));
     return journaled;
   }

@@ -1,5 +1,6 @@
 // Published events in a unit test. They are kept, so that a wait can look back, and matched with open waits.
 
+import { isDeepStrictEqual } from "node:util";
 import { contains } from "./contains.js";
 import { checkTopic } from "./options.js";
 import type { TestEvent, TestPublished } from "./testing.js";
@@ -31,6 +32,8 @@ export class TestTopics {
   private readonly kept: KeptEvent[] = [];
   private readonly onDemand: TestEvent[] = [];
   private readonly unmatched = new Set<TestEvent>();
+  /** Events that the run has taken: it takes each once. */
+  private readonly taken = new Set<KeptEvent>();
   private count = 0;
 
   constructor(
@@ -56,10 +59,15 @@ export class TestTopics {
     return this.keep(event.topic, event.source ?? "api", JSON.stringify(event.data) ?? "null", atMs, event);
   }
 
-  /** A step publishes an event; undefined if the events of runs cause each other without end. */
-  publishFrom({ step, topic, data, id = step, subject }: Report & { kind: "publish" }, atMs: number): { id: string; event: KeptEvent | undefined } | undefined {
-    if (this.depth > DEPTH_MAX) return undefined;
-    if (this.published.some((one) => one.eventId === id)) return { id: this.nextId(), event: undefined };
+  /** A step publishes an event, which is undefined if the run has published it under the same id; or the reason why the step fails. */
+  publishFrom({ step, topic, data, id = step, subject }: Report & { kind: "publish" }, atMs: number): { id: string; event: KeptEvent | undefined } | { code: string; message: string } {
+    if (this.depth > DEPTH_MAX) return { code: "EVENT_LOOP", message: `events start one another at most ${DEPTH_MAX} times in a row` };
+    const first = this.published.find((one) => one.eventId === id);
+    if (first !== undefined) {
+      const isSame = first.topic === topic && first.subject === subject && isDeepStrictEqual(first.data, JSON.parse(data));
+      if (isSame) return { id: first.id, event: undefined };
+      return { code: "IDEMPOTENCY_KEY_REUSED", message: `the run has published another event under the id "${id}"; use another id` };
+    }
     const event = this.keep(topic, `run:${this.run}`, data, atMs, undefined);
     const published: TestPublished = { step, id: event.ref.id, eventId: id, topic, data: JSON.parse(data), at: new Date(atMs) };
     if (subject !== undefined) published.subject = subject;
@@ -76,7 +84,7 @@ export class TestTopics {
   /** The oldest event that a wait finds when it is opened and looks back. */
   oldest(wait: TopicWait, since: Since, startedMs: number, nowMs: number): KeptEvent | undefined {
     const from = since === "start" ? startedMs : "agoMs" in since ? nowMs - since.agoMs : since.atMs;
-    return this.kept.find((event) => event.atMs >= from && event.atMs <= nowMs && this.matches(wait, event));
+    return this.kept.find((event) => event.atMs >= from && event.atMs <= nowMs && !this.taken.has(event) && this.matches(wait, event));
   }
 
   /** The first event without a time that a wait accepts when it is opened: it is published now. */
@@ -91,6 +99,7 @@ export class TestTopics {
 
   /** An event has resolved a wait. */
   received(event: KeptEvent): void {
+    this.taken.add(event);
     if (event.given !== undefined) this.unmatched.delete(event.given);
   }
 

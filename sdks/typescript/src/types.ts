@@ -63,6 +63,8 @@ export interface Definition<Input, Output> {
   inputSchema?: Readonly<Record<string, unknown>>;
   /** The events that start a run, at most 20. The server applies the triggers of the active version. */
   triggers?: readonly EventTrigger[];
+  /** Search attributes: at most 16 paths of the input, such as `customer` or `order.id`, by which runs are found in an index. */
+  index?: readonly string[];
   run: (ctx: Context, input: Input) => Promise<Output> | Output;
 }
 
@@ -185,7 +187,7 @@ export interface PublishOptions {
   /** A name such as `user.signup`: up to 16 segments, separated by dots. A topic need not be created. */
   topic: string;
   data: unknown;
-  /** The id of the event. A run publishes an id once. Default: the name of the step. */
+  /** The id of the event. A run publishes an id once; other data under the same id fail the step. Default: the name of the step. */
   id?: string;
   /** What the event is about, for people and for filters. */
   subject?: string;
@@ -195,6 +197,8 @@ export interface PublishOptions {
 export interface PublishedEvent {
   readonly id: string;
   readonly topic: string;
+  /** False if the run has published the event under the same id before. */
+  readonly created: boolean;
 }
 
 export interface CallOptions {

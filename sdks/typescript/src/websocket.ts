@@ -103,7 +103,7 @@ export class WebSocket {
   }
 
   send(text: string): void {
-    if (!this.isClosed && !this.isClosing) this.socket.write(frame(TEXT, text));
+    if (!this.isClosed && !this.isClosing) this.socket.write(textFrame(text));
   }
 
   /** Sends a close frame and waits up to a second for the other side. */
@@ -219,6 +219,11 @@ export class WebSocket {
 
 const masks = Buffer.alloc(4_096);
 let nextMask = masks.length;
+
+/** A message as a frame. */
+export function textFrame(text: string): Buffer {
+  return frame(TEXT, text);
+}
 
 /** A masked frame in one piece. Control frames carry bytes (latin1), text frames text. */
 export function frame(opcode: number, text: string): Buffer {

@@ -19,6 +19,7 @@ export interface Hello {
     retentionDays?: number;
     inputSchema?: Readonly<Record<string, unknown>>;
     triggers?: readonly EventTrigger[];
+    index?: readonly string[];
   }[];
   holds: TurnRef[];
 }

@@ -12,6 +12,7 @@ import { Outbox } from "./outbox.js";
 import { SocketTransport } from "./socket-transport.js";
 import { endSession, RequestTooLarge, SessionGone, type Transport, type TransportListener } from "./transport.js";
 import type { EventTrigger, Logger } from "./types.js";
+import { warmUp } from "./warm-up.js";
 import { UpgradeRefused } from "./websocket.js";
 import type { Hello, NumberedMessage, Welcome } from "./wire.js";
 
@@ -22,6 +23,7 @@ export interface ServedWorkflow {
   readonly retentionDays?: number | undefined;
   readonly inputSchema?: Readonly<Record<string, unknown>> | undefined;
   readonly triggers?: readonly EventTrigger[] | undefined;
+  readonly index?: readonly string[] | undefined;
   readonly run: (ctx: never, input: never) => unknown;
 }
 
@@ -85,6 +87,8 @@ const RECONNECT_MAX_MS = 5_000;
 const RECONNECT_GONE_MS = 20;
 /** The server or a proxy refuses a request: it is not repeated at once. */
 const RECONNECT_REFUSED_MS = 1_000;
+/** Whether a worker of this process has executed synthetic runs. */
+let isWarm = false;
 
 class ServingWorker implements Worker, RunsOwner, TransportListener {
   readonly ready: Promise<void>;
@@ -155,12 +159,13 @@ class ServingWorker implements Worker, RunsOwner, TransportListener {
       worker: options.worker ?? `${hostname()}:${process.pid}`,
       sdk: SDK_NAME,
       capacity: concurrency,
-      workflows: workflows.map(({ name, version, retentionDays, inputSchema, triggers }) => ({
+      workflows: workflows.map(({ name, version, retentionDays, inputSchema, triggers, index }) => ({
         name,
         version,
         ...(retentionDays !== undefined && { retentionDays }),
         ...(inputSchema !== undefined && { inputSchema }),
         ...(triggers !== undefined && triggers.length > 0 && { triggers }),
+        ...(index !== undefined && index.length > 0 && { index }),
       })),
     };
     this.ready = new Promise((resolve, reject) => {
@@ -178,6 +183,9 @@ class ServingWorker implements Worker, RunsOwner, TransportListener {
     }
     this.timer = setInterval(this.tick, TICK_MS);
     this.connect();
+    // After the upgrade request is sent: the synthetic runs take the time until its response.
+    if (!isWarm) setImmediate(() => void warmUp());
+    isWarm = true;
   }
 
   get transport(): "socket" | "http" {

@@ -162,6 +162,39 @@ test("subscriptions are created, changed, paused and deleted", () =>
     },
   ));
 
+test("dead letters are read, requeued and discarded", () =>
+  withServer(
+    ({ method, url }) => {
+      if (method === "POST") return [url.endsWith("/requeue") ? 202 : 200, { id: "d1", status: url.endsWith("/requeue") ? "queued" : "discarded" }];
+      if (url === "/v1/dead-letters/d%2F1") return [200, { id: "d/1", status: "dead", attempts: [{ code: "HTTP_STATUS", status: 503 }], config: { target: "x" }, secrets: [] }];
+      return [200, url.includes("cursor=2") ? { deadLetters: [{ id: "d1" }], nextCursor: null } : { deadLetters: [{ id: "d2" }], nextCursor: "2" }];
+    },
+    async (client, asked) => {
+      const letter = await client.deadLetters.get("d/1");
+      assert.deepEqual([letter.attempts[0]?.status, letter.config], [503, { target: "x" }]);
+      const ids: string[] = [];
+      for await (const { id } of client.deadLetters.list({ status: "dead", workflow: "review", since: new Date(0) })) ids.push(id);
+      assert.deepEqual(ids, ["d2", "d1"]);
+      assert.equal((await client.deadLetters.requeue("d1")).status, "queued");
+      assert.equal((await client.deadLetters.discard("d1", { reason: "old" })).status, "discarded");
+      await client.deadLetters.discard("d1");
+      const base = "/v1/dead-letters?status=dead&workflow=review&since=1970-01-01T00%3A00%3A00.000Z";
+      assert.deepEqual(
+        asked.map(({ method, url, body }) => [method, url, body]),
+        [
+          ["GET", "/v1/dead-letters/d%2F1", ""],
+          ["GET", base, ""],
+          ["GET", `${base}&cursor=2`, ""],
+          ["POST", "/v1/dead-letters/d1/requeue", ""],
+          ["POST", "/v1/dead-letters/d1/discard", '{"reason":"old"}'],
+          ["POST", "/v1/dead-letters/d1/discard", "{}"],
+        ],
+      );
+      assert.throws(() => client.deadLetters.list({ name: "x" } as never), /a list of dead letters has no option "name"/);
+      await assert.rejects(client.deadLetters.discard("d1", { why: "x" } as never), /a discard has no option "why"/);
+    },
+  ));
+
 test("what the server refuses is an ApiError with code, detail and hint", () =>
   withServer(
     () => [409, { code: "RUN_ENDED", detail: "the run has ended", hint: "start another", status: 409 }],
@@ -276,6 +309,30 @@ test("a signal's key arrives whole, whatever it is written in", () =>
       );
       assert.equal(asked[0]?.body, '{"name":"Jürgen"}');
       await assert.rejects(client.signal("r", "e", 1, { idempotencyKey: "a\nb" }), { name: "TypeError", message: /the idempotency key is "a\\nb"/ });
+    },
+  ));
+
+test("the address is read from EVERSTEP_URL, and else from its former name EVERSTEP_SERVER", () =>
+  withServer(
+    () => [201, { run: { id: "r1", status: "pending" }, created: true }],
+    async (_client, _asked, url) => {
+      const before = { EVERSTEP_URL: process.env["EVERSTEP_URL"], EVERSTEP_SERVER: process.env["EVERSTEP_SERVER"] };
+      const started = async (variables: { EVERSTEP_URL?: string; EVERSTEP_SERVER?: string }) => {
+        for (const name of ["EVERSTEP_URL", "EVERSTEP_SERVER"] as const) delete process.env[name];
+        Object.assign(process.env, variables);
+        const client = createWorkflowClient({ apiKey: "es_test" });
+        return (await client.start("w", 1)).runId;
+      };
+      try {
+        assert.equal(await started({ EVERSTEP_SERVER: url }), "r1");
+        assert.equal(await started({ EVERSTEP_URL: "", EVERSTEP_SERVER: url }), "r1");
+        assert.equal(await started({ EVERSTEP_URL: url, EVERSTEP_SERVER: "http://everstep.invalid" }), "r1");
+      } finally {
+        for (const [name, value] of Object.entries(before)) {
+          if (value === undefined) delete process.env[name];
+          else process.env[name] = value;
+        }
+      }
     },
   ));
 
@@ -487,5 +544,5 @@ test("the light client brings nothing of the runtime along", () => {
     for (const [, name] of source.matchAll(/(?:from|import) "\.\/(.*?)"/g)) visit(name as string);
   };
   visit("client.js");
-  assert.deepEqual([...seen].sort(), ["client.js", "duration.js", "errors.js", "http.js", "json.js", "node-version.js", "options.js"]);
+  assert.deepEqual([...seen].sort(), ["client.js", "duration.js", "errors.js", "gathered-starts.js", "gathered-waits.js", "http.js", "json.js", "node-version.js", "options.js"]);
 });

@@ -231,7 +231,21 @@ describe("events in a test", () => {
     assert.match(id, /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/);
     assert.deepEqual(rest, { step: "ship", eventId: "ship", topic: "order.shipped", data: { order: 7, by: "Ada" }, subject: "order 7", at: new Date("2026-05-01T13:40:00Z") });
     const step = result.steps.find(({ name }) => name === "ship");
-    assert.deepEqual([step?.kind, step?.status, step?.output], ["publish", "completed", { id, topic: "order.shipped" }]);
+    assert.deepEqual([step?.kind, step?.status, step?.output], ["publish", "completed", { id, topic: "order.shipped", created: true }]);
+  });
+
+  it("are published once under an id", async () => {
+    const announce = workflow({
+      name: "announce",
+      run: async (ctx) => {
+        const first = await ctx.step.publish("a", { topic: "order.paid", data: { order: 7, by: "Ada" }, id: "o-7" });
+        const again = await ctx.step.publish("b", { topic: "order.paid", data: { by: "Ada", order: 7 }, id: "o-7" });
+        assert.deepEqual(again, { ...first, created: false });
+        return ctx.step.publish("c", { topic: "order.paid", data: { order: 8 }, id: "o-7" });
+      },
+    });
+    const result = await test(announce, { input: null });
+    assert.deepEqual([result.status, result.error?.code, result.published.length], ["failed", "IDEMPOTENCY_KEY_REUSED", 1]);
   });
 
   it("without a time are published when a wait is open for them", async () => {
@@ -250,6 +264,19 @@ describe("events in a test", () => {
     const before = { events: [event(new Date("2026-05-01T11:30:00Z"))], now };
     assert.equal((await test(order, { input: { id: 7, since: "start" }, ...before })).output, "expired");
     assert.equal((await test(order, { input: { id: 7, since: "91m" }, ...before })).output, "shipped");
+  });
+
+  it("are taken once by waits that look back", async () => {
+    const takes = workflow({
+      name: "takes",
+      run: async (ctx) => {
+        const wait = (name: string) => ctx.step.waitForEvent<number>(name, { event: "tick", since: "start", timeout: "1m" });
+        await ctx.step.sleep("nap", "1h");
+        return [await wait("a"), await wait("b"), await wait("c")];
+      },
+    });
+    const tick = (at: string, data: number) => ({ topic: "tick", data, at });
+    assert.deepEqual((await test(takes, { input: null, events: [tick("1m", 1), tick("2m", 2)] })).output, [1, 2, null]);
   });
 
   it("resolve every wait that they match, and a signal resolves the first", async () => {
@@ -277,7 +304,7 @@ describe("events in a test", () => {
         const heard = ctx.step.waitForEvent<{ n: number }>("heard", { event: "echo.said", withEvent: true });
         const first = await ctx.step.publish("say", { topic: "echo.said", data: { n: 1 } });
         const again = await ctx.step.publish("again", { topic: "echo.said", data: { n: 1 }, id: "say" });
-        return [first.id !== again.id, (await heard)?.event?.id === first.id, (await heard)?.event?.source === `run:${ctx.run.id}`];
+        return [first.created && !again.created && first.id === again.id, (await heard)?.event?.id === first.id, (await heard)?.event?.source === `run:${ctx.run.id}`];
       },
     });
     const result = await test(echo, { input: null, crashAfter: ["say", "heard"] });

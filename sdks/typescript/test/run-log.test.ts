@@ -154,7 +154,7 @@ withWorker(
       // A later run shows that the message was processed.
       const next = server.start("waits");
       await server.until(() => next.waits.has("go"), "the next run waits");
-      return linesOf(run);
+      return linesOf(run).map((line) => line.replace(run.id, "RUN"));
     };
     lines.length = 0;
     assert.deepEqual(await taken({ cancels: { reason: "cancelled", detail: "duplicate order" } }), ["info run was cancelled: duplicate order"]);
@@ -162,7 +162,9 @@ withWorker(
       "info run has failed at the server: JOURNAL_TOO_LONG: the journal reached 500000 entries",
     ]);
     assert.deepEqual(await taken({ cancels: { reason: "ended" } }), ["info run has ended at the server"]);
-    assert.deepEqual(await taken({ revoked: { reason: "paused" } }), ["info run was paused"]);
+    const remedy = "to continue it, run: everstep resume RUN";
+    assert.deepEqual(await taken({ revoked: { reason: "paused" } }), [`info run was paused; ${remedy}`]);
+    assert.deepEqual(await taken({ revoked: { reason: "paused", detail: "a request paused it" } }), [`info run was paused: a request paused it; ${remedy}`]);
     assert.deepEqual(await taken({ revoked: { reason: "moved" } }), ["info run continues in another turn, here or at another worker"]);
     // A run that waits is revoked without a line; so is one of a server that gives no reason.
     assert.deepEqual(await taken({ revoked: { reason: "parked" } }), []);
