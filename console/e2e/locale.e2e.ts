@@ -1,10 +1,21 @@
 // The console in the pseudo locale, in which no message has a Latin letter.
 
 import type { Page } from "playwright-core";
+import { inject } from "vitest";
 import en from "../locales/en.json";
-import xx from "../locales/xx.json";
+import { say } from "./harness/locale";
 import { expectNone, scenario } from "./harness/scenario";
-import { fill, type Screen, screens, showScreen } from "./harness/screens";
+import {
+  ADMIN_SCREENS,
+  anyDialog,
+  closeDialog,
+  dialogs,
+  fill,
+  openDialog,
+  refuse,
+  screens,
+  showScreen,
+} from "./harness/screens";
 
 /** Words of the server that the console translates. */
 const TRANSLATED = [
@@ -13,7 +24,7 @@ const TRANSLATED = [
 ];
 
 /** The component library has translations of its own, but none for the pseudo locale. */
-const LIBRARY = "Dismiss";
+const LIBRARY = ["Dismiss", "Increase", "Decrease", "Number field"];
 
 /** A text of the page, with the element that has it. */
 interface Shown {
@@ -81,56 +92,72 @@ function withoutData(text: string, data: readonly string[]): string {
   return rest.replace(/\b[0-9a-f]{4,}\b/g, "");
 }
 
-/** The text of a screen in the pseudo locale. */
-function translated(screen: Screen): Screen {
-  const key = Object.entries(en).find(([, text]) => text === screen.text)?.[0];
-  return key === undefined ? screen : { ...screen, text: xx[key as keyof typeof xx] };
+/** Opens the console in the pseudo locale. Returns how to find English texts on a page of it. */
+async function openPseudo(page: Page, key: string) {
+  const data = new Set<string>();
+  const arrived = collectData(page, data);
+  const english: string[] = [];
+  const zone = await page.evaluate(() => Intl.DateTimeFormat().resolvedOptions().timeZone);
+  const find = async (name: string) => {
+    await arrived();
+    const known = [...data]
+      .filter((text) => text.length > 1 && !TRANSLATED.includes(text) && !(text in en))
+      .sort((a, b) => b.length - a.length);
+    const same = ["Everstep", ...LIBRARY, zone, new URL(page.url()).pathname, ...known];
+    const texts = (await readTexts(page)).filter(({ text }) => /[A-Za-z]{2,}/.test(withoutData(text, same)));
+    return texts.map(({ text, place }) => `${name}: ${JSON.stringify(text)} (${place})`);
+  };
+  const check = async (name: string) => {
+    let found = await find(name);
+    // The page may show data before this process has received the same message.
+    for (let tries = 0; found.length > 0 && tries < 30; tries++) {
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      found = await find(name);
+    }
+    english.push(...found);
+  };
+  await page.goto("/?locale=xx");
+  await page.locator("input").waitFor();
+  await check("sign-in");
+  await page.locator("input").fill(key);
+  await page.keyboard.press("Enter");
+  await page.getByRole("navigation").first().waitFor();
+  return { check, english };
 }
 
 scenario(
   "pseudo_locale_shows_no_english",
-  async ({ api, page }) => {
+  async ({ api, page, colleague }) => {
     const runs = await fill(api);
-    const data = new Set<string>();
-    const arrived = collectData(page, data);
-    const english: string[] = [];
-    const zone = await page.evaluate(() => Intl.DateTimeFormat().resolvedOptions().timeZone);
-    const find = async (name: string) => {
-      await arrived();
-      const known = [...data]
-        .filter((text) => text.length > 1 && !TRANSLATED.includes(text) && !(text in en))
-        .sort((a, b) => b.length - a.length);
-      const same = ["Everstep", LIBRARY, zone, new URL(page.url()).pathname, ...known];
-      const texts = (await readTexts(page)).filter(({ text }) => /[A-Za-z]{2,}/.test(withoutData(text, same)));
-      return texts.map(({ text, place }) => `${name}: ${JSON.stringify(text)} (${place})`);
-    };
-    const check = async (name: string) => {
-      let found = await find(name);
-      // The page may show data before this process has received the same message.
-      for (let tries = 0; found.length > 0 && tries < 30; tries++) {
-        await new Promise((resolve) => setTimeout(resolve, 100));
-        found = await find(name);
-      }
-      english.push(...found);
-    };
-    await page.goto("/?locale=xx");
-    await page.locator("input").waitFor();
-    await check("sign-in");
-    await page.locator("input").fill(api.key);
-    await page.keyboard.press("Enter");
-    await page.getByRole("navigation").first().waitFor();
+    const { check, english } = await openPseudo(page, api.key);
     for (const screen of screens(runs)) {
-      await showScreen(page, translated(screen));
+      await showScreen(page, { ...screen, text: say.xx(screen.text) });
       await check(screen.name);
     }
     await page.keyboard.press("?");
-    await page.getByRole("dialog").waitFor();
+    await anyDialog(page).waitFor();
     await check("keys");
-    await page.keyboard.press("Escape");
+    await closeDialog(page);
     await page.keyboard.press("Control+k");
-    await page.getByRole("dialog").waitFor();
+    await anyDialog(page).waitFor();
     await check("palette");
-    expectNone("English texts in the pseudo locale", [...new Set(english)]);
+    await closeDialog(page);
+    for (const dialog of dialogs(runs)) {
+      await openDialog(page, dialog, say.xx);
+      await check(dialog.name);
+      await closeDialog(page);
+    }
+    await refuse(page, "**/v1/workers*");
+    await page.goto("/workers?locale=xx");
+    await page.getByText("the database does not answer").waitFor();
+    await check("error");
+    const admin = await colleague();
+    const theirs = await openPseudo(admin, inject("key"));
+    for (const screen of ADMIN_SCREENS) {
+      await showScreen(admin, { ...screen, text: say.xx(screen.text) });
+      await theirs.check(screen.name);
+    }
+    expectNone("English texts in the pseudo locale", [...new Set([...english, ...theirs.english])]);
   },
-  { timeout: 120_000 },
+  { expects: [/500/], timeout: 180_000 },
 );

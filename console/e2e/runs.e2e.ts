@@ -33,6 +33,23 @@ scenario("a_filter_in_the_url_shows_a_colleague_the_same", async ({ api, page, o
   await other.waitForURL(new RegExp(failed));
 });
 
+scenario("the_runs_of_an_event_are_found", async ({ api, page, open }) => {
+  await api.save("hello", { ...hello, trigger: { type: "event", topic: "user.created" } });
+  await api.start("hello", { name: "Ada" });
+  await api.ask("POST", "/v1/topics/user.created", { name: "Bo" });
+  await until("the event to start a run", async () => {
+    const { runs } = await api.ask<{ runs: { status: string }[] }>("GET", "/v1/runs");
+    return runs.filter((run) => run.status === "completed").length === 2;
+  });
+  await open("/runs");
+  const rows = page.getByRole("rowgroup").getByRole("row");
+  await rows.first().click();
+  // The link of the topic leads to all runs that the event has started.
+  await page.locator(".run-fact").getByRole("link", { name: "user.created" }).click();
+  await page.waitForURL(/trigger=event/);
+  await page.getByText("1 run", { exact: true }).waitFor();
+});
+
 scenario("new_runs_are_announced_and_do_not_move_the_rows", async ({ api, page, open }) => {
   await api.save("hello", hello);
   await api.reaches(await api.start("hello", { name: "Ada" }), "completed");
@@ -48,6 +65,62 @@ scenario("new_runs_are_announced_and_do_not_move_the_rows", async ({ api, page, 
   await rows.nth(1).waitFor();
 });
 
+scenario("two_selected_runs_are_compared", async ({ api, page, open }) => {
+  await api.save("hello", hello);
+  const older = await api.start("hello", { name: "Ada" });
+  await api.reaches(older, "completed");
+  const newer = await api.start("hello", { name: "Bo" });
+  await api.reaches(newer, "completed");
+  await open("/runs?view=status,workflow,origin");
+  const rows = page.getByRole("rowgroup").getByRole("row");
+  await rows.nth(1).waitFor();
+  expect(await page.getByRole("columnheader").allInnerTexts()).toEqual(["", "Status", "Workflow", "Fork of"]);
+  const compare = page.getByRole("button", { name: "Compare", exact: true });
+  await rows.nth(0).getByRole("checkbox").click({ force: true });
+  await page.getByText("1 selected").waitFor();
+  expect(await compare.isDisabled(), "one run has nothing to be compared with").toBe(true);
+  await rows.nth(1).getByRole("checkbox").click({ force: true });
+  await page.getByText("2 selected").waitFor();
+  await compare.click();
+  await page.waitForURL(new RegExp(`/runs/${older}/diff/${newer}`));
+  await page.locator(".diff-row").filter({ hasText: "first divergence" }).waitFor();
+});
+
+scenario(
+  "selected_runs_are_counted_before_and_refusals_say_why",
+  async ({ api, page, open }) => {
+    await api.save("hello", hello);
+    await api.save("gate", chain(wait("gate", "go")));
+    await api.reaches(await api.start("hello", { name: "Ada" }), "completed");
+    const [one = "", two = ""] = await api.startMany("gate", 2, () => ({}));
+    for (const run of [one, two]) await api.reaches(run, "waiting");
+    await open("/runs");
+    const rows = page.getByRole("rowgroup").getByRole("row");
+    await rows.nth(2).waitFor();
+    await page.getByRole("checkbox", { name: "Select all loaded rows" }).click({ force: true });
+    await page.getByText("3 selected").waitFor();
+    await page.getByRole("button", { name: "Cancel run", exact: true }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("2 runs are cancelled.").waitFor();
+    await dialog.getByText("1 selected run stays as it is (Completed).").waitFor();
+    // The server refuses one of them.
+    await page.route(`**/v1/runs/${two}/cancel`, (route) =>
+      route.fulfill({
+        status: 409,
+        contentType: "application/problem+json",
+        body: JSON.stringify({ status: 409, code: "INVALID_TRANSITION", detail: "the run moves to another node" }),
+      }),
+    );
+    await dialog.getByRole("button", { name: "Apply to 2 runs" }).click();
+    await dialog.getByText("1 changed, 0 unchanged, 1 refused").waitFor();
+    await dialog.getByRole("list", { name: "Refused runs" }).getByText("the run moves to another node").waitFor();
+    await api.reaches(one, "cancelled");
+    await dialog.getByRole("button", { name: "Close" }).last().click();
+    await dialog.waitFor({ state: "detached" });
+  },
+  { expects: [/409/] },
+);
+
 scenario(
   "ten_thousand_runs_scroll_filter_and_are_cancelled_in_bulk",
   async ({ api, page, open }) => {
@@ -56,7 +129,8 @@ scenario(
     await open("/runs");
     const table = page.getByRole("grid", { name: "Runs" });
     const rows = page.getByRole("rowgroup").getByRole("row");
-    await rows.first().focus();
+    await rows.first().waitFor();
+    await table.focus();
     // The key leads to the last loaded row, near which the next page is loaded.
     for (let loaded = 0; loaded < MANY; loaded = Number(await table.getAttribute("aria-rowcount")) - 1) {
       await page.keyboard.press("End");

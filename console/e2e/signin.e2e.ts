@@ -1,8 +1,10 @@
 // Signing in and out.
 
+import type { Page } from "playwright-core";
 import { expect, inject } from "vitest";
 import { Api } from "./harness/api";
-import { scenario } from "./harness/scenario";
+import { openSignedIn, scenario } from "./harness/scenario";
+import { closeDialog, fill, showScreen } from "./harness/screens";
 import { everstep } from "./harness/server";
 import { until } from "./harness/until";
 import { hello } from "./harness/workflows";
@@ -28,6 +30,18 @@ scenario("a_newcomer_signs_in_by_link_and_starts_hello", async ({ page }) => {
   await page.locator(".ui-status.pill").getByText("Completed").waitFor();
   await page.getByRole("tab", { name: "Input & output" }).click();
   await page.getByText("Hello, Ada!").waitFor();
+});
+
+scenario("a_link_that_is_pasted_into_an_open_tab_signs_in", async ({ page }) => {
+  await page.goto("/");
+  await page.getByLabel("API key or token").waitFor();
+  // The address differs in its fragment only, so the page is not loaded again.
+  const link = await signInLink();
+  await page.evaluate((link) => window.location.assign(link), link);
+  await page.getByRole("heading", { name: "Overview" }).waitFor();
+  expect(page.url(), "the code is removed from the address").not.toContain("code");
+  await page.goBack();
+  expect(page.url(), "and from the history").not.toContain("code");
 });
 
 scenario(
@@ -85,27 +99,97 @@ scenario("a_created_key_is_shown_once", async ({ api, page, open }) => {
   expect(await page.getByText(secret).count(), "the secret is not shown again").toBe(0);
 });
 
+/** The names of the enabled menu entries behind a button. */
+async function openMenu(page: Page, button: string): Promise<string[]> {
+  await page.getByRole("main").getByRole("button", { name: button, exact: true }).click();
+  const menu = page.getByRole("menu");
+  await menu.waitFor();
+  const enabled = await menu.getByRole("menuitem", { disabled: false }).allInnerTexts();
+  await page.keyboard.press("Escape");
+  await menu.waitFor({ state: "detached" });
+  return enabled;
+}
+
+/** The names of the enabled buttons that change something. */
+async function changingButtons(page: Page): Promise<string[]> {
+  const changing =
+    /^(Start|Start again|Fork|Retry|Cancel run|Pause|Resume|Signal|Approve|Reject|Take it|Activate|Delete|Create|Set|Replace|Add|Save|Test|Try(?! again)|Revoke)\b/;
+  const enabled = page.getByRole("button", { disabled: false });
+  // A button without a text has a label.
+  const names = await enabled.evaluateAll((all) => all.map((one) => one.ariaLabel ?? (one as HTMLElement).innerText));
+  return names.map((name) => name.trim()).filter((name) => changing.test(name));
+}
+
 scenario(
   "a_viewer_sees_no_way_to_change_anything",
-  async ({ api, page, open }) => {
-    await api.save("hello", hello);
-    const run = await api.start("hello", { name: "Ada" });
-    await api.reaches(run, "completed");
+  async ({ api, page, open, colleague }) => {
+    const runs = await fill(api);
+    // A second version, so that the first one could be activated.
+    await api.save("hello", { ...hello, description: "a second version" });
     const { secret } = await api.keyFor("viewer");
-    await open(`/runs/${run}`, secret);
-    await page.getByRole("button", { name: "greet Completed" }).waitFor();
-    for (const name of ["Start again", "Fork", "Retry", "Cancel run", "Pause"]) {
-      const button = page.getByRole("button", { name, exact: true });
-      if ((await button.count()) > 0) expect(await button.isDisabled(), name).toBe(true);
+    await open("/", secret);
+    const pages: ReadonlyArray<[string, string]> = [
+      [`/runs/${runs.done}`, "greet"],
+      [`/runs/${runs.failed}`, "declined"],
+      [`/runs/${runs.asking}`, "order.approval"],
+      [`/runs/${runs.machine}`, "In review"],
+    ];
+    for (const [path, text] of pages) {
+      await showScreen(page, { name: path, path, text });
+      expect(await openMenu(page, "More actions"), path).toEqual(["Export as a file"]);
+      expect(await changingButtons(page), path).toEqual([]);
     }
-    await page.getByRole("link", { name: "Workflows", exact: true }).click();
-    await page.getByRole("row", { name: "hello" }).click();
-    const start = page.getByRole("button", { name: "Start", exact: true });
-    await start.waitFor();
-    expect(await start.isDisabled(), "Start").toBe(true);
-    await page.goto("/access/keys");
-    await page.getByText("This needs the permission workflow:admin").waitFor();
-    expect(await page.getByRole("button", { name: "Create API key" }).count()).toBe(0);
+    // Keys and the palette offer no action either.
+    await page.keyboard.press("Control+k");
+    await page.getByRole("dialog").getByRole("option", { name: "Export as a file" }).waitFor();
+    for (const name of ["Retry", "Cancel run", "Pause", "Signal", "Fork", "Start again"])
+      expect(await page.getByRole("option", { name, exact: true }).count(), name).toBe(0);
+    await closeDialog(page);
+
+    await showScreen(page, { name: "runs", path: "/runs", text: "payment" });
+    expect(await openMenu(page, "All that match")).toEqual([]);
+    await page
+      .getByRole("row", { name: /payment/ })
+      .getByRole("checkbox")
+      .click({ force: true });
+    await page.getByText("1 selected").waitFor();
+    expect(await changingButtons(page), "actions on selected rows").toEqual([]);
+
+    await showScreen(page, { name: "workflow", path: "/workflows/hello?view=versions", text: "Digest" });
+    await page.getByRole("button", { name: "Activate" }).waitFor();
+    expect(await openMenu(page, "More actions")).toEqual(["Export this version"]);
+    expect(await changingButtons(page), "the page of a workflow").toEqual([]);
+
+    const refused: ReadonlyArray<[string, string]> = [
+      ["/inbox", "workflow:act"],
+      ["/access/keys", "workflow:admin"],
+      ["/access/secrets", "workflow:publish"],
+      ["/access/audit", "workflow:admin"],
+    ];
+    for (const [path, permission] of refused) {
+      await showScreen(page, { name: path, path, text: `This needs the permission ${permission}` });
+      expect(await changingButtons(page), path).toEqual([]);
+    }
+    // Data sources and queries are definitions, which every viewer may read.
+    await api.ask("PUT", "/v1/data-sources/shop", { type: "http", baseUrl: "https://shop.example.com" });
+    await api.ask("PUT", "/v1/queries/orders", { source: "shop", http: { path: "/orders" } });
+    for (const [path, name] of [
+      ["/access/sources", "shop"],
+      ["/access/queries", "orders"],
+    ] as const) {
+      await showScreen(page, { name: path, path, text: name });
+      expect(await changingButtons(page), path).toEqual([]);
+      await page.getByRole("row", { name }).getByText(name).first().click();
+      await page.getByRole("dialog").getByRole("button", { name: "Save" }).waitFor();
+      expect(await changingButtons(page), `${path}: the definition`).toEqual([]);
+      await closeDialog(page);
+    }
+    // A publisher may read the names of secrets, and change none.
+    await api.ask("PUT", "/v1/secrets/token", { value: "hidden" });
+    const publisher = await colleague();
+    await openSignedIn(publisher, "/access/secrets", (await api.keyFor("publisher")).secret);
+    await publisher.getByRole("row", { name: "token" }).waitFor();
+    expect(await changingButtons(publisher), "the secrets of a publisher").toEqual([]);
   },
-  { expects: [/403/] },
+  { expects: [/403/], timeout: 120_000 },
 );

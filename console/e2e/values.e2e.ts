@@ -4,7 +4,8 @@ import { expect } from "vitest";
 import { Api } from "./harness/api";
 import { expectNone, scenario } from "./harness/scenario";
 import { calibrate, longestTask, watchTasks } from "./harness/speed";
-import { chain, script } from "./harness/workflows";
+import { serveStep } from "./harness/worker";
+import { approval, chain, script } from "./harness/workflows";
 
 /** The longest task of the page, in times of the calibration loop. */
 const TASK_RATIO_MAX = 25;
@@ -45,6 +46,8 @@ scenario(
     await page.getByRole("complementary").getByText("Logs", { exact: true }).click();
     await page.getByRole("complementary").getByText("line line").waitFor();
     await check("the logs of a step are shown");
+    await page.getByRole("complementary").getByLabel("Search in logs").fill("letters");
+    await page.getByRole("complementary").getByText("No log lines").waitFor();
 
     await show(`/runs/${run}?view=context`);
     await page.getByRole("tree").getByText("rows").first().waitFor();
@@ -62,19 +65,28 @@ scenario(
   { timeout: 120_000 },
 );
 
+scenario("a_long_error_is_shown_to_its_end", async ({ api, page, open }) => {
+  const code = `throw new Error("long ".repeat(100) + "the end of the message")`;
+  await api.save("long", chain(script("fall", code, { retry: { maxAttempts: 1 } })));
+  const run = await api.start("long");
+  await api.reaches(run, "failed");
+  await open(`/runs/${run}?step=fall`);
+  await page.locator(".panel-error").getByText("the end of the message").first().waitFor();
+});
+
 const RIGHT_TO_LEFT = "\u202e\u2067";
 const HOSTILE = `<img src=x onerror=alert(1)><script>alert(2)</script> javascript:alert(3) ${RIGHT_TO_LEFT} end`;
 
 scenario(
   "hostile_values_are_shown_as_text",
   async ({ api, page, open }) => {
-    const code = `
+    const act = `
     console.log(ctx.input.text);
     console.log("[link](javascript:alert(4)) https://example.com/<script>alert(5)</script>");
     console.log("x".repeat(60_000));
     if (ctx.input.falls) throw new Error(ctx.input.text);
     return { [ctx.input.text]: ctx.input.text, long: "y".repeat(1_000_000) }`;
-    await api.save("hostile", chain(script("act", code, { retry: { maxAttempts: 1 } })));
+    await api.save("hostile", chain(script("act", act, { retry: { maxAttempts: 1 } })));
     const start = (falls: boolean) =>
       api.ask<{ run: { id: string } }>("POST", "/v1/workflows/hostile/runs", {
         input: { text: HOSTILE, falls },
@@ -92,8 +104,34 @@ scenario(
       dialogs.push(dialog.message());
       void dialog.dismiss();
     });
+    // Names of the definition: titles of nodes, of an approval and of states; the name of a worker.
+    const titled = chain({ ...approval("ask", "hostile.approval"), name: HOSTILE });
+    await api.save("titled", titled);
+    const asking = await api.start("titled");
+    await api.reaches(asking, "waiting");
+    await api.save("states", {
+      states: [
+        { name: "open", title: HOSTILE, initial: true, on: { GO: { title: HOSTILE, to: "done" } } },
+        { name: "done", title: HOSTILE, terminal: true },
+      ],
+    });
+    const machine = await api.start("states");
+    await api.ask("POST", `/v1/runs/${machine}/transitions`, { action: "GO", comment: HOSTILE });
+    const idle = await api.start("states");
+    // The name of a step and of its worker, which is connected until all screens were shown.
+    const stop = await serveStep(api, "served", HOSTILE, HOSTILE);
+    const code = await api.start("served");
+    await api.reaches(code, "completed");
     await open("/");
     const screens = [
+      `/runs/${asking}`,
+      ...["graph", "timeline", "journal"].map((view) => `/runs/${code}?view=${view}`),
+      "/inbox",
+      `/runs/${machine}`,
+      `/runs/${idle}`,
+      "/workflows/titled",
+      "/workflows/states",
+      "/workers",
       "/",
       "/runs",
       "/access/keys",
@@ -119,6 +157,7 @@ scenario(
       const active = await page.locator("img[src=x], main script, a[href^='javascript:' i]").count();
       if (active > 0) wrong.push(`${path} has elements of the text`);
     }
+    await stop();
     expectNone("screens that do not show hostile values as text", wrong);
     await page.goto(`/runs/${good}?step=act`);
     await page.getByRole("tree", { name: "Output" }).getByText("long").waitFor();

@@ -4,6 +4,7 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
+import { findTexts } from "./jsxTexts.mjs";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const read = (name) => JSON.parse(readFileSync(join(root, `locales/${name}.json`), "utf8"));
@@ -62,14 +63,8 @@ for (const path of sources) {
   }
   for (const [, pattern] of text.matchAll(/\bt\(\s*`([^`]*)`/g)) families.push([pattern, where]);
   for (const [, prefix] of text.matchAll(/\btWord\("(\w+)"/g)) families.push([`${prefix}.\${word}`, where]);
-  if (path.endsWith(".tsx")) {
-    const code = text.replace(/^\s*(\/\/|\*).*$/gm, "");
-    for (const match of code.matchAll(/>([^<>{}`=;()|&]*[A-Za-z]{2,}[^<>{}`=;()|&]*)<\//g)) {
-      // A generic type looks like an element.
-      if (match[1] === "Everstep" || /[:?]/.test(match[1])) continue;
-      faults.push(`${where}: a text that is not a message: ${match[1].trim()}`);
-    }
-  }
+  if (path.endsWith(".tsx"))
+    for (const found of findTexts(text, path)) faults.push(`${where}: a text that is not a message: ${found}`);
 }
 for (const [pattern, where] of families) {
   const form = new RegExp(`^${pattern.replaceAll(".", "\\.").replace(/\$\{[^}]*\}/g, "[A-Za-z0-9]+")}$`);

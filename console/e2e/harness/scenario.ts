@@ -5,9 +5,17 @@
 
 import { mkdirSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import {
+  type Browser,
+  type BrowserContext,
+  type BrowserContextOptions,
+  chromium,
+  type Page,
+  type Request,
+} from "playwright-core";
 import { inject, test } from "vitest";
 import { Api } from "./api";
+import { Server } from "./server";
 
 const TIMEOUT = 20_000;
 const WINDOW = { width: 1440, height: 900 };
@@ -87,17 +95,27 @@ export async function openSignedIn(page: Page, path: string, key: string): Promi
 
 /** Records what no page of the console may do. */
 export function watch(context: BrowserContext, problems: string[]): void {
-  const own = new URL(inject("url"));
   context.on("request", (request) => {
-    const { protocol, hostname } = new URL(request.url());
-    const isOwn = hostname === own.hostname || protocol === "data:" || protocol === "blob:";
-    if (!isOwn) problems.push(`a request to ${request.url()}`);
+    if (!isOwn(request)) problems.push(`a request to ${request.url()}`);
   });
+  context.on("page", (page) =>
+    page.on("websocket", (socket) => {
+      if (new URL(socket.url()).host !== new URL(page.url()).host) problems.push(`a socket to ${socket.url()}`);
+    }),
+  );
   context.on("console", (message) => {
     if (message.type() !== "error" && message.type() !== "warning") return;
     problems.push(`${message.type()}: ${message.text()} (${message.location().url})`);
   });
   context.on("weberror", (error) => problems.push(`exception: ${error.error().stack ?? error.error().message}`));
+}
+
+/** Whether a page requests something of the server that it came from. A scenario opens pages of its own servers only. */
+function isOwn(request: Request): boolean {
+  const { protocol, origin } = new URL(request.url());
+  if (protocol === "data:" || protocol === "blob:") return true;
+  if (request.isNavigationRequest()) return origin === new URL(inject("url")).origin || Server.origins.has(origin);
+  return origin === new URL(request.frame().url()).origin;
 }
 
 async function newWorkspace(url: string, name: string): Promise<Api> {

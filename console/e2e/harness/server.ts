@@ -19,6 +19,8 @@ export function binary(): string {
 const SETTINGS = { EVERSTEP_LOG: "warn", EVERSTEP_RATE_LIMIT: "0", EVERSTEP_ALLOW_ADDRESSES: "127.0.0.1" };
 
 export class Server {
+  /** The origins of the servers that this process has started. */
+  static readonly origins = new Set<string>();
   private process: ChildProcess | null = null;
   private said = "";
 
@@ -30,6 +32,7 @@ export class Server {
 
   static async start(data: string, settings: Record<string, string> = {}): Promise<Server> {
     const server = new Server(await freePort(), data, settings);
+    Server.origins.add(server.url);
     await server.begin();
     return server;
   }

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { address } from "./client";
 import { may } from "./me";
+import { ignoredReason } from "./signals";
 import { pauseBefore } from "./socket";
 
 test("values_of_a_path_are_escaped", () => {
@@ -19,4 +20,16 @@ test("permissions_imply_each_other_as_on_the_server", () => {
   expect(may(["workflow:admin"], "workflow:publish")).toBe(true);
   expect(may(["workflow:admin"], "worker:serve")).toBe(false);
   expect(may(["workflow:view"], "workflow:manage")).toBe(false);
+});
+
+test("a_signal_that_changed_nothing_has_a_reason", () => {
+  expect(ignoredReason({ outcome: "ignored", reason: "no wait for this signal is open" })).toBe(
+    "no wait for this signal is open",
+  );
+  expect(ignoredReason({ outcome: "ignored" })).toBe("Nothing changed");
+  expect((["accepted", "buffered", "repeated"] as const).map((outcome) => ignoredReason({ outcome }))).toEqual([
+    null,
+    null,
+    null,
+  ]);
 });

@@ -31,6 +31,11 @@ export class ApiProblem extends Error {
     return /permission (\S+)/.exec(this.message)?.[1] ?? null;
   }
 
+  /** Whether the same request may succeed later. */
+  get isPassing(): boolean {
+    return this.code === "UNREACHABLE" || this.status === 429 || this.status >= 500;
+  }
+
   /** Whether the outcome of a changing request is unknown: it may still be written. */
   get isUnknown(): boolean {
     return this.code === "OUTCOME_UNKNOWN" || this.code === "UNREACHABLE";

@@ -8,6 +8,7 @@ import type { WorkflowSummary } from "./types";
 /** Nothing is polled faster than this. */
 export const POLL_MIN = 10_000;
 export const RUNS_PAGE = 100;
+export const INBOX_PAGE = 200;
 const PAGE_MAX = 500;
 
 export function createQueryClient(): QueryClient {
@@ -103,7 +104,7 @@ export function useNodes(isEnabled = true) {
 export function useInbox(isEnabled: boolean) {
   return useQuery({
     queryKey: ["inbox"],
-    queryFn: ({ signal }) => call("GET /v1/inbox", { query: { limit: 200 }, signal }),
+    queryFn: ({ signal }) => call("GET /v1/inbox", { query: { limit: INBOX_PAGE }, signal }),
     enabled: isEnabled,
     refetchInterval: POLL_MIN,
   });

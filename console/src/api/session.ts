@@ -34,9 +34,18 @@ export function dropSession(): void {
 }
 
 /** The sign-in code in the address, which is removed from the address and the history. */
-export function takeSignInCode(): string | null {
+function takeSignInCode(): string | null {
   const code = new URLSearchParams(window.location.hash.slice(1)).get("code");
   if (code === null) return null;
   window.history.replaceState(window.history.state, "", window.location.pathname + window.location.search);
   return code;
 }
+
+/** The code of the last sign-in link that was opened in this tab; null if it was used or there was none. */
+export const signInCodeStore = createStore<string | null>(takeSignInCode());
+
+// A link that is pasted into a tab with the console changes only the fragment: the page is not loaded again.
+window.addEventListener("hashchange", () => {
+  const code = takeSignInCode();
+  if (code !== null) signInCodeStore.set(code);
+});

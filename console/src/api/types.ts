@@ -251,6 +251,8 @@ export type BulkDiscard = {
   /** Only counts the selected dead letters. */
   dryRun?: boolean;
   reason?: string | null;
+  /** `nextCursor` of the previous call with this filter, unchanged. */
+  cursor?: string | null;
 };
 
 /** `POST /v1/dead-letters/requeue`. */
@@ -260,6 +262,8 @@ export type BulkRequeue = {
   all?: boolean;
   /** Only counts the selected dead letters. */
   dryRun?: boolean;
+  /** `nextCursor` of the previous call with this filter, unchanged. */
+  cursor?: string | null;
 };
 
 /** `POST /v1/runs/{id}/cancel`. */
@@ -303,6 +307,10 @@ export type ChangedOptions = {
   fetch?: boolean | null;
   /** The role map: from roles of people to permissions. It replaces the whole map of the workspace; for roles that it does not contain, the role map of the server applies. */
   roles?: { [name: string]: string } | null;
+  /** The address that receives the mails of the workspace as signed webhooks. Null removes it, with `notifySecret`. */
+  notifyUrl?: string | null;
+  /** The name of the secret of the workspace that signs these webhooks; a `notifyUrl` needs it. */
+  notifySecret?: string | null;
 };
 
 /** `PATCH /v1/workspaces/{name}`. */
@@ -522,7 +530,7 @@ export type DeadLetterDetail = {
   changedAt: string;
   /** When operators were notified. */
   notifiedAt: string | null;
-  /** The config as it was decided. A secret is its name. */
+  /** The config as it was decided; of the kind `workflow` also the `cause` of its run. A secret is its name. */
   config: unknown;
   /** The places in the config that name secrets, as JSON pointers. */
   secrets: string[];
@@ -555,8 +563,10 @@ export type DeadLetters = {
 export type DeadLettersChanged = {
   /** The dead letters that were changed, or would be, at most 10,000. */
   matched: number;
-  /** Whether more are selected: send the request again. */
+  /** Whether the filter selects more than these. */
   hasMore: boolean;
+  /** The `cursor` of the request that changes the next ones, if there are more. It changes none of these dead letters again, also if they have failed again. Null after a dry run, which changes none. */
+  nextCursor: string | null;
 };
 
 /** A graph, with `nodes` and `edges`, or a state machine, with `states`. `POST /v1/workflows/validate` reports all problems of one. */
@@ -1602,6 +1612,8 @@ export type Node = {
   isSelf: boolean;
   /** The number of runs that it owns. */
   runs: number;
+  /** The difference between the wall clock of its machine and the clock that all nodes follow, positive if the wall clock is ahead. Only the node of this response knows its own; null for the others. */
+  skewMs: number | null;
 };
 
 /** The servers that share a database. */
@@ -1632,6 +1644,8 @@ export type OfDefinition = {
   input?: { [name: string]: unknown };
   /** A workspace has one run per idempotency key, however often it is started. */
   idempotencyKey?: string | null;
+  /** Starts the run although no worker has ever registered the workflow: the run waits for a worker. Default: a start of an unknown name is refused. */
+  allowUnserved?: boolean;
 };
 
 /** `POST /v1/workflows/{name}/runs`. */
@@ -2046,6 +2060,10 @@ export type Runs = {
   runs: RunSummary[];
   /** The cursor of the next page; null on the last one. */
   nextCursor: string | null;
+  /** How many runs were examined for this page. A request examines at most 10,000: a page may have fewer runs than its limit, or none, although more of them match. */
+  scanned: number;
+  /** Whether there may be more runs: request the next page. */
+  more: boolean;
 };
 
 export type SavedQueries = {
@@ -2107,6 +2125,8 @@ export type ServedWorkflow = {
   inputSchema?: { [name: string]: unknown } | null;
   /** The events that start its runs, while this version is active. */
   triggers?: WorkerTrigger[];
+  /** Search attributes: paths of the input, such as `order.id`, by which runs of the workflow are found in an index. */
+  index?: string[];
 };
 
 /** The server that has answered. */
@@ -2278,6 +2298,8 @@ export type StartedOne = {
   id?: string | null;
   /** False if a run with that idempotency key existed before. */
   created?: boolean | null;
+  /** The status of the run. */
+  status?: "pending" | "running" | "waiting" | "paused" | "completed" | "failed" | "cancelled" | null;
   /** Why it was not started. */
   error?: Problem | null;
 };
@@ -2673,6 +2695,12 @@ export type UnreadableData = {
   unreadable: string;
 };
 
+/** A run that a wait cannot read. */
+export type UnreadableRun = {
+  id: string;
+  error: Problem;
+};
+
 /** An uploaded file. A request to a state machine names it by its id. */
 export type UploadedFile = {
   id: string;
@@ -2805,6 +2833,12 @@ export type WaitOpenedData = {
   due: string | null;
   /** The wait also accepts events that were published from this time on. */
   since?: string | null;
+};
+
+/** The first event of a wait for many runs. */
+export type WaitingRuns = {
+  /** The number of runs for which the response waits. */
+  runs: number;
 };
 
 /** Links to the documents. */
@@ -3108,6 +3142,10 @@ export type WorkspaceOptions = {
   fetch: boolean;
   /** The role map of the workspace: from roles of people to permissions. It has precedence over that of the server. */
   roles: { [name: string]: string };
+  /** The address that receives the mails of the workspace as signed webhooks; without it, the mail server receives them. */
+  notifyUrl?: string | null;
+  /** The name of the secret that signs these webhooks. */
+  notifySecret?: string | null;
 };
 
 /** A page of workspaces, by name. */
@@ -3188,6 +3226,8 @@ export interface Routes {
   "POST /api/v1/workflow-runs": { query: { waitSeconds?: number }; body: OfDefinition; answer: Started; };
   /** List runs */
   "GET /v1/runs": { query: { workflow?: string; status?: Array<"pending" | "running" | "waiting" | "paused" | "completed" | "failed" | "cancelled">; version?: number; state?: string; parent?: string; origin?: string; key?: string; errorCode?: string; trigger?: string; text?: string; since?: string; until?: string; input?: { [name: string]: unknown }; tag?: { [name: string]: unknown }; cursor?: string; limit?: number }; answer: Runs; };
+  /** Wait for runs */
+  "GET /v1/runs/wait": { query: { ids?: string; waitSeconds?: number }; answer: undefined; };
   /** Get a run */
   "GET /v1/runs/{id}": { query: { waitSeconds?: number }; answer: Run; };
   /** List the steps of a run */

@@ -21,3 +21,19 @@ export function isRunStatus(text: string): text is RunStatus {
 export function hasEnded(status: AnyStatus): boolean {
   return status === "completed" || status === "failed" || status === "cancelled" || status === "skipped";
 }
+
+export type ControlName = "retry" | "cancel" | "pause" | "resume";
+
+/** Whether a run with this status can be controlled so. */
+export function canControl(control: ControlName, status: RunStatus): boolean {
+  switch (control) {
+    case "retry":
+      return status === "failed";
+    case "resume":
+      return status === "paused";
+    case "pause":
+      return status !== "paused" && !hasEnded(status);
+    case "cancel":
+      return !hasEnded(status);
+  }
+}

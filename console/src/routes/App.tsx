@@ -1,12 +1,16 @@
 // From the address to a screen.
 
+// The styles of the controls come before those of the features, which override them.
+import "../ui/tokens.css";
+import "../ui/ui.css";
+
 import { QueryClientProvider, useQueryClient } from "@tanstack/react-query";
-import { Component, lazy, type ReactNode, Suspense, useEffect, useState } from "react";
+import { Component, lazy, type ReactNode, Suspense, useEffect } from "react";
 import { Route, Switch, useLocation } from "wouter";
 import { useMe } from "../api/me";
 import { toProblem } from "../api/problem";
 import { createQueryClient } from "../api/queries";
-import { sessionStore, takeSignInCode } from "../api/session";
+import { sessionStore, signInCodeStore } from "../api/session";
 import { Shell } from "../features/shell/Shell";
 import { Logo } from "../features/shell/SideBar";
 import { SignIn } from "../features/signin/SignIn";
@@ -27,7 +31,6 @@ const NodesPage = lazy(() => import("./NodesPage"));
 const AccessPage = lazy(() => import("./AccessPage"));
 
 const client = createQueryClient();
-const code = takeSignInCode();
 
 export function App() {
   const [, navigate] = useLocation();
@@ -47,13 +50,16 @@ export function App() {
 function Entrance() {
   const session = useStore(sessionStore);
   const queries = useQueryClient();
-  const [waiting, setWaiting] = useState(code);
+  const code = useStore(signInCodeStore);
   useEffect(() => {
-    // What another caller may see must not stay in the cache, and a code can be used once.
+    // What another caller may see must not stay in the cache.
     if (session === null) queries.clear();
-    else setWaiting(null);
   }, [session, queries]);
-  if (session === null) return <SignIn code={waiting} logo={<Logo size={36} />} />;
+  useEffect(() => {
+    // A code can be used once. A caller who is signed in stays so.
+    if (session !== null && code !== null) signInCodeStore.set(null);
+  }, [session, code]);
+  if (session === null) return <SignIn code={code} logo={<Logo size={36} />} />;
   return <Screens key={session.credential} />;
 }
 

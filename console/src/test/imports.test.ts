@@ -79,6 +79,14 @@ test("libraries_of_components_stay_in_their_folders", () => {
   expect(wrong).toEqual([]);
 });
 
+// package.json declares that modules have no side effects: the build drops those of a module that only re-exports.
+test("the_entrance_of_ui_only_re_exports", () => {
+  const entrance = sources.find((source) => source.path === "ui/index.ts")?.text ?? "";
+  const lines = entrance.split("\n").filter((line) => line !== "" && !line.startsWith("//"));
+  expect(lines.length).toBeGreaterThan(20);
+  expect(lines.filter((line) => !line.startsWith("export {"))).toEqual([]);
+});
+
 test("native_controls_are_drawn_in_ui_only", () => {
   const wrong = sources
     .filter((source) => !source.path.startsWith("ui/"))

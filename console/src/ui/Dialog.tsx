@@ -78,6 +78,8 @@ interface ConfirmProps {
   tone?: "primary" | "danger-solid";
   isPending?: boolean;
   isDisabled?: boolean;
+  /** Why the action is not possible. */
+  reason?: string | null;
   children: ReactNode;
   width?: DialogProps["width"];
 }
@@ -98,6 +100,7 @@ export function Confirm(props: ConfirmProps) {
             onPress={props.onConfirm}
             isPending={props.isPending}
             isDisabled={props.isDisabled}
+            reason={props.reason}
           >
             {props.confirmLabel}
           </Button>

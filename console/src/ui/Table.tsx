@@ -1,9 +1,10 @@
 // A table that draws only the rows on screen.
 //
-// Keys: ↑ ↓ PageUp PageDown Home End move, Enter opens a row, Space selects it.
+// Keys: ↑ ↓ PageUp PageDown Home End move, Enter opens a row, Space selects it. The grid has the focus and names its active
+// row: a row that is scrolled out of the document cannot take the focus with it.
 
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { type KeyboardEvent, type MouseEvent, type ReactNode, useEffect, useRef, useState } from "react";
+import { type KeyboardEvent, type MouseEvent, type ReactNode, useEffect, useId, useRef, useState } from "react";
 import { t } from "../lib/i18n";
 import { Checkbox } from "./Checkbox";
 import { rowAfterKey } from "./rowKeys";
@@ -46,8 +47,9 @@ const NEAR_END = 20;
 export function Table<Row>(props: TableProps<Row>) {
   const { columns, rows, rowId, onOpen, selection, onEnd } = props;
   const scroll = useRef<HTMLDivElement>(null);
-  const [active, setActive] = useState(0);
-  const wantsFocus = useRef(false);
+  const [chosen, setActive] = useState(0);
+  const active = Math.min(chosen, rows.length - 1);
+  const id = useId();
   const virtual = useVirtualizer({
     count: rows.length,
     getScrollElement: () => scroll.current,
@@ -66,7 +68,6 @@ export function Table<Row>(props: TableProps<Row>) {
 
   const template = [selection ? "16px" : null, ...columns.map((column) => column.width)].filter(Boolean).join(" ");
   const moveTo = (index: number) => {
-    wantsFocus.current = true;
     setActive(index);
     virtual.scrollToIndex(index);
   };
@@ -78,7 +79,7 @@ export function Table<Row>(props: TableProps<Row>) {
   };
   const onKeyDown = (event: KeyboardEvent) => {
     const row = rows[active];
-    if (event.target !== event.currentTarget && !(event.target as HTMLElement).matches("[role=row]")) return;
+    if (event.target !== event.currentTarget) return;
     const next = rowAfterKey(event.key, active, rows.length, 15);
     if (next !== null) moveTo(next);
     else if (event.key === "Enter" && row !== undefined) onOpen?.(row, event.ctrlKey || event.metaKey);
@@ -89,17 +90,21 @@ export function Table<Row>(props: TableProps<Row>) {
   const areAllSelected =
     selection !== undefined && rows.length > 0 && rows.every((row) => selection.selected.has(rowId(row)));
   const start = items[0]?.start ?? HEAD_HEIGHT;
+  const isActiveDrawn = items.some((item) => item.index === active);
 
   return (
-    <div
-      className="ui-table"
-      role="grid"
-      aria-label={props.label}
-      aria-rowcount={rows.length + 1}
-      aria-multiselectable={selection ? true : undefined}
-      onKeyDown={onKeyDown}
-    >
-      <div ref={scroll} className={props.isNatural ? "ui-table-scroll natural" : "ui-table-scroll"} role="presentation">
+    <div className="ui-table">
+      <div
+        ref={scroll}
+        className={props.isNatural ? "ui-table-scroll natural" : "ui-table-scroll"}
+        role="grid"
+        aria-label={props.label}
+        aria-rowcount={rows.length + 1}
+        aria-multiselectable={selection ? true : undefined}
+        aria-activedescendant={isActiveDrawn ? `${id}${active}` : undefined}
+        tabIndex={0}
+        onKeyDown={onKeyDown}
+      >
         <div className="ui-table-head" role="row" aria-rowindex={1} style={{ gridTemplateColumns: template }}>
           {selection && (
             <div role="columnheader" className="ui-cell">
@@ -133,14 +138,11 @@ export function Table<Row>(props: TableProps<Row>) {
               return (
                 <TableRow
                   key={item.key}
+                  id={`${id}${item.index}`}
                   row={row}
                   index={item.index}
                   isActive={item.index === active}
-                  takesFocus={item.index === active && wantsFocus.current}
-                  onFocus={() => {
-                    wantsFocus.current = false;
-                    setActive(item.index);
-                  }}
+                  onActive={() => setActive(item.index)}
                   template={template}
                   table={props}
                   toggle={toggle}
@@ -156,23 +158,20 @@ export function Table<Row>(props: TableProps<Row>) {
 }
 
 interface TableRowProps<Row> {
+  id: string;
   row: Row;
   index: number;
   isActive: boolean;
-  takesFocus: boolean;
-  onFocus: () => void;
+  onActive: () => void;
   template: string;
   table: TableProps<Row>;
   toggle: (row: Row) => void;
 }
 
-function TableRow<Row>({ row, index, isActive, takesFocus, onFocus, template, table, toggle }: TableRowProps<Row>) {
-  const element = useRef<HTMLDivElement>(null);
-  useEffect(() => {
-    if (takesFocus) element.current?.focus({ preventScroll: true });
-  }, [takesFocus]);
+function TableRow<Row>({ id, row, index, isActive, onActive, template, table, toggle }: TableRowProps<Row>) {
   const isSelected = table.selection?.selected.has(table.rowId(row)) ?? false;
   const open = (event: MouseEvent) => {
+    onActive();
     // A click on a control inside the row, or one that ends a selection of text, is not for the row.
     if ((event.target as HTMLElement).closest("a, button, label")) return;
     if (window.getSelection()?.toString()) return;
@@ -180,17 +179,15 @@ function TableRow<Row>({ row, index, isActive, takesFocus, onFocus, template, ta
   };
   return (
     <div
-      ref={element}
+      id={id}
       role="row"
       aria-rowindex={index + 2}
       aria-selected={table.selection ? isSelected : undefined}
       aria-label={table.rowLabel(row)}
-      tabIndex={isActive ? 0 : -1}
-      className={table.onOpen ? "ui-table-row is-link" : "ui-table-row"}
+      className={["ui-table-row", table.onOpen && "is-link", isActive && "is-active"].filter(Boolean).join(" ")}
       style={{ gridTemplateColumns: template }}
       onClick={open}
       onKeyDown={() => undefined}
-      onFocus={(event) => event.target === event.currentTarget && onFocus()}
     >
       {table.selection && (
         <div role="gridcell" className="ui-cell">

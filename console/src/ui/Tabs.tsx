@@ -5,7 +5,7 @@ import { Tabs as AriaTabs, Tab, TabList, TabPanel } from "react-aria-components"
 
 interface TabsProps<T extends string> {
   label: string;
-  tabs: ReadonlyArray<{ id: T; label: string; count?: string }>;
+  tabs: ReadonlyArray<{ id: T; label: string; count?: ReactNode }>;
   value: T;
   onChange: (id: T) => void;
   /** The content of the selected tab. */
@@ -20,7 +20,7 @@ export function Tabs<T extends string>({ label, tabs, value, onChange, children,
         {tabs.map((tab) => (
           <Tab key={tab.id} id={tab.id} className="ui-tab">
             {tab.label}
-            {tab.count && <span className="count">{tab.count}</span>}
+            {tab.count}
           </Tab>
         ))}
       </TabList>

@@ -1,7 +1,6 @@
 // The components of the console. Only this folder imports react-aria-components.
-
-import "./tokens.css";
-import "./ui.css";
+//
+// Modules without side effects only, as package.json declares: each page then loads the components that it uses, not all.
 
 export { Button, type ButtonProps } from "./Button";
 export { Checkbox, Switch } from "./Checkbox";
@@ -23,7 +22,7 @@ export { Segmented } from "./Segmented";
 export { ComboBox, type Option, Select } from "./Select";
 export { Slider } from "./Slider";
 export { Status, StatusMark } from "./Status";
-export { Empty, Problem, type ProblemFacts, Skeleton } from "./states";
+export { Empty, Note, Problem, type ProblemFacts, Skeleton } from "./states";
 export { type Column, type Selection, Table } from "./Table";
 export { Tabs } from "./Tabs";
 export { NumberField, TextField } from "./TextField";

@@ -1,6 +1,7 @@
 // The states of a screen that has nothing to show: loading, empty, refused.
 
 import type { ReactNode } from "react";
+import { commands } from "../lib/commands";
 import { t } from "../lib/i18n";
 import { Button } from "./Button";
 import { CodeBlock, Copyable } from "./Copy";
@@ -39,6 +40,15 @@ export function Empty({ icon, title, children, command, action }: EmptyProps) {
       {command && <CodeBlock text={command} />}
       {action}
     </div>
+  );
+}
+
+/** A remark that is not an error. An alert is read out when it appears. */
+export function Note({ children, isAlert, className }: { children: ReactNode; isAlert?: boolean; className?: string }) {
+  return (
+    <p className={className ? `ui-note ${className}` : "ui-note"} role={isAlert ? "alert" : undefined}>
+      {children}
+    </p>
   );
 }
 
@@ -92,7 +102,7 @@ function Forbidden({ permission, isInline }: { permission: string; isInline?: bo
     );
   }
   return (
-    <Empty icon="lock" title={t("problem.forbiddenTitle")} command={`everstep keys create --permissions ${permission}`}>
+    <Empty icon="lock" title={t("problem.forbiddenTitle")} command={commands.keyWith(permission)}>
       {text}
     </Empty>
   );

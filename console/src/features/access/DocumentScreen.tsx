@@ -2,6 +2,7 @@
 
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
+import { useCan } from "../../api/me";
 import { toProblem } from "../../api/problem";
 import { t } from "../../lib/i18n";
 import { isObject, parseJson, pretty } from "../../lib/json";
@@ -51,6 +52,9 @@ export function DocumentScreen({ kind }: { kind: DocumentKind }) {
   const client = useQueryClient();
   const list = useList([kind.cacheKey], kind.read, (page) => page.rows);
   const [open, setOpen] = useState<Open | null>(null);
+  // Every caller that reads definitions may see the list.
+  const saveReason = useCan("workflow:publish") ? null : t("problem.forbidden", { permission: "workflow:publish" });
+  const trialReason = useCan("workflow:manage") ? null : t("problem.forbidden", { permission: "workflow:manage" });
   const done = (text: string) => {
     showToast(text);
     setOpen(null);
@@ -77,7 +81,7 @@ export function DocumentScreen({ kind }: { kind: DocumentKind }) {
       align: "end",
       cell: (row) => (
         <span className="row access-acts">
-          <Button size="small" icon="play" onPress={() => setOpen({ what: "try", row })}>
+          <Button size="small" icon="play" reason={trialReason} onPress={() => setOpen({ what: "try", row })}>
             {kind.trial.label}
           </Button>
           <Button
@@ -85,6 +89,7 @@ export function DocumentScreen({ kind }: { kind: DocumentKind }) {
             tone="danger"
             icon="trash"
             label={t("access.delete")}
+            reason={saveReason}
             onPress={() => setOpen({ what: "delete", row })}
           />
         </span>
@@ -101,13 +106,19 @@ export function DocumentScreen({ kind }: { kind: DocumentKind }) {
       rowId={(row) => row.name}
       onOpen={(row) => setOpen({ what: "edit", row })}
       actions={
-        <Button tone="primary" icon="plus" onPress={() => setOpen({ what: "edit", row: null })}>
+        <Button tone="primary" icon="plus" reason={saveReason} onPress={() => setOpen({ what: "edit", row: null })}>
           {kind.create}
         </Button>
       }
     >
       {open?.what === "edit" && (
-        <Edit kind={kind} row={open.row} onClose={() => setOpen(null)} onDone={() => done(t("access.saved"))} />
+        <Edit
+          kind={kind}
+          row={open.row}
+          reason={saveReason}
+          onClose={() => setOpen(null)}
+          onDone={() => done(t("access.saved"))}
+        />
       )}
       {open?.what === "try" && open.row && <Trial kind={kind} name={open.row.name} onClose={() => setOpen(null)} />}
       {open?.what === "delete" && open.row && (
@@ -147,11 +158,13 @@ function Remove({ kind, name, onClose, onDone }: RemoveProps) {
 interface EditProps {
   kind: DocumentKind;
   row: NamedDocument | null;
+  /** Why the document cannot be saved. */
+  reason: string | null;
   onClose: () => void;
   onDone: () => void;
 }
 
-function Edit({ kind, row, onClose, onDone }: EditProps) {
+function Edit({ kind, row, reason, onClose, onDone }: EditProps) {
   const [name, setName] = useState(row?.name ?? "");
   const [text, setText] = useState(pretty(row?.document ?? kind.template));
   const parsed = parseJson(text);
@@ -162,6 +175,7 @@ function Edit({ kind, row, onClose, onDone }: EditProps) {
       submit={t("access.save")}
       width="medium"
       isReady={isReady}
+      reason={reason}
       send={() => kind.save(name.trim(), parsed.ok ? parsed.value : null)}
       onDone={onDone}
       onClose={onClose}

@@ -3,7 +3,9 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { call } from "../../api/client";
+import { useCan } from "../../api/me";
 import type { Secret } from "../../api/types";
+import { commands } from "../../lib/commands";
 import { t } from "../../lib/i18n";
 import { Button, type Column, Copyable, showToast, TextField, Time } from "../../ui";
 import { ListScreen } from "./ListScreen";
@@ -18,6 +20,8 @@ export function SecretsScreen() {
     (page) => page.secrets,
   );
   const [set, setSet] = useState<string | null>(null);
+  // Publishers may read the names.
+  const reason = useCan("workflow:admin") ? null : t("problem.forbidden", { permission: "workflow:admin" });
   const [removed, setRemoved] = useState<Secret | null>(null);
   const done = (text: string) => {
     showToast(text);
@@ -41,7 +45,7 @@ export function SecretsScreen() {
       align: "end",
       cell: (secret) => (
         <span className="row access-acts">
-          <Button size="small" onPress={() => setSet(secret.name)}>
+          <Button size="small" reason={reason} onPress={() => setSet(secret.name)}>
             {t("secrets.replace")}
           </Button>
           <Button
@@ -49,6 +53,7 @@ export function SecretsScreen() {
             tone="danger"
             icon="trash"
             label={t("secrets.delete")}
+            reason={reason}
             onPress={() => setRemoved(secret)}
           />
         </span>
@@ -59,12 +64,12 @@ export function SecretsScreen() {
     <ListScreen
       title={t("nav.secrets")}
       icon="lock"
-      none={{ title: t("secrets.none"), text: t("secrets.noneText"), command: "everstep secrets set shop-token" }}
+      none={{ title: t("secrets.none"), text: t("secrets.noneText"), command: commands.setSecret }}
       list={list}
       columns={columns}
       rowId={(secret) => secret.name}
       actions={
-        <Button tone="primary" icon="plus" onPress={() => setSet("")}>
+        <Button tone="primary" icon="plus" reason={reason} onPress={() => setSet("")}>
           {t("secrets.set")}
         </Button>
       }

@@ -15,6 +15,8 @@ interface SendDialogProps<Answer> {
   onDone: (answer: Answer) => void;
   onClose: () => void;
   isReady?: boolean;
+  /** Why the request is not possible. */
+  reason?: string | null;
   isDangerous?: boolean;
   width?: "small" | "medium" | "wide";
   children: ReactNode;
@@ -34,6 +36,7 @@ export function SendDialog<Answer>(props: SendDialogProps<Answer>) {
       onConfirm={() => request.mutate()}
       isPending={request.isPending}
       isDisabled={props.isReady === false}
+      reason={props.reason}
     >
       {props.children}
       {request.error && <Problem problem={toProblem(request.error)} isInline />}

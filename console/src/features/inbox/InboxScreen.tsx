@@ -2,17 +2,17 @@
 //
 // Keys: ↑ ↓ choose, A approves, R rejects; after a decision the next one is chosen.
 
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { useRef, useState } from "react";
+import { useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
 import { call } from "../../api/client";
 import { useCan } from "../../api/me";
 import { toProblem } from "../../api/problem";
-import { useInbox } from "../../api/queries";
+import { INBOX_PAGE, POLL_MIN, useRun } from "../../api/queries";
+import { decisionNotice, sendApproval } from "../../api/signals";
 import type { InboxItem } from "../../api/types";
+import { useControl } from "../../api/useControl";
 import { useHotkeys } from "../../lib/hotkeys";
 import { t } from "../../lib/i18n";
-import { newIdempotencyKey } from "../../lib/id";
-import { isObject } from "../../lib/json";
 import { paths, useSearchState } from "../../lib/url";
 import {
   Button,
@@ -23,6 +23,7 @@ import {
   JsonTree,
   Kbd,
   Link,
+  Note,
   Page,
   Pressable,
   Problem,
@@ -35,16 +36,29 @@ import "./inbox.css";
 
 const idOf = (item: InboxItem) => `${item.run}/${item.step}`;
 
+/** The decisions, page by page. */
+function useInboxPages() {
+  return useInfiniteQuery({
+    queryKey: ["inbox", "pages"],
+    queryFn: ({ pageParam, signal }) =>
+      call("GET /v1/inbox", { query: { limit: INBOX_PAGE, cursor: pageParam || undefined }, signal }),
+    initialPageParam: "",
+    getNextPageParam: (page) => page.nextCursor ?? undefined,
+    refetchInterval: POLL_MIN,
+  });
+}
+
 export function InboxScreen() {
-  const inbox = useInbox(true);
+  const inbox = useInboxPages();
   const { params, set } = useSearchState();
-  const items = inbox.data?.inbox ?? [];
+  const items = inbox.data?.pages.flatMap((page) => page.inbox) ?? [];
   const index = Math.max(
     0,
     items.findIndex((item) => idOf(item) === params.get("item")),
   );
   const item = items[index];
   const choose = (next: number) => {
+    if (next >= items.length && inbox.hasNextPage) void inbox.fetchNextPage();
     const target = items[Math.max(0, Math.min(items.length - 1, next))];
     if (target) set({ item: idOf(target) });
   };
@@ -89,9 +103,16 @@ export function InboxScreen() {
               </Pressable>
             </li>
           ))}
+          {inbox.hasNextPage && (
+            <li className="inbox-more">
+              <Button onPress={() => void inbox.fetchNextPage()} isPending={inbox.isFetchingNextPage}>
+                {t("ui.more")}
+              </Button>
+            </li>
+          )}
         </ul>
         <Decision
-          key={idOf(item)}
+          key={`${idOf(item)} ${item.since}`}
           item={item}
           onNext={() => choose(index + 1 < items.length ? index + 1 : index - 1)}
         />
@@ -105,31 +126,26 @@ function Decision({ item, onNext }: { item: InboxItem; onNext: () => void }) {
   const client = useQueryClient();
   const canAnswer = useCan("workflow:manage");
   const [comment, setComment] = useState("");
-  const key = useRef(newIdempotencyKey());
-  const run = useQuery({
-    queryKey: ["run", item.run],
-    queryFn: ({ signal }) => call("GET /v1/runs/{id}", { path: { id: item.run }, signal }),
-  });
-  const answer = useMutation({
-    mutationFn: (isApproved: boolean) => {
-      const match = isObject(item.match) ? item.match : {};
-      const payload = { ...match, approved: isApproved, ...(comment.trim() === "" ? {} : { comment: comment.trim() }) };
-      return call("POST /v1/runs/{id}/signals/{event}", {
-        path: { id: item.run, event: item.signal },
-        body: payload as never,
-        headers: { "idempotency-key": key.current },
-      });
+  const run = useRun(item.run);
+  const wait = run.data?.open.find((open) => open.step === item.step) ?? item;
+  const control = useControl({
+    run: item.run,
+    version: run.data?.version ?? null,
+    send: (request: { isApproved: boolean; comment: string }, conditions) => {
+      const { run, signal, match, step } = item;
+      return sendApproval({ run, signal, match, wait: { step, since: wait.since }, ...request }, conditions);
     },
-    retry: (count, error) => toProblem(error).isUnknown && count < 3,
-    onSuccess: (_, isApproved) => {
-      showToast(isApproved ? t("inbox.approved") : t("inbox.rejected"));
+    onDone: (decided, { isApproved }) => {
+      const { text, tone } = decisionNotice(decided, isApproved);
+      showToast(text, tone);
       onNext();
       void client.invalidateQueries({ queryKey: ["inbox"] });
     },
   });
+  const answer = (isApproved: boolean) => control.send({ isApproved, comment });
   useHotkeys([
-    { keys: "a", run: () => canAnswer && answer.mutate(true) },
-    { keys: "r", run: () => canAnswer && answer.mutate(false) },
+    { keys: "a", run: () => canAnswer && answer(true) },
+    { keys: "r", run: () => canAnswer && answer(false) },
   ]);
   const reason = canAnswer ? null : t("problem.forbidden", { permission: "workflow:manage" });
   return (
@@ -160,8 +176,8 @@ function Decision({ item, onNext }: { item: InboxItem; onNext: () => void }) {
             tone="primary"
             icon="check"
             reason={reason}
-            isPending={answer.isPending}
-            onPress={() => answer.mutate(true)}
+            isPending={control.isPending}
+            onPress={() => answer(true)}
           >
             {t("inbox.approve")} <Kbd keys="A" />
           </Button>
@@ -169,13 +185,13 @@ function Decision({ item, onNext }: { item: InboxItem; onNext: () => void }) {
             tone="danger"
             icon="close"
             reason={reason}
-            isPending={answer.isPending}
-            onPress={() => answer.mutate(false)}
+            isPending={control.isPending}
+            onPress={() => answer(false)}
           >
             {t("inbox.reject")} <Kbd keys="R" />
           </Button>
         </div>
-        {answer.error && <Problem problem={toProblem(answer.error)} isInline />}
+        {control.error && <DecisionError error={control.error} />}
       </div>
       {item.about !== null && item.about !== undefined && (
         <>
@@ -187,4 +203,13 @@ function Decision({ item, onNext }: { item: InboxItem; onNext: () => void }) {
       {run.data ? <JsonTree label={t("run.input")} value={run.data.input} /> : <Skeleton rows={3} />}
     </section>
   );
+}
+
+/** Also that the outcome is not known, or that the run has changed: the decision can be made again. */
+function DecisionError({ error }: { error: unknown }) {
+  const problem = toProblem(error);
+  if (problem.isUnknown) return <Note>{t("action.unknown", { detail: problem.message })}</Note>;
+  if (problem.code === "CONCURRENCY_ERROR")
+    return <Note isAlert>{t("action.changed", { detail: problem.message })}</Note>;
+  return <Problem problem={problem} isInline />;
 }

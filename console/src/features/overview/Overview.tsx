@@ -7,36 +7,58 @@ import { isServerAdmin, may, useMe } from "../../api/me";
 import { toProblem } from "../../api/problem";
 import { POLL_MIN, useInbox, useNodes, useWorkers, useWorkflows } from "../../api/queries";
 import { liveSocket } from "../../api/socket";
-import type { RunSummary } from "../../api/types";
+import type { RunSummary, Runs } from "../../api/types";
+import { commands } from "../../lib/commands";
 import { formatNumber, t, tWord } from "../../lib/i18n";
 import { shortId } from "../../lib/id";
-import { RUN_STATUSES, type RunStatus } from "../../lib/status";
+import { RUN_STATUSES } from "../../lib/status";
 import { paths } from "../../lib/url";
-import { Card, Duration, Empty, Icon, Link, Page, Problem, Skeleton, Status, StatusMark, Time } from "../../ui";
-import { type Counts, countsOf, failuresByCode, oldest } from "./overviewModel";
+import { Card, Duration, Empty, Icon, Link, Note, Page, Problem, Skeleton, Status, StatusMark, Time } from "../../ui";
+import { type Counts, countsOf, failuresByCode, readOldest } from "./overviewModel";
 import "./overview.css";
 
 const LISTED = 6;
 const READ = 200;
 const LATEST = 8;
 
-function useCounts(): { counts: Counts; error: unknown; isPending: boolean } {
+interface LiveCounts extends Partial<Counts> {
+  /** Nodes that have not replied. */
+  silent?: readonly string[];
+}
+
+function useCounts(): { counts: Counts; silent: number; error: unknown; isPending: boolean } {
   const workflows = useWorkflows();
-  const [live, setLive] = useState<Partial<Counts> | null>(null);
+  const [live, setLive] = useState<LiveCounts | null>(null);
   useEffect(() => {
     return liveSocket().followWorkspace((message) => {
       if (message.workspace === "counts") setLive(message.data);
       else if (message.workspace === "gap") setLive(null);
     });
   }, []);
-  return { counts: countsOf(workflows.data ?? [], live), error: workflows.error, isPending: workflows.isPending };
+  const counts = countsOf(workflows.data ?? [], live);
+  return { counts, silent: live?.silent?.length ?? 0, error: workflows.error, isPending: workflows.isPending };
 }
 
-function useRunsWith(status: RunStatus) {
+function readRuns(query: Record<string, string>, signal: AbortSignal): Promise<Runs> {
+  return call("GET /v1/runs", { query: new URLSearchParams({ limit: String(READ), ...query }), signal });
+}
+
+function useFailed() {
   return useQuery({
-    queryKey: ["runs", "overview", status],
-    queryFn: ({ signal }) =>
-      call("GET /v1/runs", { query: new URLSearchParams({ status, limit: String(READ) }), signal }),
+    queryKey: ["runs", "overview", "failed"],
+    queryFn: ({ signal }) => readRuns({ status: "failed" }, signal),
+    refetchInterval: POLL_MIN,
+  });
+}
+
+function useLongestWaiting() {
+  return useQuery({
+    queryKey: ["runs", "overview", "waiting"],
+    queryFn: ({ signal }) => {
+      const read = (until: number | null) =>
+        readRuns({ status: "waiting", ...(until === null ? {} : { until: new Date(until).toISOString() }) }, signal);
+      return readOldest(read, Date.now(), LISTED);
+    },
     refetchInterval: POLL_MIN,
   });
 }
@@ -44,20 +66,20 @@ function useRunsWith(status: RunStatus) {
 function useLatestRuns() {
   return useQuery({
     queryKey: ["runs", "overview", "latest"],
-    queryFn: ({ signal }) => call("GET /v1/runs", { query: new URLSearchParams({ limit: String(LATEST) }), signal }),
+    queryFn: ({ signal }) => readRuns({ limit: String(LATEST) }, signal),
     refetchInterval: POLL_MIN,
   });
 }
 
 export function Overview({ figures }: { figures: ReactNode }) {
-  const { counts, error, isPending } = useCounts();
+  const { counts, silent, error, isPending } = useCounts();
   const isEmpty = !isPending && RUN_STATUSES.every((status) => counts[status] === 0);
   return (
     <Page title={t("nav.overview")}>
       {error ? (
         <Problem problem={toProblem(error)} />
       ) : isEmpty ? (
-        <Empty icon="play" title={t("overview.empty")} command={"everstep start examples/hello.yaml"}>
+        <Empty icon="play" title={t("overview.empty")} command={commands.firstRun}>
           {t("overview.emptyText")}
         </Empty>
       ) : (
@@ -81,6 +103,7 @@ export function Overview({ figures }: { figures: ReactNode }) {
               </Link>
             ))}
           </div>
+          {silent > 0 && <Note>{t("overview.silent", { n: silent })}</Note>}
           {figures}
           <div className="overview-cards">
             <Failures />
@@ -95,7 +118,7 @@ export function Overview({ figures }: { figures: ReactNode }) {
 }
 
 function Failures() {
-  const failed = useRunsWith("failed");
+  const failed = useFailed();
   return (
     <Card
       title={t("overview.failures")}
@@ -124,7 +147,7 @@ function Failures() {
 }
 
 function Waiting() {
-  const waiting = useRunsWith("waiting");
+  const waiting = useLongestWaiting();
   const isPart = Boolean(waiting.data?.nextCursor);
   return (
     <Card
@@ -132,7 +155,7 @@ function Waiting() {
       action={<Link href={paths.runs({ status: "waiting" })}>{t("overview.all")}</Link>}
     >
       <Loaded query={waiting} none={t("overview.noWaiting")}>
-        {oldest(waiting.data?.runs ?? [], LISTED).map((run) => (
+        {waiting.data?.runs.map((run) => (
           <Link key={run.id} href={paths.run(run.id)} className="line">
             <StatusMark status="waiting" />
             <span className="grow line-text">
@@ -140,7 +163,7 @@ function Waiting() {
               <span className="mono faint">{shortId(run.id)}</span>
             </span>
             <span className="faint">
-              <Time at={run.createdAt} />
+              {t("overview.started")} <Time at={run.createdAt} />
             </span>
           </Link>
         ))}
@@ -206,7 +229,11 @@ function Trouble() {
             href="/inbox"
             icon="inbox"
             tone={inbox.data.inbox.length > 0 ? "waiting" : "cancelled"}
-            text={t("overview.inbox", { n: inbox.data.inbox.length })}
+            text={
+              inbox.data.nextCursor === null
+                ? t("overview.inbox", { n: inbox.data.inbox.length })
+                : t("overview.inboxMany", { count: inbox.data.inbox.length })
+            }
           />
         )}
         {workers.data && (

@@ -45,7 +45,41 @@ function endOf(run: RunSummary): number {
   return optionalMs(run.endedAt) ?? 0;
 }
 
-/** The runs that have waited longest. */
-export function oldest(runs: readonly RunSummary[], count: number): RunSummary[] {
+/** The runs of a page, of which there are more if it has a cursor. */
+export interface RunsPart {
+  runs: RunSummary[];
+  nextCursor: string | null;
+}
+
+const DAY = 24 * 60 * 60 * 1_000;
+/** How long ago runs have started at least, the longest first. */
+const AGES = [90 * DAY, 30 * DAY, 7 * DAY, DAY, DAY / 24];
+
+/**
+ * The runs that have started first, oldest first. The server lists the newest first: if there are more than a page of
+ * them, runs that started long ago are requested, of which there may be fewer.
+ *
+ * `read` requests the runs that started until a time; null for all. A cursor in the result means that older ones exist.
+ */
+export async function readOldest(
+  read: (until: number | null) => Promise<RunsPart>,
+  now: number,
+  count: number,
+): Promise<RunsPart> {
+  const all = await read(null);
+  let best = all;
+  if (all.nextCursor !== null) {
+    for (const age of AGES) {
+      const part = await read(now - age);
+      const isWhole = part.nextCursor === null;
+      if (part.runs.length > 0 && (isWhole || best === all)) best = part;
+      // All later parts contain this one, and have more runs.
+      if (!isWhole || part.runs.length >= count) break;
+    }
+  }
+  return { runs: oldest(best.runs, count), nextCursor: best.nextCursor };
+}
+
+function oldest(runs: readonly RunSummary[], count: number): RunSummary[] {
   return [...runs].sort((a, b) => toMs(a.createdAt) - toMs(b.createdAt)).slice(0, count);
 }

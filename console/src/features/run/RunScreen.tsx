@@ -1,17 +1,18 @@
 // The page of a run.
 
 import { useQueryClient } from "@tanstack/react-query";
-import { lazy, Suspense, useEffect, useMemo, useState } from "react";
+import { lazy, Suspense, useCallback, useEffect, useMemo, useState } from "react";
 import { toProblem } from "../../api/problem";
 import { keys, useRun, useWorkflow } from "../../api/queries";
 import type { Run } from "../../api/types";
 import { t } from "../../lib/i18n";
+import { Refresher } from "../../lib/throttle";
 import { paths, useSearchState } from "../../lib/url";
 import { Page, Problem, Skeleton, Status, Tabs } from "../../ui";
 import { RunActions } from "./actions/RunActions";
 import { statusOf } from "./model/fold";
 import { type GraphNode, readGraph } from "./model/graphModel";
-import { RunProvider, useNodeFold, useRunPart } from "./runContext";
+import { REFRESH_EVERY, RunProvider, useNodeFold, useRunPart, useRunStore } from "./runContext";
 import { RunStore } from "./runStore";
 import { ContextView } from "./views/ContextView";
 import { Journal } from "./views/Journal";
@@ -44,7 +45,7 @@ export function RunScreen({ id }: { id: string }) {
   return <LoadedRun run={run.data} />;
 }
 
-/** How long changes of a run are gathered before its document is requested again. */
+/** How long changes of a run are gathered before its document is requested again, at most every REFRESH_EVERY. */
 const REFRESH_AFTER = 250;
 
 function useRunStoreOf(run: Run, at: number | null): RunStore {
@@ -54,17 +55,13 @@ function useRunStoreOf(run: Run, at: number | null): RunStore {
   useEffect(() => {
     // An effect may run twice for one mount; each run has a store of its own.
     const own = new RunStore(run.id, at);
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    own.onStatus = () => {
-      timer ??= setTimeout(() => {
-        timer = undefined;
-        void client.invalidateQueries({ queryKey: keys.run(run.id) });
-      }, REFRESH_AFTER);
-    };
+    const refresh = () => client.invalidateQueries({ queryKey: keys.run(run.id) });
+    const refresher = new Refresher(refresh, REFRESH_AFTER, REFRESH_EVERY);
+    own.onStatus = () => refresher.request();
     setStore(own);
     void own.start();
     return () => {
-      clearTimeout(timer);
+      refresher.stop();
       own.close();
     };
   }, [client, run.id]);
@@ -113,8 +110,7 @@ function Views({ run, params, set }: { run: Run; params: URLSearchParams; set: S
   const attempt = params.get("attempt") === null ? null : Number(params.get("attempt"));
   const problem = useRunPart((one) => one.problem);
   const phase = useRunPart((one) => one.phase);
-  const last = useRunPart((one) => one.last);
-  const select = (key: string) => set({ step: key, attempt: null });
+  const select = useCallback((key: string) => set({ step: key, attempt: null }), [set]);
   const content = () => {
     if (view === "values") return <ValuesView run={run} />;
     if (problem) return <Problem problem={problem} onRetry={() => window.location.reload()} />;
@@ -129,7 +125,7 @@ function Views({ run, params, set }: { run: Run; params: URLSearchParams; set: S
       case "context":
         return <ContextView />;
       case "logs":
-        return <LogsView step={null} />;
+        return <LogsView />;
     }
   };
   return (
@@ -139,7 +135,7 @@ function Views({ run, params, set }: { run: Run; params: URLSearchParams; set: S
         tabs={VIEWS.map((name) => ({
           id: name,
           label: name === "graph" && run.machine ? t("machine.states") : t(`run.${name}`),
-          ...(name === "journal" && last > 0 ? { count: String(last) } : {}),
+          ...(name === "journal" ? { count: <EntryCount /> } : {}),
         }))}
         value={view}
         onChange={(next) => set({ view: next === "graph" ? null : next })}
@@ -160,6 +156,12 @@ function Views({ run, params, set }: { run: Run; params: URLSearchParams; set: S
   );
 }
 
+/** A component of its own: the views are not drawn again with every entry. */
+function EntryCount() {
+  const last = useRunPart((view) => view.last);
+  return last > 0 && <span className="count">{last}</span>;
+}
+
 interface DrawingProps {
   run: Run;
   selected: string | null;
@@ -171,17 +173,22 @@ function Drawing({ run, selected, onSelect }: DrawingProps) {
   const workflow = useWorkflow(run.workflow, run.workflowVersion);
   const graph = useMemo(() => readGraph(workflow.data?.definition), [workflow.data]);
   const selectedNode = useRunPart((view) => (selected === null ? null : (view.fold.steps.get(selected)?.node ?? null)));
-  const fold = useRunPart((view) => view.fold);
+  const { view } = useRunStore();
+  // The canvas is drawn again only if its properties change: an entry redraws the node of its step.
+  const open = useCallback(
+    (node: GraphNode) => {
+      const { fold } = view.get();
+      const own = fold.nodes.get(node.id);
+      if (!own) return;
+      const steps = [...fold.steps.values()].filter((step) => step.node === node.id);
+      onSelect((steps.find((step) => step.status === "failed") ?? own.latest).key);
+    },
+    [view, onSelect],
+  );
   if (workflow.isPending) return <Skeleton rows={12} />;
   if (workflow.data?.style === "machine") return <MachineView run={run} workflow={workflow.data} />;
   // A run outlives its definition: then its steps are shown without the graph.
   if (graph.nodes.length === 0) return <StepList selected={selected} onSelect={onSelect} />;
-  const open = (node: GraphNode) => {
-    const own = fold.nodes.get(node.id);
-    if (!own) return;
-    const steps = [...fold.steps.values()].filter((step) => step.node === node.id);
-    onSelect((steps.find((step) => step.status === "failed") ?? own.latest).key);
-  };
   return (
     <Suspense fallback={<Skeleton rows={12} />}>
       <GraphCanvas graph={graph} useNode={useNodeFold} selected={selectedNode} onSelect={open} />

@@ -1,6 +1,8 @@
 // Gives the run on screen to the components that draw its parts.
 
+import { useIsFetching } from "@tanstack/react-query";
 import { createContext, useContext, useSyncExternalStore } from "react";
+import { useThrottled } from "../../lib/throttle";
 import type { NodeFold, StepFold } from "./model/fold";
 import type { RunStore, RunView } from "./runStore";
 
@@ -17,6 +19,21 @@ export function useRunStore(): RunStore {
 export function useRunPart<T>(select: (view: RunView) => T): T {
   const { view } = useRunStore();
   return useSyncExternalStore(view.subscribe, () => select(view.get()));
+}
+
+/** How often values of a run are requested again while it is live. */
+export const REFRESH_EVERY = 1_000;
+
+/**
+ * The entry for which values are requested: the one on screen. While the run is live, it follows the last one once per
+ * second, and not before the requests with this key have their answers.
+ */
+export function useRequestedSeq(queryKey: readonly unknown[]): number {
+  const seq = useRunPart((view) => view.fold.run.seq);
+  const isLive = useRunPart((view) => view.at === null);
+  const isFetching = useIsFetching({ queryKey }) > 0;
+  const throttled = useThrottled(seq, isLive ? REFRESH_EVERY : 0, isLive && isFetching);
+  return isLive ? throttled : seq;
 }
 
 export function useNodeFold(node: string): NodeFold | undefined {

@@ -2,7 +2,7 @@
 
 import { readHeads } from "../../api/heads";
 import { ApiProblem, toProblem } from "../../api/problem";
-import { liveSocket, type RunMessage } from "../../api/socket";
+import { liveSocket, pauseBefore, type RunMessage } from "../../api/socket";
 import type { Head } from "../../api/types";
 import { createStore, type Store } from "../../lib/store";
 import type { Fold } from "./model/fold";
@@ -33,6 +33,10 @@ export class RunStore {
   private leave: () => void = () => undefined;
   /** Whether the run had ended when its stream ended. */
   private isOver = false;
+  /** Whether entries that were missed are being read, and whether others were missed since. */
+  private isReading = false;
+  private hasMissed = false;
+  private pause: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
     readonly id: string,
@@ -75,6 +79,7 @@ export class RunStore {
   close(): void {
     this.stop.abort();
     this.leave();
+    clearTimeout(this.pause);
     if (this.frame !== null) cancelAnimationFrame(this.frame);
   }
 
@@ -122,10 +127,28 @@ export class RunStore {
     const isWhole = this.model.append(heads);
     this.publish();
     this.onStatus();
-    if (!isWhole)
-      void readHeads(this.id, this.model.last, (missed) => this.model.append(missed), this.stop.signal).then(() =>
-        this.publish(),
-      );
+    if (isWhole) return;
+    this.hasMissed = true;
+    if (!this.isReading) void this.readMissed(0);
+  }
+
+  /** Reads the entries that did not arrive. While the server does not reply, it is asked again after growing pauses. */
+  private async readMissed(attempt: number): Promise<void> {
+    this.isReading = true;
+    try {
+      while (this.hasMissed) {
+        this.hasMissed = false;
+        await readHeads(this.id, this.model.last, (missed) => this.model.append(missed), this.stop.signal);
+        this.publish();
+      }
+      this.isReading = false;
+    } catch (error) {
+      if (this.stop.signal.aborted) return;
+      this.hasMissed = true;
+      const problem = toProblem(error);
+      if (problem.isPassing) this.pause = setTimeout(() => void this.readMissed(attempt + 1), pauseOf(attempt));
+      else this.fail(problem);
+    }
   }
 
   private fail(problem: ApiProblem): void {
@@ -146,3 +169,5 @@ export class RunStore {
     return { fold, at, last: model.last, phase: this.phase, problem: this.problem };
   }
 }
+
+const pauseOf = (attempt: number) => pauseBefore(attempt, Math.random());

@@ -1,21 +1,23 @@
 // Cancels, pauses, resumes or retries many runs, after it has counted them.
 
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { useRef, useState } from "react";
+import { useState } from "react";
 import { call } from "../../api/client";
 import { toProblem } from "../../api/problem";
 import type { Bulk, Gathered } from "../../api/types";
-import { t } from "../../lib/i18n";
-import { newIdempotencyKey } from "../../lib/id";
-import { Confirm, Problem, Skeleton, showToast, TextField } from "../../ui";
+import { t, tWord } from "../../lib/i18n";
+import { shortId } from "../../lib/id";
+import { useRequestKeys } from "../../lib/requestKeys";
+import type { ControlName } from "../../lib/status";
+import { paths } from "../../lib/url";
+import { Button, Confirm, Dialog, Link, Problem, Skeleton, showToast, TextField } from "../../ui";
+import { type ChosenRun, type Eligible, eligible, sendEach } from "./bulkModel";
 import { type Term, termsToBulk } from "./filterModel";
 
-export type BulkAction = "retry" | "cancel" | "pause" | "resume";
-
 export interface BulkTarget {
-  action: BulkAction;
+  action: ControlName;
   /** Exactly these runs, or all that the filter selects. */
-  ids: readonly string[] | null;
+  runs: readonly ChosenRun[] | null;
 }
 
 interface BulkDialogProps {
@@ -27,84 +29,111 @@ interface BulkDialogProps {
 const LIMIT = 10_000;
 
 export function BulkDialog({ target, terms, onClose }: BulkDialogProps) {
+  const { action } = target;
   const client = useQueryClient();
   const [reason, setReason] = useState("");
-  const key = useRef(newIdempotencyKey());
+  const requestKeys = useRequestKeys();
+  const chosen = target.runs === null ? null : eligible(action, target.runs);
   const body = (isDry: boolean): Bulk => ({
-    action: target.action,
+    action,
     filter: termsToBulk(terms, Date.now()) as Bulk["filter"],
     all: terms.length === 0,
     dryRun: isDry,
     limit: LIMIT,
-    ...(target.action === "cancel" && reason !== "" ? { reason } : {}),
+    ...reasonOf(action, reason),
   });
   const count = useQuery({
-    queryKey: ["bulk", target.action, terms],
+    queryKey: ["bulk", action, terms],
     queryFn: ({ signal }) => call("POST /v1/runs/bulk", { body: body(true), signal }),
-    enabled: target.ids === null,
+    enabled: chosen === null,
     staleTime: 0,
     gcTime: 0,
   });
   const act = useMutation({
-    mutationFn: () =>
-      target.ids === null ? bulk(body(false), key.current) : each(target.action, target.ids, key.current, reason),
+    mutationFn: () => {
+      const key = requestKeys.keyOf(reason);
+      if (chosen === null)
+        return call("POST /v1/runs/bulk", { body: body(false), headers: { "idempotency-key": key } });
+      return sendEach(chosen.ids, (id) => {
+        const headers = { "idempotency-key": `${key}-${id}` };
+        return call(`POST /v1/runs/{id}/${action}`, { path: { id }, body: reasonOf(action, reason), headers });
+      });
+    },
     onSuccess: (result) => {
-      showToast(
-        t("bulk.done", { accepted: result.accepted, ignored: result.ignored, refused: result.refused }),
-        result.refused > 0 ? "bad" : "good",
-      );
       void client.invalidateQueries({ queryKey: ["runs"] });
+      // Refusals stay on screen with their reasons.
+      if (result.refused > 0) return;
+      showToast(summary(result));
       onClose();
     },
   });
-  const n = target.ids?.length ?? count.data?.matched ?? 0;
+  if (act.data && act.data.refused > 0) return <Refusals action={action} result={act.data} onClose={onClose} />;
+  const n = chosen?.ids.length ?? count.data?.matched ?? 0;
   const error = act.error ?? count.error;
   return (
     <Confirm
-      title={t(`bulk.${target.action}`)}
+      title={t(`bulk.${action}`)}
       isOpen
       onClose={onClose}
       onConfirm={() => act.mutate()}
       confirmLabel={t("bulk.confirm", { n })}
-      tone={target.action === "cancel" ? "danger-solid" : "primary"}
+      tone={action === "cancel" ? "danger-solid" : "primary"}
       isPending={act.isPending}
       isDisabled={n === 0}
     >
-      {target.ids === null && count.isPending ? (
-        <Skeleton rows={1} />
-      ) : (
-        <p>{t(`bulk.${target.action}Explained`, { n })}</p>
-      )}
+      {chosen === null && count.isPending ? <Skeleton rows={1} /> : <p>{t(`bulk.${action}Explained`, { n })}</p>}
+      {chosen && <Others chosen={chosen} />}
       {count.data?.nextCursor && <p className="muted">{t("bulk.first", { limit: LIMIT })}</p>}
-      {target.action === "cancel" && <TextField label={t("action.reason")} value={reason} onChange={setReason} />}
+      {action === "cancel" && <TextField label={t("action.reason")} value={reason} onChange={setReason} />}
       {error && <Problem problem={toProblem(error)} isInline />}
     </Confirm>
   );
 }
 
-function bulk(body: Bulk, key: string): Promise<Gathered> {
-  return call("POST /v1/runs/bulk", { body, headers: { "idempotency-key": key } });
+function reasonOf(action: ControlName, reason: string): { reason?: string } {
+  return action === "cancel" && reason !== "" ? { reason } : {};
 }
 
-const PARALLEL = 6;
+function summary({ accepted, ignored, refused }: Gathered): string {
+  return t("bulk.done", { accepted, ignored, refused });
+}
 
-/** Applies a control to chosen runs, a few at a time. */
-async function each(action: BulkAction, ids: readonly string[], key: string, reason: string): Promise<Gathered> {
-  const result: Gathered = { matched: ids.length, accepted: 0, ignored: 0, refused: 0, errors: [], nextCursor: null };
-  const rest = [...ids];
-  const work = async () => {
-    for (let id = rest.pop(); id !== undefined; id = rest.pop()) {
-      try {
-        const body = action === "cancel" && reason !== "" ? { reason } : {};
-        const headers = { "idempotency-key": `${key}-${id}` };
-        const answer = await call(`POST /v1/runs/{id}/${action}`, { path: { id }, body, headers });
-        if (answer.outcome === "accepted") result.accepted += 1;
-        else result.ignored += 1;
-      } catch {
-        result.refused += 1;
+/** The chosen runs that stay as they are. */
+function Others({ chosen }: { chosen: Eligible }) {
+  if (chosen.others.length === 0) return null;
+  const n = chosen.others.reduce((sum, [, count]) => sum + count, 0);
+  const statuses = chosen.others.map(([status]) => tWord("status", status)).join(", ");
+  return <p className="muted">{t("bulk.others", { n, statuses })}</p>;
+}
+
+function Refusals({ action, result, onClose }: { action: ControlName; result: Gathered; onClose: () => void }) {
+  return (
+    <Dialog
+      title={t(`bulk.${action}`)}
+      isOpen
+      onClose={onClose}
+      footer={
+        <Button tone="primary" autoFocus onPress={onClose}>
+          {t("ui.close")}
+        </Button>
       }
-    }
-  };
-  await Promise.all(Array.from({ length: PARALLEL }, work));
-  return result;
+    >
+      <p role="alert">{summary(result)}</p>
+      <ul className="bulk-refusals" aria-label={t("bulk.refusals")}>
+        {result.errors.map(({ run, code, message }) => (
+          <li key={run}>
+            <Link href={paths.run(run)} title={run}>
+              <span className="mono">{shortId(run)}</span>
+            </Link>
+            <span>
+              <code>{code}</code> {message}
+            </span>
+          </li>
+        ))}
+      </ul>
+      {result.refused > result.errors.length && (
+        <p className="muted">{t("bulk.refusalsMore", { n: result.refused - result.errors.length })}</p>
+      )}
+    </Dialog>
+  );
 }

@@ -5,19 +5,21 @@ import { useCallback, useEffect, useMemo, useState } from "react";
 import { useLocation } from "wouter";
 import { useCan } from "../../api/me";
 import { toProblem } from "../../api/problem";
-import { keys, useRuns } from "../../api/queries";
+import { keys, RUNS_PAGE, useRuns } from "../../api/queries";
+import { commands } from "../../lib/commands";
 import { t } from "../../lib/i18n";
+import type { ControlName } from "../../lib/status";
 import { paths, useSearchState } from "../../lib/url";
 import { Button, Empty, Menu, Problem, Skeleton, Table } from "../../ui";
-import { type BulkAction, BulkDialog, type BulkTarget } from "./BulkDialog";
-import { COLUMN_IDS, columnsOf, columnTitle, readColumns, writeColumns } from "./columns";
+import { BulkDialog, type BulkTarget } from "./BulkDialog";
+import { COLUMN_IDS, columnsFromView, readColumns, viewOfColumns, writeColumns } from "./columnModel";
+import { columnsOf, columnTitle } from "./columns";
 import { FilterBar } from "./FilterBar";
 import { FILTER_NAMES, isFilterName, type Term, termsFromParams, termsToQuery } from "./filterModel";
 import { useNewRuns } from "./newRuns";
 import "./runs.css";
 
-const ACTIONS: readonly BulkAction[] = ["retry", "cancel", "pause", "resume"];
-const START_COMMAND = `everstep start hello --input '{"name": "Ada"}'`;
+const ACTIONS: readonly ControlName[] = ["retry", "cancel", "pause", "resume"];
 const ICONS = { retry: "retry", cancel: "stop", pause: "pause", resume: "play" } as const;
 
 export function RunsList() {
@@ -32,7 +34,9 @@ export function RunsList() {
   const fresh = useNewRuns(query, terms, rows);
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const [bulk, setBulk] = useState<BulkTarget | null>(null);
-  const [columnIds, setColumnIds] = useState(readColumns);
+  // The columns of the address, which a colleague may have sent; else those that were last chosen in this browser.
+  const view = params.get("view");
+  const columnIds = useMemo(() => columnsFromView(view) ?? readColumns(), [view]);
   const columns = useMemo(() => columnsOf(columnIds), [columnIds]);
 
   const changeTerms = (next: readonly Term[]) => {
@@ -42,12 +46,16 @@ export function RunsList() {
     setSelected(new Set());
     set(changes, "push");
   };
+  const chosen = useMemo(() => rows.filter((run) => selected.has(run.id)), [rows, selected]);
+  // Newest first, as the list.
+  const [newer, older] = chosen;
   const { fetchNextPage, hasNextPage, isFetchingNextPage } = runs;
   const loadMore = useCallback(() => {
     if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
   }, [fetchNextPage, hasNextPage, isFetchingNextPage]);
-  // A page may be empty although later ones are not: the server examines a limited number of runs for a page.
-  const isSearching = rows.length === 0 && hasNextPage;
+  // The server examines a limited number of runs for a page. The search continues until the first page is full.
+  const isSearching = hasNextPage && rows.length < RUNS_PAGE;
+  const scanned = useMemo(() => runs.data?.pages.reduce((sum, page) => sum + page.scanned, 0) ?? 0, [runs.data]);
   useEffect(() => {
     if (isSearching) loadMore();
   }, [isSearching, loadMore]);
@@ -70,11 +78,19 @@ export function RunsList() {
                 icon={ICONS[action]}
                 tone={action === "cancel" ? "danger" : "plain"}
                 reason={canManage ? null : t("problem.forbidden", { permission: "workflow:manage" })}
-                onPress={() => setBulk({ action, ids: [...selected] })}
+                onPress={() => setBulk({ action, runs: chosen })}
               >
                 {t(`action.${action}`)}
               </Button>
             ))}
+            <Button
+              size="small"
+              icon="compare"
+              reason={chosen.length === 2 ? null : t("runs.compareTwo")}
+              onPress={() => older && newer && navigate(paths.diff(older.id, newer.id))}
+            >
+              {t("runs.compare")}
+            </Button>
             <Button size="small" tone="ghost" onPress={() => setSelected(new Set())}>
               {t("runs.clearSelection")}
             </Button>
@@ -82,9 +98,11 @@ export function RunsList() {
         ) : (
           <span className="muted" role="status">
             {runs.data
-              ? runs.hasNextPage
-                ? t("runs.loadedMore", { n: rows.length })
-                : t("runs.count", { n: rows.length })
+              ? isSearching
+                ? t("runs.searching", { n: rows.length, scanned })
+                : runs.hasNextPage
+                  ? t("runs.loadedMore", { n: rows.length })
+                  : t("runs.count", { n: rows.length })
               : ""}
           </span>
         )}
@@ -107,7 +125,7 @@ export function RunsList() {
             icon: ICONS[action],
             tone: action === "cancel" ? "danger" : "plain",
             reason: canManage ? null : t("problem.forbidden", { permission: "workflow:manage" }),
-            onAction: () => setBulk({ action, ids: null }),
+            onAction: () => setBulk({ action, runs: null }),
           }))}
         />
         <Menu
@@ -118,15 +136,15 @@ export function RunsList() {
             label: columnTitle(id),
             isSelected: columnIds.includes(id),
             onAction: () => {
-              const next = columnIds.includes(id) ? columnIds.filter((one) => one !== id) : [...columnIds, id];
+              const next = COLUMN_IDS.filter((one) => columnIds.includes(one) !== (one === id));
               writeColumns(next);
-              setColumnIds(next);
+              set({ view: viewOfColumns(next) });
             },
           }))}
         />
         <Button size="small" tone="ghost" icon="retry" label={t("ui.reload")} onPress={reload} />
       </div>
-      {runs.isPending || (isSearching && !runs.isError) ? (
+      {runs.isPending || (isSearching && rows.length === 0 && !runs.isError) ? (
         <Skeleton rows={16} />
       ) : runs.isLoadingError ? (
         <Problem problem={toProblem(runs.error)} onRetry={() => void runs.refetch()} />
@@ -172,7 +190,7 @@ function NoRuns({ isFiltered, onClear }: { isFiltered: boolean; onClear: () => v
     );
   }
   return (
-    <Empty icon="runs" title={t("runs.none")} command={START_COMMAND}>
+    <Empty icon="runs" title={t("runs.none")} command={commands.firstRun}>
       {t("runs.noneText")}
     </Empty>
   );

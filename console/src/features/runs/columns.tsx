@@ -4,7 +4,6 @@ import type { RunSummary } from "../../api/types";
 import { t } from "../../lib/i18n";
 import { shortId } from "../../lib/id";
 import { isObject } from "../../lib/json";
-import { readPreference, writePreference } from "../../lib/preference";
 import { paths } from "../../lib/url";
 import { type Column, Duration, Link, Status, Tag, Time } from "../../ui";
 
@@ -83,18 +82,6 @@ function Tags({ tags }: { tags: unknown }) {
       ))}
     </span>
   );
-}
-
-export const COLUMN_IDS = ["status", "workflow", "id", "error", "tags", "created", "duration", "parent", "origin"];
-const DEFAULT_IDS = ["status", "workflow", "id", "error", "tags", "created", "duration"];
-
-export function readColumns(): readonly string[] {
-  const stored = readPreference("runs.columns")?.split(",");
-  return stored?.every((id) => COLUMN_IDS.includes(id)) ? stored : DEFAULT_IDS;
-}
-
-export function writeColumns(ids: readonly string[]): void {
-  writePreference("runs.columns", ids.join(","));
 }
 
 export function columnsOf(ids: readonly string[]): ReadonlyArray<Column<RunSummary>> {

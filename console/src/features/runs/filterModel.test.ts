@@ -10,6 +10,13 @@ test("a_filter_is_the_same_as_text_and_in_the_url", () => {
   expect(termsFromParams(new URLSearchParams(termsToQuery(terms, 0)))).toEqual(terms);
 });
 
+test("runs_of_an_event_are_found", () => {
+  const terms = [{ name: "trigger", value: "event:01a1e9d0" }];
+  expect(textToTerms("trigger:event:01a1e9d0")).toEqual({ ok: true, terms });
+  expect(termsToQuery(terms, 0)).toBe("trigger=event%3A01a1e9d0");
+  expect(termsToBulk(terms, 0)).toEqual({ trigger: "event:01a1e9d0" });
+});
+
 test("an_unknown_name_and_an_unknown_status_are_named", () => {
   expect(textToTerms("colour:red")).toEqual({ ok: false, wrong: "colour" });
   expect(textToTerms("status:done")).toEqual({ ok: false, wrong: "done" });

@@ -14,11 +14,8 @@ export interface Term {
 /** Names that every server knows. */
 const BASIC = ["workflow", "status", "version", "parent", "since", "until"] as const;
 /** Names that a server with the console's routes knows. */
-const ADDED = ["state", "key", "errorCode", "origin", "text"] as const;
+const ADDED = ["state", "key", "errorCode", "origin", "trigger", "text"] as const;
 export const FILTER_NAMES: readonly string[] = [...BASIC, ...ADDED];
-
-/** Parameters of the address that belong to the screen, not to the filter. */
-const SCREEN_NAMES = ["view", "cursor", "limit"];
 
 export function isFilterName(name: string): boolean {
   return FILTER_NAMES.includes(name) || /^(input|tag)\../.test(name);
@@ -26,7 +23,7 @@ export function isFilterName(name: string): boolean {
 
 export function termsFromParams(params: URLSearchParams): Term[] {
   return [...params]
-    .filter(([name, value]) => !SCREEN_NAMES.includes(name) && isFilterName(name) && value !== "")
+    .filter(([name, value]) => isFilterName(name) && value !== "")
     .map(([name, value]) => ({ name, value }));
 }
 

@@ -7,7 +7,7 @@ const run = (id: string, createdAt: string, status: RunSummary["status"] = "runn
 
 test("changed_rows_keep_their_places", () => {
   const rows = [run("b", "2"), run("a", "1")];
-  const pages: Runs[] = [{ runs: rows, nextCursor: null }];
+  const pages: Runs[] = [{ runs: rows, nextCursor: null, scanned: rows.length, more: false }];
   const changed = new Map([["a", { ...run("a", "1", "failed"), endedAt: "3" }]]);
   const patched = patchRuns({ pages, pageParams: [""] }, changed);
   expect(patched.pages[0]?.runs.map((one) => [one.id, one.status, one.endedAt])).toEqual([

@@ -34,7 +34,10 @@ export function SideBar({ onSearch, onKeys }: { onSearch: () => void; onKeys: ()
       <Icon name={page.icon} />
       <span className="cut grow">{t(page.title)}</span>
       {page.path === "/inbox" && inbox && inbox.inbox.length > 0 && (
-        <span className="side-count">{inbox.inbox.length}</span>
+        <span className="side-count">
+          {formatNumber(inbox.inbox.length)}
+          {inbox.nextCursor !== null && "+"}
+        </span>
       )}
     </Link>
   );

@@ -25,13 +25,13 @@ export function SignIn({ code, logo }: { code: string | null; logo: ReactNode })
   const [credential, setCredential] = useState("");
   const paste = useMutation({ mutationFn: signInWithCredential });
   const link = useMutation({ mutationFn: signInWithCode });
-  const sent = useRef(false);
+  const sent = useRef<string | null>(null);
   const { mutate } = link;
   useEffect(() => {
     document.title = `${t("signIn.title")} · Everstep`;
     // A code can be used once; effects run twice during development.
-    if (code === null || sent.current) return;
-    sent.current = true;
+    if (code === null || sent.current === code) return;
+    sent.current = code;
     mutate(code);
   }, [code, mutate]);
   const error = paste.error ?? link.error;

@@ -4,6 +4,7 @@ import { toProblem } from "../../api/problem";
 import { useNodes } from "../../api/queries";
 import type { Node } from "../../api/types";
 import { t } from "../../lib/i18n";
+import { formatDuration } from "../../lib/time";
 import { type Column, Copyable, Page, Problem, Skeleton, Table, Tag, Time } from "../../ui";
 import "./system.css";
 
@@ -32,8 +33,19 @@ const columns = (): ReadonlyArray<Column<Node>> => [
     cell: (node) => <span className="mono muted">{node.address ?? "–"}</span>,
   },
   { id: "runs", title: t("nodes.runs"), width: "96px", align: "end", cell: (node) => node.runs },
+  { id: "skew", title: t("nodes.skew"), width: "110px", align: "end", cell: (node) => <Skew ms={node.skewMs} /> },
   { id: "lease", title: t("nodes.lease"), width: "120px", cell: (node) => <Time at={node.leaseUntil} /> },
 ];
+
+/** More than this is a fault of the machine; the server logs it too. */
+const SKEW_MAX = 1_000;
+
+/** By how much the clock of the node's machine is ahead. Only the node that answers knows its own, if it is not older. */
+function Skew({ ms }: { ms: number | null | undefined }) {
+  if (typeof ms !== "number") return <span className="faint">–</span>;
+  const text = `${ms < 0 ? "−" : "+"}${formatDuration(Math.abs(ms))}`;
+  return <span className={Math.abs(ms) > SKEW_MAX ? "is-failed node-skew" : "muted"}>{text}</span>;
+}
 
 export function NodesScreen() {
   const nodes = useNodes();

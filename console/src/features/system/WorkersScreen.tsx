@@ -3,6 +3,7 @@
 import { toProblem } from "../../api/problem";
 import { useWorkers } from "../../api/queries";
 import type { Worker } from "../../api/types";
+import { commands } from "../../lib/commands";
 import { t } from "../../lib/i18n";
 import { shortId } from "../../lib/id";
 import { type Column, Empty, Page, Problem, Skeleton, Table, Tag, Time } from "../../ui";
@@ -76,7 +77,7 @@ export function WorkersScreen() {
       ) : workers.isPending ? (
         <Skeleton />
       ) : rows.length === 0 ? (
-        <Empty icon="worker" title={t("workers.none")} command="npm install @everstep/sdk">
+        <Empty icon="worker" title={t("workers.none")} command={commands.workerKey}>
           {t("workers.noneText")}
         </Empty>
       ) : (

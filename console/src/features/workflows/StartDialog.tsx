@@ -1,14 +1,14 @@
 // Starts a run of a workflow.
 
 import { useMutation } from "@tanstack/react-query";
-import { useRef, useState } from "react";
+import { useState } from "react";
 import { useLocation } from "wouter";
 import { call } from "../../api/client";
 import { toProblem } from "../../api/problem";
 import type { Workflow } from "../../api/types";
 import { t } from "../../lib/i18n";
-import { newIdempotencyKey } from "../../lib/id";
 import { isObject, parseJson, pretty } from "../../lib/json";
+import { useRequestKeys } from "../../lib/requestKeys";
 import { paths } from "../../lib/url";
 import { Confirm, Problem, showToast, TextField } from "../../ui";
 
@@ -38,14 +38,14 @@ export function StartDialog({ workflow, onClose }: { workflow: Workflow; onClose
   const [, navigate] = useLocation();
   const [text, setText] = useState(() => pretty(exampleInput(workflow.inputSchema)));
   const [key, setKey] = useState("");
-  const fallback = useRef(newIdempotencyKey());
+  const requestKeys = useRequestKeys();
   const parsed = parseJson(text);
   const start = useMutation({
     mutationFn: () =>
       call("POST /v1/workflows/{name}/runs", {
         path: { name: workflow.name },
         body: { input: parsed.ok ? parsed.value : null, version: workflow.version },
-        headers: { "idempotency-key": key.trim() === "" ? fallback.current : key.trim() },
+        headers: { "idempotency-key": key.trim() === "" ? requestKeys.keyOf(text) : key.trim() },
       }),
     retry: (count, error) => toProblem(error).isUnknown && count < 3,
     onSuccess: (answer) => {

@@ -1,20 +1,24 @@
 // The workflows of the workspace, with their runs per status.
 
+import { useQuery } from "@tanstack/react-query";
 import { useDeferredValue, useMemo, useState } from "react";
 import { useLocation } from "wouter";
+import { call } from "../../api/client";
 import { toProblem } from "../../api/problem";
-import { useWorkflows } from "../../api/queries";
+import { POLL_MIN, useWorkflows } from "../../api/queries";
 import type { WorkflowSummary } from "../../api/types";
+import { commands } from "../../lib/commands";
 import { formatNumber, t, tWord } from "../../lib/i18n";
 import { RUN_STATUSES, type RunStatus } from "../../lib/status";
 import { paths } from "../../lib/url";
 import { type Column, Empty, Link, Page, Problem, Skeleton, Table, Tag, TextField, Time } from "../../ui";
+import { type LastFailure, lastFailures } from "./lastFailures";
 import "./workflows.css";
 
 const count = (status: RunStatus): Column<WorkflowSummary> => ({
   id: status,
   title: tWord("status", status),
-  width: "76px",
+  width: "72px",
   align: "end",
   cell: (workflow) =>
     workflow[status] === 0 ? (
@@ -26,11 +30,39 @@ const count = (status: RunStatus): Column<WorkflowSummary> => ({
     ),
 });
 
-const columns = (): ReadonlyArray<Column<WorkflowSummary>> => [
+const FAILURES_MAX = 200;
+
+/** The last failure of each workflow, as far as the newest failed runs of the workspace tell. */
+function useLastFailures(): ReadonlyMap<string, LastFailure> {
+  const query = new URLSearchParams({ status: "failed", limit: String(FAILURES_MAX) });
+  const failed = useQuery({
+    queryKey: ["runs", "failures", FAILURES_MAX],
+    queryFn: ({ signal }) => call("GET /v1/runs", { query, signal }),
+    refetchInterval: POLL_MIN,
+  });
+  return useMemo(() => lastFailures(failed.data?.runs ?? []), [failed.data]);
+}
+
+function Failure({ workflow, last }: { workflow: WorkflowSummary; last: LastFailure | undefined }) {
+  if (workflow.failed === 0) return <span className="faint">–</span>;
+  // It is older than the newest failed runs.
+  if (!last)
+    return <Link href={paths.runs({ workflow: workflow.name, status: "failed" })}>{t("workflows.earlier")}</Link>;
+  return (
+    <span className="row workflow-failure">
+      <Time at={last.at} />
+      <Link href={paths.run(last.run)} title={last.code}>
+        <span className="cut">{last.code}</span>
+      </Link>
+    </span>
+  );
+}
+
+const columns = (failures: ReadonlyMap<string, LastFailure>): ReadonlyArray<Column<WorkflowSummary>> => [
   {
     id: "name",
     title: t("workflows.name"),
-    width: "minmax(180px, 2fr)",
+    width: "minmax(140px, 2fr)",
     cell: (workflow) => (
       <Link href={paths.workflow(workflow.name)} isQuiet title={workflow.name}>
         <b className="runs-name">{workflow.name}</b>
@@ -49,14 +81,21 @@ const columns = (): ReadonlyArray<Column<WorkflowSummary>> => [
   {
     id: "updated",
     title: t("workflows.updated"),
-    width: "112px",
+    width: "96px",
     cell: (workflow) => <Time at={workflow.updatedAt} />,
   },
   ...RUN_STATUSES.filter((status) => status !== "pending").map(count),
+  {
+    id: "failure",
+    title: t("workflows.lastFailure"),
+    width: "minmax(160px, 1fr)",
+    cell: (workflow) => <Failure workflow={workflow} last={failures.get(workflow.name)} />,
+  },
 ];
 
 export function WorkflowsList() {
   const workflows = useWorkflows();
+  const failures = useLastFailures();
   const [, navigate] = useLocation();
   const [text, setText] = useState("");
   const needle = useDeferredValue(text).trim().toLowerCase();
@@ -87,14 +126,14 @@ export function WorkflowsList() {
         <Empty
           icon="workflow"
           title={needle === "" ? t("workflows.none") : t("workflows.noMatch")}
-          command={needle === "" ? "everstep import hello.yaml" : undefined}
+          command={needle === "" ? commands.import : undefined}
         >
           {needle === "" ? t("workflows.noneText") : undefined}
         </Empty>
       ) : (
         <Table
           label={t("nav.workflows")}
-          columns={columns()}
+          columns={columns(failures)}
           rows={rows}
           rowId={(workflow) => workflow.name}
           rowLabel={(workflow) => workflow.name}

@@ -2,12 +2,23 @@
 
 import { toProblem } from "../../../api/problem";
 import { t } from "../../../lib/i18n";
-import { Problem } from "../../../ui";
+import { Note, Problem } from "../../../ui";
+import { changesSince } from "../model/changes";
+import { useRunPart, useRunStore } from "../runContext";
 
-export function ActionError({ error }: { error: unknown }) {
+/** `version`: the version of the run for which the action was meant. */
+export function ActionError({ error, version }: { error: unknown; version: number | null }) {
   const problem = toProblem(error);
-  if (problem.isUnknown) return <p className="action-note">{t("action.unknown", { detail: problem.message })}</p>;
-  if (problem.code === "CONCURRENCY_ERROR")
-    return <p className="action-note">{t("action.changed", { detail: problem.message })}</p>;
+  if (problem.isUnknown) return <Note>{t("action.unknown", { detail: problem.message })}</Note>;
+  if (problem.code === "CONCURRENCY_ERROR") return <Changed version={version} detail={problem.message} />;
   return <Problem problem={problem} isInline />;
+}
+
+/** The entries that the run has had since. */
+function Changed({ version, detail }: { version: number | null; detail: string }) {
+  const { model } = useRunStore();
+  // Drawn again when an entry arrives.
+  useRunPart((view) => view.last);
+  const changes = version === null ? "" : changesSince(model.all(), version);
+  return <Note isAlert>{t("action.changed", { detail: changes === "" ? detail : changes })}</Note>;
 }

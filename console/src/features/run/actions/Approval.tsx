@@ -1,34 +1,32 @@
 // Approves or rejects what a run waits for.
 
 import { useState } from "react";
-import { call } from "../../../api/client";
 import { useCan } from "../../../api/me";
+import { decisionNotice, sendApproval } from "../../../api/signals";
 import type { Open, Run } from "../../../api/types";
+import { useControl } from "../../../api/useControl";
 import { t } from "../../../lib/i18n";
-import { isObject } from "../../../lib/json";
 import { Button, showToast, TextField } from "../../../ui";
 import { ActionError } from "./ActionError";
-import { useControl } from "./useControl";
 
-/** A wait for an approval. Servers that say so mark it. */
-export type ApprovalWait = Open & { approval?: boolean; about?: unknown };
+/** Another wait has another form: its comment and its keys are not those of the one before. */
+export const waitKey = (wait: Open) => `${wait.step} ${wait.attempt} ${wait.since ?? ""}`;
 
-export function Approval({ run, wait }: { run: Run; wait: ApprovalWait }) {
+export function Approval({ run, wait }: { run: Run; wait: Open }) {
   const [comment, setComment] = useState("");
   const mayAnswer = useCan("workflow:manage");
   const control = useControl({
     run: run.id,
-    version: null,
-    send: (headers, isApproved: boolean) => {
-      const match = isObject(wait.match) ? wait.match : {};
-      const body = { ...match, approved: isApproved, ...(comment.trim() === "" ? {} : { comment: comment.trim() }) };
-      return call("POST /v1/runs/{id}/signals/{event}", {
-        path: { id: run.id, event: wait.event ?? "" },
-        body: body as never,
-        headers,
-      });
+    version: run.version,
+    send: (request: { isApproved: boolean; comment: string }, conditions) => {
+      const { event, match, step, since } = wait;
+      const approval = { run: run.id, signal: event ?? "", match, wait: { step, since }, ...request };
+      return sendApproval(approval, conditions);
     },
-    onDone: (_, isApproved) => showToast(isApproved ? t("inbox.approved") : t("inbox.rejected")),
+    onDone: (decided, { isApproved }) => {
+      const { text, tone } = decisionNotice(decided, isApproved);
+      showToast(text, tone);
+    },
   });
   const reason = mayAnswer ? null : t("problem.forbidden", { permission: "workflow:manage" });
   return (
@@ -45,7 +43,7 @@ export function Approval({ run, wait }: { run: Run; wait: ApprovalWait }) {
         icon="check"
         reason={reason}
         isPending={control.isPending}
-        onPress={() => control.mutate(true)}
+        onPress={() => control.send({ isApproved: true, comment })}
       >
         {t("inbox.approve")}
       </Button>
@@ -54,11 +52,11 @@ export function Approval({ run, wait }: { run: Run; wait: ApprovalWait }) {
         icon="close"
         reason={reason}
         isPending={control.isPending}
-        onPress={() => control.mutate(false)}
+        onPress={() => control.send({ isApproved: false, comment })}
       >
         {t("inbox.reject")}
       </Button>
-      {control.error && <ActionError error={control.error} />}
+      {control.error && <ActionError error={control.error} version={control.version} />}
     </div>
   );
 }

@@ -2,7 +2,7 @@
 
 import { may, type PermissionName } from "../../../api/me";
 import { t } from "../../../lib/i18n";
-import { hasEnded, type RunStatus } from "../../../lib/status";
+import { canControl, hasEnded, type RunStatus } from "../../../lib/status";
 
 export type ActionName = "retry" | "pause" | "resume" | "cancel" | "signal" | "startAgain" | "fork" | "export";
 
@@ -24,12 +24,12 @@ export function blockedBy(action: ActionName, status: RunStatus, permissions: re
   const is = t(`status.${status}`);
   switch (action) {
     case "retry":
-      return status === "failed" ? null : t("action.onlyFailed", { status: is });
+      return canControl(action, status) ? null : t("action.onlyFailed", { status: is });
     case "resume":
-      return status === "paused" ? null : t("action.onlyPaused", { status: is });
+      return canControl(action, status) ? null : t("action.onlyPaused", { status: is });
     case "pause":
-      return status === "paused" || hasEnded(status) ? t("action.notNow", { status: is }) : null;
     case "cancel":
+      return canControl(action, status) ? null : t("action.notNow", { status: is });
     case "signal":
       return hasEnded(status) ? t("action.notNow", { status: is }) : null;
     case "startAgain":

@@ -3,33 +3,42 @@
 import { useState } from "react";
 import { useLocation } from "wouter";
 import { call } from "../../../api/client";
+import { conditionHeaders, sendAtVersion } from "../../../api/conditions";
+import { ignoredReason, sendSignal } from "../../../api/signals";
 import type { Forked, Open, Run } from "../../../api/types";
+import { useControl } from "../../../api/useControl";
 import { t } from "../../../lib/i18n";
 import { parseJson, pretty } from "../../../lib/json";
+import { type ControlName, canControl } from "../../../lib/status";
 import { paths } from "../../../lib/url";
 import { Button, ComboBox, Confirm, Dialog, Link, showToast, TextField } from "../../../ui";
 import { ActionError } from "./ActionError";
-import type { ApprovalWait } from "./Approval";
-import { useControl } from "./useControl";
 
 interface DialogProps {
   run: Run;
   onClose: () => void;
 }
 
-export type SimpleAction = "retry" | "pause" | "resume";
+/** A run in progress is paused and cancelled as it is, whatever its steps have added since. */
+function staysPossible(action: ControlName, seen: Run, now: Run): boolean {
+  const isInProgress = ({ status }: Run) => canControl("pause", status);
+  return (action === "pause" || action === "cancel") && isInProgress(seen) && isInProgress(now);
+}
 
-export function ControlDialog({ run, action, onClose }: DialogProps & { action: SimpleAction | "cancel" }) {
+export function ControlDialog({ run, action, onClose }: DialogProps & { action: ControlName }) {
   const [reason, setReason] = useState("");
   const control = useControl({
     run: run.id,
     version: run.version,
-    send: (headers) => {
-      const body = action === "cancel" && reason.trim() !== "" ? { reason: reason.trim() } : {};
-      return call(`POST /v1/runs/{id}/${action}`, { path: { id: run.id }, body, headers });
+    send: (body: { reason?: string }, conditions) => {
+      const send = (headers: Record<string, string>) =>
+        call(`POST /v1/runs/{id}/${action}`, { path: { id: run.id }, body, headers });
+      return sendAtVersion(run.id, conditions, send, (now) => staysPossible(action, run, now));
     },
     onDone: (answer) => {
-      showToast(answer.outcome === "ignored" ? (answer.reason ?? t("action.ignored")) : t(`action.${action}Done`));
+      const ignored = ignoredReason(answer);
+      if (ignored !== null) showToast(ignored, "bad");
+      else showToast(t(`action.${action}Done`));
       onClose();
     },
   });
@@ -40,38 +49,38 @@ export function ControlDialog({ run, action, onClose }: DialogProps & { action: 
       onClose={onClose}
       confirmLabel={t(`action.${action}`)}
       tone={action === "cancel" ? "danger-solid" : "primary"}
-      onConfirm={() => control.mutate()}
+      onConfirm={() => control.send(action === "cancel" && reason.trim() !== "" ? { reason: reason.trim() } : {})}
       isPending={control.isPending}
     >
       <p>{t(`action.${action}Text`)}</p>
       {action === "cancel" && <TextField label={t("action.reason")} value={reason} onChange={setReason} autoFocus />}
-      {control.error && <ActionError error={control.error} />}
+      {control.error && <ActionError error={control.error} version={control.version} />}
     </Confirm>
   );
 }
 
 /** The signals that the run waits for, with the fields that their payloads must have. */
-export function waitsOf(run: Run): ApprovalWait[] {
-  return run.open.filter((open) => open.kind === "wait" && open.event) as ApprovalWait[];
+export function waitsOf(run: Run): Open[] {
+  return run.open.filter((open) => open.kind === "wait" && open.event);
 }
 
-export function SignalDialog({ run, onClose, preset }: DialogProps & { preset?: Open }) {
+export function SignalDialog({ run, onClose }: DialogProps) {
   const waits = waitsOf(run);
-  const first = preset ?? waits[0];
+  const first = waits[0];
   const [event, setEvent] = useState(first?.event ?? "");
   const [text, setText] = useState(pretty(first?.match ?? {}));
   const parsed = parseJson(text);
   const control = useControl({
     run: run.id,
-    version: null,
-    send: (headers) =>
-      call("POST /v1/runs/{id}/signals/{event}", {
-        path: { id: run.id, event },
-        body: (parsed.ok ? parsed.value : null) as never,
-        headers,
-      }),
+    version: run.version,
+    send: (request: { event: string; payload: unknown }, conditions) => {
+      const wait = waits.find((one) => one.event === request.event) ?? null;
+      return sendSignal({ run: run.id, wait, ...request }, conditions);
+    },
     onDone: (answer) => {
-      showToast(t("action.signalDone", { outcome: t(`outcome.${answer.outcome}`) }));
+      const ignored = ignoredReason(answer);
+      if (ignored !== null) showToast(ignored, "bad");
+      else showToast(t("action.signalDone", { outcome: t(`outcome.${answer.outcome}`) }));
       onClose();
     },
   });
@@ -87,7 +96,7 @@ export function SignalDialog({ run, onClose, preset }: DialogProps & { preset?: 
       width="medium"
       onClose={onClose}
       confirmLabel={t("action.send")}
-      onConfirm={() => control.mutate()}
+      onConfirm={() => control.send({ event, payload: parsed.ok ? parsed.value : null })}
       isPending={control.isPending}
       isDisabled={event === "" || !parsed.ok}
     >
@@ -106,7 +115,7 @@ export function SignalDialog({ run, onClose, preset }: DialogProps & { preset?: 
         onChange={setText}
         error={parsed.ok ? null : parsed.message}
       />
-      {control.error && <ActionError error={control.error} />}
+      {control.error && <ActionError error={control.error} version={control.version} />}
     </Confirm>
   );
 }
@@ -118,14 +127,11 @@ export function StartAgainDialog({ run, onClose }: DialogProps) {
   const control = useControl({
     run: run.id,
     version: null,
-    send: (headers) =>
+    send: (input: unknown, conditions) =>
       call("POST /v1/workflows/{name}/runs", {
         path: { name: run.workflow },
-        body: {
-          input: parsed.ok ? parsed.value : null,
-          ...(run.tags ? { tags: run.tags as Record<string, string> } : {}),
-        },
-        headers,
+        body: { input, ...(run.tags ? { tags: run.tags as Record<string, string> } : {}) },
+        headers: conditionHeaders(conditions),
       }),
     onDone: (answer) => {
       showToast(answer.warning ?? t("action.startAgainDone"));
@@ -140,7 +146,7 @@ export function StartAgainDialog({ run, onClose }: DialogProps) {
       width="medium"
       onClose={onClose}
       confirmLabel={t("action.startAgain")}
-      onConfirm={() => control.mutate()}
+      onConfirm={() => control.send(parsed.ok ? parsed.value : null)}
       isPending={control.isPending}
       isDisabled={!parsed.ok}
     >
@@ -152,7 +158,7 @@ export function StartAgainDialog({ run, onClose }: DialogProps) {
         onChange={setText}
         error={parsed.ok ? null : parsed.message}
       />
-      {control.error && <ActionError error={control.error} />}
+      {control.error && <ActionError error={control.error} version={control.version} />}
     </Confirm>
   );
 }
@@ -163,8 +169,8 @@ export function ForkDialog({ run, at, onClose }: DialogProps & { at: number | nu
   const control = useControl({
     run: run.id,
     version: null,
-    send: (headers) =>
-      call("POST /v1/runs/{id}/fork", { path: { id: run.id }, body: at === null ? {} : { at }, headers }),
+    send: (body: { at?: number }, conditions) =>
+      call("POST /v1/runs/{id}/fork", { path: { id: run.id }, body, headers: conditionHeaders(conditions) }),
     onDone: setMade,
   });
   if (made) {
@@ -211,11 +217,11 @@ export function ForkDialog({ run, at, onClose }: DialogProps & { at: number | nu
       isOpen
       onClose={onClose}
       confirmLabel={t("action.fork")}
-      onConfirm={() => control.mutate()}
+      onConfirm={() => control.send(at === null ? {} : { at })}
       isPending={control.isPending}
     >
       <p>{at === null ? t("fork.textLast") : t("fork.textAt", { seq: String(at) })}</p>
-      {control.error && <ActionError error={control.error} />}
+      {control.error && <ActionError error={control.error} version={control.version} />}
     </Confirm>
   );
 }

@@ -13,7 +13,7 @@ import {
   useStore,
 } from "@xyflow/react";
 import "@xyflow/react/dist/base.css";
-import { useMemo, useState } from "react";
+import { memo, useMemo, useState } from "react";
 import { t } from "../../../lib/i18n";
 import { Button, Skeleton } from "../../../ui";
 import type { Graph, GraphEdge } from "../model/graphModel";
@@ -33,7 +33,10 @@ const NO_ROLE = { "aria-roledescription": undefined };
 const BEGIN_ZOOM = 0.8;
 const TOP_SPACE = 40;
 
-export function GraphCanvas({ graph, ...options }: { graph: Graph } & CanvasOptions) {
+/** Drawn again only if a property changes: every node reads the options. */
+export const GraphCanvas = memo(function GraphCanvas({ graph, ...own }: { graph: Graph } & CanvasOptions) {
+  const { useNode, selected, onSelect, markOf } = own;
+  const options = useMemo(() => ({ useNode, selected, onSelect, markOf }), [useNode, selected, onSelect, markOf]);
   const placed = useLayout(graph);
   if (placed === null) return <Skeleton rows={10} />;
   return (
@@ -43,7 +46,7 @@ export function GraphCanvas({ graph, ...options }: { graph: Graph } & CanvasOpti
       </ReactFlowProvider>
     </CanvasContext.Provider>
   );
-}
+});
 
 /** Nodes and edges as the library expects them: parents before their children. */
 function elements(graph: Graph, placed: PlacedGraph): { nodes: Node[]; edges: Edge[] } {

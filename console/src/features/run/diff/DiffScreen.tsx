@@ -11,7 +11,7 @@ import { shortId } from "../../../lib/id";
 import { compare, type Difference, pathExpression, summarize } from "../../../lib/json";
 import { formatDuration } from "../../../lib/time";
 import { paths, useSearchState } from "../../../lib/url";
-import { Empty, Link, Page, Pressable, Problem, Segmented, Skeleton, Status, Tag } from "../../../ui";
+import { Empty, Link, Note, Page, Pressable, Problem, Segmented, Skeleton, Status, Tag } from "../../../ui";
 import { readGraph } from "../model/graphModel";
 import { diffSteps, type RunDifference, type StepDifference } from "./diffModel";
 import "./diff.css";
@@ -72,7 +72,7 @@ function Compared({ a, b, difference }: { a: Run; b: Run; difference: RunDiffere
         <RunHead run={a} side="A" />
         <RunHead run={b} side="B" />
       </div>
-      {!isSame && <p className="action-note diff-note">{t("diff.otherWorkflow")}</p>}
+      {!isSame && <Note className="diff-note">{t("diff.otherWorkflow")}</Note>}
       <div className="run-bar">
         <Segmented
           label={t("diff.view")}

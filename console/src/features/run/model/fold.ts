@@ -60,6 +60,12 @@ export interface TurnFold {
   firstSeq: number;
 }
 
+/** The state that a machine is in. */
+export interface PlaceFold {
+  state: string;
+  enteredAt: number;
+}
+
 export interface RunFold {
   seq: number;
   at: number | null;
@@ -73,6 +79,8 @@ export interface RunFold {
   turns: readonly TurnFold[];
   /** A state machine without open steps waits for people. */
   isMachine: boolean;
+  /** The state of a machine; null before it has entered its first one, and for other runs. */
+  place: PlaceFold | null;
 }
 
 export interface Fold {
@@ -106,6 +114,7 @@ export function emptyFold(): Fold {
     worker: null,
     turns: [],
     isMachine: false,
+    place: null,
   };
   return { run, steps: new LayeredMap(), nodes: new Map(), open: new Set() };
 }
@@ -158,7 +167,10 @@ function applyRun(run: RunFold, update: HeadUpdateRun): RunFold {
     }
     case "turnLost":
       return { ...run, worker: null, turns: endTurn(run.turns, at, true) };
-    case "moved":
+    case "moved": {
+      const state = update.machine?.to;
+      return { ...run, isMachine: true, place: state ? { state, enteredAt: at } : run.place };
+    }
     case "voted":
     case "assigned":
       return { ...run, isMachine: true };

@@ -53,7 +53,7 @@ export function readGraph(definition: unknown): Graph {
     nodes: raw.map((node) => ({
       id: String(node.id),
       type: String(node.type ?? ""),
-      title: typeof node.label === "string" ? node.label : typeof node.name === "string" ? node.name : String(node.id),
+      title: titleOf(node),
       parent: parents.get(String(node.id)) ?? null,
       isContainer: String(node.type) in BODY_HANDLES,
       position: readPosition(node.position),
@@ -63,6 +63,12 @@ export function readGraph(definition: unknown): Graph {
       isBody: isInside(edge.target, edge.source) || isInside(edge.source, edge.target),
     })),
   };
+}
+
+/** The label of drawings, else the name or title that the server reports, else the id. */
+function titleOf({ id, label, name, title }: Record<string, unknown>): string {
+  const isText = (value: unknown): value is string => typeof value === "string" && value !== "";
+  return [label, name, title].find(isText) ?? String(id);
 }
 
 function readPosition(value: unknown): { x: number; y: number } | null {

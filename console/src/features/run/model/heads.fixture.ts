@@ -6,7 +6,8 @@ const START = Date.parse("2026-01-01T00:00:00Z");
 
 /**
  * Reads lines such as `+100 run started` and `+5 step charge began task #2`: the milliseconds since the start, then the
- * update. `due=500` and `handle=x` set fields; a loop begins with `body=3`.
+ * update. `due=500` and `handle=x` set fields; a loop begins with `body=3`, a child run with `child=b`. A machine enters
+ * a state with `run moved review`.
  */
 export function headsOf(text: string): Head[] {
   const lines = text
@@ -29,7 +30,9 @@ export function headsOf(text: string): Head[] {
 }
 
 function runUpdate(words: readonly string[], seq: number, at: string): HeadUpdate {
-  return { of: "run", seq, at, change: words[1] as HeadUpdateRun["change"], ...(words[2] ? { worker: words[2] } : {}) };
+  const [, change, word] = words;
+  const more = !word ? {} : change === "moved" ? { machine: { to: word, by: "ada" } } : { worker: word };
+  return { of: "run", seq, at, change: change as HeadUpdateRun["change"], ...more };
 }
 
 const STATUSES: Record<string, HeadUpdateStep["status"]> = {
@@ -47,13 +50,15 @@ function stepUpdate(words: readonly string[], seq: number, at: string): HeadUpda
   if (kind !== "step") return null;
   const option = (name: string) => rest.find((word) => word.startsWith(`${name}=`))?.slice(name.length + 1);
   const does = rest.find((word) => /^(task|wait|sleep)$/.test(word)) ?? "task";
-  const items = option("body");
+  const [items, child] = [option("body"), option("child")];
   const activity: HeadUpdateStep["activity"] =
     items !== undefined
       ? { does: "body", items: Number(items) }
-      : does === "wait"
-        ? { does, event: "go" }
-        : { does: does as "task" | "sleep" };
+      : child !== undefined
+        ? { does: "child", run: child, workflow: "inner" }
+        : does === "wait"
+          ? { does, event: "go" }
+          : { does: does as "task" | "sleep" };
   const due = option("due");
   const began = change === "began";
   return {
@@ -63,7 +68,11 @@ function stepUpdate(words: readonly string[], seq: number, at: string): HeadUpda
     step,
     node: step.replace(/^.*\]\./, ""),
     attempt: Number(rest.find((word) => word.startsWith("#"))?.slice(1) ?? 1),
-    status: began ? (does === "task" || items !== undefined ? "running" : "waiting") : (STATUSES[change] ?? "running"),
+    status: began
+      ? child === undefined && (does === "task" || items !== undefined)
+        ? "running"
+        : "waiting"
+      : (STATUSES[change] ?? "running"),
     change: change as HeadUpdateStep["change"],
     ...(began ? { activity, since: at } : {}),
     ...(due === undefined ? {} : { due: new Date(START + Number(due)).toISOString() }),

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { readMachine } from "./machineModel";
+import type { HistoryEntry } from "../../../api/types";
+import { entriesUntil, readMachine } from "./machineModel";
 
 test("states_have_their_actions_timers_and_branches", () => {
   const [open, done] = readMachine({
@@ -44,4 +45,12 @@ test("a_definition_that_is_no_machine_has_no_states", () => {
   for (const definition of [null, 7, [], {}, { states: {} }, { states: [null, 7] }]) {
     expect(readMachine(definition)).toEqual([]);
   }
+});
+
+test("the_history_ends_at_the_entry_on_screen_latest_first", () => {
+  const entries = [2, 5, 9].map((seq) => ({ seq }) as HistoryEntry);
+  const seqsUntil = (until: number | null) => entriesUntil(entries, until).map((entry) => entry.seq);
+  expect(seqsUntil(null)).toEqual([9, 5, 2]);
+  expect(seqsUntil(8)).toEqual([5, 2]);
+  expect(seqsUntil(1)).toEqual([]);
 });

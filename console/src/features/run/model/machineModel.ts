@@ -1,5 +1,6 @@
 // A state machine as its definition describes it: states, and the moves between them.
 
+import type { HistoryEntry } from "../../../api/types";
 import { isObject } from "../../../lib/json";
 
 export interface MachineState {
@@ -90,3 +91,8 @@ function targetsOf(move: Record<string, unknown>): string[] {
 const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
 const textOf = (value: unknown): string | null => (typeof value === "string" && value !== "" ? value : null);
 const toList = (value: unknown): string[] => (typeof value === "string" ? [value] : []);
+
+/** The entries until one of the journal, latest first. */
+export function entriesUntil(entries: readonly HistoryEntry[], until: number | null): HistoryEntry[] {
+  return entries.filter((entry) => until === null || entry.seq <= until).sort((a, b) => b.seq - a.seq);
+}

@@ -5,6 +5,7 @@ import { statusOf } from "./fold";
 import { edgeState, readGraph } from "./graphModel";
 import { headsOf, since } from "./heads.fixture";
 import { FOLD_EVERY, RunModel } from "./runModel";
+import { sentenceAt } from "./sentence";
 import { axis, placeOf, timeAt, timelineRows } from "./timelineModel";
 
 const RETRIED = `
@@ -97,6 +98,42 @@ test("a_loop_is_one_row_until_it_is_opened", () => {
   ]);
 });
 
+const PARENT = `
+  +0 run started
+  +1 step call began child=b
+  +90 step call completed
+  +90 step last began task`;
+const CHILD = `
+  +10 run started
+  +11 step each began body=1
+  +11 step each[0].fetch began task
+  +20 step each[0].fetch completed
+  +20 step each completed
+  +21 step again began child=c`;
+
+test("the_steps_of_a_child_run_are_rows_below_its_step_while_it_is_open", () => {
+  const { fold } = modelOf(PARENT);
+  const children = new Map([["b", modelOf(CHILD).fold]]);
+  const shown = (opened: string[], known = children) =>
+    timelineRows(fold, new Set(opened), known).map((row) => `${row.depth} ${row.id} ${row.label}`);
+  expect(shown([])).toEqual(["0 last last", "0 call call"]);
+  // Until the child is read, its row is open without rows below it.
+  expect(shown(["call"], new Map())).toEqual(["0 last last", "0 call call"]);
+  expect(shown(["call"])).toEqual(["0 last last", "0 call call", "1 b/again again", "1 b/each each"]);
+  // A loop and another child inside of the child open too; the loop of the same name outside does not.
+  expect(shown(["call", "each", "b/again"])).toEqual(shown(["call"]));
+  expect(shown(["call", "b/each"])).toEqual([...shown(["call"]), "2 b/each[0].fetch [0] fetch"]);
+  const [, call, again] = timelineRows(fold, new Set(["call"]), children);
+  expect([call?.child, call?.canOpen, call?.isOpen, again?.child, again?.run]).toEqual(["b", true, true, "c", "b"]);
+});
+
+test("the_last_entry_until_a_time_is_found", () => {
+  const model = modelOf(RETRIED);
+  const [first] = model.all();
+  const start = Date.parse(first?.at ?? "");
+  expect([-1, 0, 1, 10, 11, 119, 120, 5_000].map((ms) => model.seqAt(start + ms))).toEqual([0, 1, 2, 2, 4, 6, 8, 10]);
+});
+
 test("an_attempt_that_is_retried_is_followed_by_its_pause", () => {
   const [charge] = timelineRows(modelOf(RETRIED).fold, new Set());
   expect(
@@ -154,4 +191,31 @@ test("an_edge_is_taken_by_the_handle_of_its_node", () => {
   expect(state("a", "left")).toBe("taken");
   expect(state("b", "right")).toBe("dead");
   expect(edgeState(edge("a", "left"), undefined, undefined)).toBe("open");
+});
+
+test("a_node_is_titled_by_its_name_or_title_unless_it_has_a_label", () => {
+  const titleOf = (fields: object) => readGraph({ nodes: [{ id: "a", ...fields }] }).nodes[0]?.title;
+  expect(titleOf({})).toBe("a");
+  expect(titleOf({ title: "Charge" })).toBe("Charge");
+  expect(titleOf({ name: "Charge", title: "other" })).toBe("Charge");
+  expect(titleOf({ name: "Charge", label: "Drawn" })).toBe("Drawn");
+  expect(titleOf({ name: "", title: 7 })).toBe("a");
+});
+
+test("a_machine_has_the_state_of_each_entry", () => {
+  const model = new RunModel();
+  model.append(
+    headsOf(`
+      +0 run started
+      +1 run moved open
+      +60000 run moved review
+      +60001 run voted
+      +120000 run moved approved
+      +120001 run completed
+    `),
+  );
+  const placeAt = (seq: number) => model.at(seq).run.place?.state ?? null;
+  expect([1, 2, 3, 4, 5, 6].map(placeAt)).toEqual([null, "open", "review", "review", "approved", "approved"]);
+  expect(sentenceAt(model.at(4))).toMatch(/^is in the state review since /);
+  expect(sentenceAt(model.at(6)), "an ended run waits for nothing").toBeNull();
 });

@@ -3,6 +3,7 @@
 // Folds are stored every FOLD_EVERY heads, so that the fold at any entry is at most FOLD_EVERY updates away.
 
 import type { Head } from "../../../api/types";
+import { toMs } from "../../../lib/time";
 import { applyHead, copyFold, emptyFold, type Fold } from "./fold";
 
 export const FOLD_EVERY = 500;
@@ -53,6 +54,17 @@ export class RunModel {
     }
     this.latest = fold;
     return isWhole;
+  }
+
+  /** The number of the last entry that was written until a time, in ms; 0 if there is none. */
+  seqAt(time: number): number {
+    let [from, to] = [0, this.heads.length];
+    while (from < to) {
+      const middle = (from + to) >> 1;
+      if (toMs(this.heads[middle]?.at ?? "") <= time) from = middle + 1;
+      else to = middle;
+    }
+    return from;
   }
 
   /** The fold after an entry. */

@@ -12,9 +12,14 @@ export function sentenceAt(fold: Fold): string | null {
   const steps = [...fold.open].map((key) => fold.steps.get(key)).filter((step): step is StepFold => step !== undefined);
   const leaves = steps.filter((step) => step.activity.does !== "body");
   const named = leaves.slice(0, NAMED_MAX).map(describe);
-  if (named.length === 0) return null;
   const more = leaves.length - named.length;
-  return more > 0 ? `${named.join("; ")}; ${t("sentence.more", { n: more })}` : named.join("; ");
+  const { place } = fold.run;
+  const parts = [
+    ...(place === null ? [] : [t("sentence.state", { state: place.state, time: formatClock(place.enteredAt) })]),
+    ...named,
+    ...(more > 0 ? [t("sentence.more", { n: more })] : []),
+  ];
+  return parts.length === 0 ? null : parts.join("; ");
 }
 
 function describe(step: StepFold): string {

@@ -1,6 +1,6 @@
 // The rows and bars of the timeline.
 //
-// 1. A row is a step key. The steps inside a loop or scope are rows below it while it is open.
+// 1. A row is a step key. The steps inside a loop or scope, or of a child run, are rows below it while it is open.
 // 2. Open steps come first, then the others in the order in which they began.
 // 3. A bar is a part of an attempt: queued, working, waiting, backing off before the next attempt, or lost.
 
@@ -20,22 +20,81 @@ export interface Bar {
 }
 
 export interface TimelineRow {
+  /** The step key; in a child run, the id of the run, `/` and the step key. */
   id: string;
+  /** The child run that it belongs to; null for the run on screen. */
+  run: string | null;
   label: string;
   depth: number;
   /** The step; null for the row of the turns. */
   step: StepFold | null;
   status: StepStatus;
   bars: readonly Bar[];
-  /** How many steps are inside it; 0 if it cannot be opened. */
+  /** How many steps are inside it. */
   inside: number;
+  /** The child run that the step has started. */
+  child: string | null;
+  /** Whether it has rows below it while it is open. */
+  canOpen: boolean;
   isOpen: boolean;
 }
+
+/** The folds of child runs, by run, as far as they are read. */
+export type ChildFolds = ReadonlyMap<string, Fold>;
+const NO_CHILDREN: ChildFolds = new Map();
 
 /** The row of the turns of a code workflow. */
 export const TURNS_ROW = "@turns";
 
-export function timelineRows(fold: Fold, opened: ReadonlySet<string>): TimelineRow[] {
+export function timelineRows(
+  fold: Fold,
+  opened: ReadonlySet<string>,
+  children: ChildFolds = NO_CHILDREN,
+): TimelineRow[] {
+  const rows: TimelineRow[] = [];
+  appendRun(rows, { fold, run: null, depth: 0 }, opened, children);
+  return rows;
+}
+
+interface Part {
+  fold: Fold;
+  run: string | null;
+  depth: number;
+}
+
+function appendRun(
+  rows: TimelineRow[],
+  { fold, run, depth }: Part,
+  opened: ReadonlySet<string>,
+  children: ChildFolds,
+): void {
+  const inside = stepsByLoop(fold);
+  const idOf = (key: string) => (run === null ? key : `${run}/${key}`);
+  if (fold.run.turns.length > 0) rows.push({ ...turnsRow(fold.run.turns), id: idOf(TURNS_ROW), run, depth });
+  const visit = (parent: string, depth: number) => {
+    for (const step of inOrder(inside.get(parent) ?? [])) {
+      if (step.status === "skipped") continue;
+      const count = inside.get(step.key)?.length ?? 0;
+      const child = step.activity.does === "child" ? step.activity.run : null;
+      const canOpen = count > 0 || child !== null;
+      const isOpen = canOpen && opened.has(idOf(step.key));
+      const { key, status } = step;
+      const bars = barsOf(step);
+      rows.push({
+        ...{ id: idOf(key), run, label: labelOf(key, parent), depth, step, status, bars },
+        ...{ inside: count, child, canOpen, isOpen },
+      });
+      if (!isOpen) continue;
+      visit(key, depth + 1);
+      const started = child === null ? undefined : children.get(child);
+      if (child !== null && started) appendRun(rows, { fold: started, run: child, depth: depth + 1 }, opened, children);
+    }
+  };
+  visit("", depth);
+}
+
+/** The steps inside each loop and scope; those outside of all under the empty text. */
+function stepsByLoop(fold: Fold): Map<string, StepFold[]> {
   const inside = new Map<string, StepFold[]>();
   for (const step of fold.steps.values()) {
     const parent = enclosing(step.key)?.loop ?? "";
@@ -43,31 +102,12 @@ export function timelineRows(fold: Fold, opened: ReadonlySet<string>): TimelineR
     if (list) list.push(step);
     else inside.set(parent, [step]);
   }
-  const rows: TimelineRow[] = [];
-  if (fold.run.turns.length > 0) rows.push(turnsRow(fold.run.turns));
-  const visit = (parent: string, depth: number) => {
-    for (const step of inOrder(inside.get(parent) ?? [])) {
-      if (step.status === "skipped") continue;
-      const children = inside.get(step.key)?.length ?? 0;
-      const isOpen = children > 0 && opened.has(step.key);
-      rows.push({
-        id: step.key,
-        label:
-          parent === ""
-            ? step.key
-            : `${step.key.slice(parent.length, step.key.length - lastName(step.key).length - 1)} ${lastName(step.key)}`,
-        depth,
-        step,
-        status: step.status,
-        bars: barsOf(step),
-        inside: children,
-        isOpen,
-      });
-      if (isOpen) visit(step.key, depth + 1);
-    }
-  };
-  visit("", 0);
-  return rows;
+  return inside;
+}
+
+function labelOf(key: string, parent: string): string {
+  if (parent === "") return key;
+  return `${key.slice(parent.length, key.length - lastName(key).length - 1)} ${lastName(key)}`;
 }
 
 function inOrder(steps: readonly StepFold[]): StepFold[] {
@@ -84,7 +124,8 @@ function turnsRow(turns: readonly TurnFold[]): TimelineRow {
     attempt: index + 1,
   }));
   const status = turns.at(-1)?.endedAt === null ? "running" : "completed";
-  return { id: TURNS_ROW, label: "", depth: 0, step: null, status, bars, inside: 0, isOpen: false };
+  const closed = { inside: 0, child: null, canOpen: false, isOpen: false };
+  return { id: TURNS_ROW, run: null, label: "", depth: 0, step: null, status, bars, ...closed };
 }
 
 export function barsOf(step: StepFold): Bar[] {

@@ -7,7 +7,7 @@ import { toProblem } from "../../../api/problem";
 import { t } from "../../../lib/i18n";
 import { compare, type Difference, pathExpression, summarize } from "../../../lib/json";
 import { JsonTree, Problem, Select, Skeleton } from "../../../ui";
-import { useRunPart, useRunStore } from "../runContext";
+import { useRequestedSeq, useRunStore } from "../runContext";
 
 export function useContextAt(id: string, seq: number, isEnabled = true) {
   return useQuery({
@@ -22,14 +22,16 @@ export function useContextAt(id: string, seq: number, isEnabled = true) {
 
 export function ContextView() {
   const { id } = useRunStore();
-  const seq = useRunPart((view) => view.fold.run.seq);
+  const seq = useRequestedSeq(["context", id]);
   const now = useContextAt(id, seq);
-  const before = useContextAt(id, seq - 1);
+  const isShown = now.data !== undefined && !now.isPlaceholderData;
+  // One request per entry while the slider moves. Where it rests, the entry before is requested too, unless it was shown.
+  const before = useContextAt(id, seq - 1, isShown);
   const [scope, setScope] = useState("");
   const changes = useMemo(() => {
-    if (!now.data || !before.data || now.data.seq === before.data.seq) return [];
+    if (!now.data || !before.data || before.isPlaceholderData || now.data.seq === before.data.seq) return [];
     return compare(before.data.context, now.data.context, 50);
-  }, [now.data, before.data]);
+  }, [now.data, before.data, before.isPlaceholderData]);
   if (now.isLoadingError) return <Problem problem={toProblem(now.error)} onRetry={() => void now.refetch()} />;
   if (!now.data) return <Skeleton />;
   const { context, scopes } = now.data;

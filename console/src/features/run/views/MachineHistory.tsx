@@ -6,10 +6,12 @@ import { toProblem } from "../../../api/problem";
 import type { Actor, HistoryEntry, Run } from "../../../api/types";
 import { t, tWord } from "../../../lib/i18n";
 import { type Column, Problem, Skeleton, Table, Time } from "../../../ui";
+import { entriesUntil } from "../model/machineModel";
 
 const PAGE_SIZE = 100;
 
-export function MachineHistory({ run }: { run: Run }) {
+/** `until`: the entry of the past on screen; null for the present. */
+export function MachineHistory({ run, until }: { run: Run; until: number | null }) {
   const history = useInfiniteQuery({
     queryKey: ["history", run.id, run.version],
     queryFn: ({ pageParam, signal }) =>
@@ -26,12 +28,15 @@ export function MachineHistory({ run }: { run: Run }) {
     return <Problem problem={toProblem(history.error)} isInline onRetry={() => void history.refetch()} />;
   }
   if (!history.data) return <Skeleton rows={3} />;
-  const entries = history.data.pages.flatMap((page) => page.entries);
+  const entries = entriesUntil(
+    history.data.pages.flatMap((page) => page.entries),
+    until,
+  );
   return (
     <Table
       label={t("machine.history")}
       columns={COLUMNS()}
-      rows={[...entries].sort((a, b) => b.seq - a.seq)}
+      rows={entries}
       rowId={(entry) => entry.id}
       rowLabel={(entry) => `${entry.seq} ${entry.action ?? entry.kind}`}
       onEnd={() => history.hasNextPage && !history.isFetchingNextPage && void history.fetchNextPage()}

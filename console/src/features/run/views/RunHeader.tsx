@@ -9,7 +9,7 @@ import { shortId } from "../../../lib/id";
 import { isObject } from "../../../lib/json";
 import { paths, withQuery } from "../../../lib/url";
 import { Copyable, Countdown, Duration, Icon, Link, StatusMark, Tag, Time } from "../../../ui";
-import { Approval, type ApprovalWait } from "../actions/Approval";
+import { Approval, waitKey } from "../actions/Approval";
 import { sentenceAt } from "../model/sentence";
 import { useRunPart } from "../runContext";
 
@@ -36,6 +36,11 @@ export function RunHeader({ run }: { run: Run }) {
           <Duration from={run.createdAt} to={run.endedAt} />
         </Fact>
         {run.worker && <Fact name={t("run.worker")}>{run.worker}</Fact>}
+        {run.owner && (
+          <Fact name={t("run.owner")}>
+            <Copyable text={run.owner} shown={shortId(run.owner)} isMono />
+          </Fact>
+        )}
         {run.idempotencyKey && (
           <Fact name={t("run.key")}>
             <Copyable text={run.idempotencyKey} isMono />
@@ -50,6 +55,13 @@ export function RunHeader({ run }: { run: Run }) {
           <Fact name={t("run.origin")}>
             <Link href={paths.run(run.origin)}>{shortId(run.origin)}</Link>{" "}
             <Link href={paths.diff(run.origin, run.id)}>{t("run.compare")}</Link>
+          </Fact>
+        )}
+        {run.trigger && (
+          <Fact name={t("run.trigger")}>
+            <Link href={paths.runs({ trigger: `${run.trigger.type}:${run.trigger.id}` })}>
+              {run.trigger.topic ?? shortId(run.trigger.id)}
+            </Link>
           </Fact>
         )}
         {(children.data?.runs.length ?? 0) > 0 && (
@@ -101,7 +113,7 @@ function Sentence({ run }: { run: Run }) {
     );
   }
   const due = run.open.find((open) => open.due)?.due ?? run.wakeAt;
-  const approval = run.open.find((open) => (open as ApprovalWait).approval) as ApprovalWait | undefined;
+  const approval = run.open.find((open) => open.approval);
   const text = run.waitingFor ?? (run.error ? `${run.error.code}: ${run.error.message}` : null);
   if (text === null) return null;
   return (
@@ -116,7 +128,7 @@ function Sentence({ run }: { run: Run }) {
           </span>
         )}
       </span>
-      {approval && <Approval run={run} wait={approval} />}
+      {approval && <Approval key={waitKey(approval)} run={run} wait={approval} />}
     </div>
   );
 }

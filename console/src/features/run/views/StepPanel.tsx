@@ -27,8 +27,9 @@ import {
   StatusMark,
 } from "../../../ui";
 import type { NodeFold, StepFold } from "../model/fold";
+import { errorOf } from "../model/stepError";
 import { useRunPart, useRunStore, useStepFold } from "../runContext";
-import { LogText } from "./LogText";
+import { LogLines, type ShownLine } from "./LogLines";
 
 interface StepPanelProps {
   step: string;
@@ -154,7 +155,7 @@ function Body({
     placeholderData: (before) => before,
   });
   const own = step.attempts.find((one) => one.attempt === shown) ?? step.attempts.at(-1);
-  const error = own?.error ?? step.error;
+  const error = errorOf(step, shown, detail.data);
   return (
     <div className="panel-body">
       <div className="row wrap">
@@ -188,7 +189,7 @@ function Body({
         <div className="panel-error" role="alert">
           <b>{error.code}</b>
           <p>{error.message}</p>
-          {detail.data?.error?.stack && <pre>{detail.data.error.stack}</pre>}
+          {"stack" in error && error.stack && <pre>{error.stack}</pre>}
         </div>
       )}
       <Segmented
@@ -213,6 +214,10 @@ function Body({
 
 function isCut(value: unknown): value is Cut {
   return isObject(value) && Object.keys(value).length === 1 && typeof value.$cut === "number";
+}
+
+function linesOf(value: unknown): ShownLine[] {
+  return Array.isArray(value) ? value.map((line) => ({ line: String(line), source: null })) : [];
 }
 
 interface PartViewProps {
@@ -249,20 +254,7 @@ function PartView({ id, step, detail, part, attempt }: PartViewProps) {
     );
   }
   const shown = whole.data ? whole.data[part] : value;
-  if (part === "logs") return <Lines lines={Array.isArray(shown) ? shown.map(String) : []} />;
+  if (part === "logs") return <LogLines lines={linesOf(shown)} isCompact />;
   if (shown === null || shown === undefined) return <p className="faint">{t("step.nothing")}</p>;
   return <JsonTree label={t(`step.${part}`)} value={shown} fileName={`${step.key}-${part}.json`} />;
-}
-
-function Lines({ lines }: { lines: readonly string[] }) {
-  if (lines.length === 0) return <p className="faint">{t("logs.none")}</p>;
-  return (
-    <ol className="logs compact">
-      {lines.map((line, index) => (
-        <li key={index}>
-          <LogText text={line} />
-        </li>
-      ))}
-    </ol>
-  );
 }

@@ -11,22 +11,16 @@ import {
   useState,
   type WheelEvent,
 } from "react";
+import { useLocation } from "wouter";
+import type { ApiProblem } from "../../../api/problem";
 import { useNow } from "../../../lib/clock";
 import { t, tWord } from "../../../lib/i18n";
 import { formatClock, formatDuration } from "../../../lib/time";
-import { paths } from "../../../lib/url";
-import { Button, Empty, Icon, kindIcon, Link, rowAfterKey, StatusMark, Switch } from "../../../ui";
-import {
-  axis,
-  type Bar,
-  placeOf,
-  type Segment,
-  type TimelineRow,
-  TURNS_ROW,
-  timeAt,
-  timelineRows,
-} from "../model/timelineModel";
+import { paths, withQuery } from "../../../lib/url";
+import { Button, Empty, Icon, kindIcon, Link, rowAfterKey, StatusMark, Switch, showToast } from "../../../ui";
+import { axis, type Bar, placeOf, type Segment, type TimelineRow, timeAt, timelineRows } from "../model/timelineModel";
 import { useRunPart } from "../runContext";
+import { useChildFolds } from "./useChildFolds";
 
 interface TimelineProps {
   selected: string | null;
@@ -51,8 +45,30 @@ export function Timeline({ selected, onSelect }: TimelineProps) {
   const [opened, setOpened] = useState<ReadonlySet<string>>(new Set());
   const [isSqueezed, setSqueezed] = useState(false);
   const [shown, setShown] = useState<Window>(WHOLE);
+  const [openChildren, setOpenChildren] = useState<readonly string[]>([]);
+  const close = (run: string, problem: ApiProblem) => {
+    const id = rows.find((row) => row.child === run)?.id;
+    setOpened(new Set([...opened].filter((one) => one !== id)));
+    showToast(problem.message, "bad");
+  };
+  const children = useChildFolds(openChildren, at === null ? null : fold.run.at, close);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the maps of a fold change in place; the seq says so.
-  const rows = useMemo(() => timelineRows(fold, opened), [fold, seq, opened]);
+  const rows = useMemo(() => timelineRows(fold, opened, children), [fold, seq, opened, children]);
+  const wanted = rows.flatMap((row) => (row.isOpen && row.child !== null ? [row.child] : []));
+  if (wanted.join() !== openChildren.join()) setOpenChildren(wanted);
+  /** The row of a child run that the keys have reached; it is no step of this run that could be selected. */
+  const [childRow, setChildRow] = useState<string | null>(null);
+  const [, navigate] = useLocation();
+  const current = childRow ?? selected;
+  const choose = (row: TimelineRow) => {
+    setChildRow(row.run === null ? null : row.id);
+    if (row.run === null) onSelect(row.id);
+  };
+  /** A step of a child run is shown on the page of that run. */
+  const show = (row: TimelineRow) => {
+    if (row.run === null) choose(row);
+    else navigate(withQuery(paths.run(row.run), { view: "timeline", step: row.step?.key }));
+  };
   const hasOpen = rows.some((row) => row.bars.some((bar) => bar.to === null));
   const end = hasOpen ? now : 0;
   const segments = useMemo(() => axis(rows, end, isSqueezed), [rows, end, isSqueezed]);
@@ -71,15 +87,16 @@ export function Timeline({ selected, onSelect }: TimelineProps) {
     setOpened(next);
   };
   const onKeyDown = (event: KeyboardEvent) => {
-    const index = rows.findIndex((row) => row.id === selected);
+    const index = rows.findIndex((row) => row.id === current);
     const row = rows[index];
-    if (row?.inside && ((event.key === "ArrowRight" && !row.isOpen) || (event.key === "ArrowLeft" && row.isOpen)))
+    if (row && event.key === "Enter" && row.run !== null) show(row);
+    else if (row?.canOpen && ((event.key === "ArrowRight" && !row.isOpen) || (event.key === "ArrowLeft" && row.isOpen)))
       toggle(row);
     else {
       const next = rowAfterKey(event.key, Math.max(index, 0), rows.length, 10);
       const target = next === null || (event.key !== "ArrowDown" && event.key !== "ArrowUp") ? undefined : rows[next];
-      if (!target || target.id === TURNS_ROW) return;
-      onSelect(target.id);
+      if (!target?.step) return;
+      choose(target);
       virtual.scrollToIndex(next ?? 0);
     }
     event.preventDefault();
@@ -118,11 +135,11 @@ export function Timeline({ selected, onSelect }: TimelineProps) {
                 role="treeitem"
                 tabIndex={-1}
                 aria-level={row.depth + 1}
-                aria-expanded={row.inside > 0 ? row.isOpen : undefined}
-                aria-selected={row.id === selected}
-                className={row.id === selected ? "timeline-row selected" : "timeline-row"}
+                aria-expanded={row.canOpen ? row.isOpen : undefined}
+                aria-selected={row.id === current}
+                className={row.id === current ? "timeline-row selected" : "timeline-row"}
                 style={{ transform: `translateY(${item.start}px)` }}
-                onClick={() => row.step && onSelect(row.id)}
+                onClick={() => row.step && show(row)}
                 onKeyDown={() => undefined}
               >
                 <Label row={row} onToggle={() => toggle(row)} />
@@ -219,7 +236,7 @@ function Label({ row, onToggle }: { row: TimelineRow; onToggle: () => void }) {
   const activity = step?.activity;
   return (
     <div className="timeline-label" style={{ paddingInlineStart: 12 + row.depth * 16 }}>
-      {row.inside > 0 ? (
+      {row.canOpen ? (
         <Button
           size="small"
           tone="ghost"
