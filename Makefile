@@ -15,6 +15,8 @@ SEEDS ?= 20000
 # The benchmark, beside the server that it measures.
 RELEASE := $(abspath $(or $(CARGO_TARGET_DIR),target)/release)
 LAB := $(RELEASE)/everstep-lab
+# The binary that is published.
+DIST := $(abspath $(or $(CARGO_TARGET_DIR),target)/dist)
 # How often `make test-long` plays the scenarios of the console, and how long it follows a busy run there.
 REPEATS ?= 20
 MINUTES ?= 10
@@ -41,6 +43,8 @@ console-check: console-modules ## Check the sources of the console: types, lint,
 
 dist: console ## Build the binary as it is published: target/dist/everstep.
 	$(CARGO) build --profile dist --locked -p everstep
+	@case "$$($(DIST)/everstep --version --verbose)" in *"console: "[0-9a-f]*) ;; \
+		*) echo "the console is not in this build: install Node.js 20 or later, with npm" >&2; exit 1 ;; esac
 
 # Two commands at a time. First the compiler, beside the tests that need no server and the downloads; then the suites,
 # which mostly wait, beside the programs that use the server or the compiler; at last the suites that measure time.
@@ -53,7 +57,7 @@ test: tools databases browser console-modules ## Everything that continuous inte
 test-long: test sim fuzz deny console-long ## `test`, then the long simulation, a minute of random rules, three minutes of Schemathesis, the licence check, neighbours under attack and `console-long`.
 	scripts/schemathesis.sh 180
 	$(CARGO) test --release --locked -p everstep-engine --test neighbours
-	$(CARGO) test --release --locked -p everstep --test neighbours costly
+	$(CARGO) test --release --locked -p everstep --test neighbours
 
 console-long: databases browser console-modules console ## Play the scenarios of the console REPEATS=20 times, and follow a busy run for MINUTES=10.
 	EVERSTEP_CONSOLE_REPEATS=$(REPEATS) $(CARGO) test $(TESTS) --test console
@@ -80,8 +84,10 @@ bench: console console-modules browser ## Measure this machine, and check the fi
 	$(LAB) bench store --store postgres --check bench/budgets.toml
 	$(LAB) bench events --check bench/budgets.toml
 	$(LAB) bench events --store postgres --check bench/budgets.toml
-	$(LAB) bench follow,stats --check bench/budgets.toml
-	$(LAB) bench follow,stats --store postgres --check bench/budgets.toml
+	$(LAB) bench follow,stats,lists --check bench/budgets.toml
+	$(LAB) bench follow,stats,lists --store postgres --check bench/budgets.toml
+	$(LAB) bench sweep --check bench/budgets.toml
+	$(LAB) bench sweep --seconds 2 --records 400000 --store postgres --check bench/budgets.toml
 	$(LAB) bench neighbours --check bench/budgets.toml
 	$(LAB) bench neighbours --store postgres --check bench/budgets.toml
 	cd sdks/typescript && npm ci && npm run build
@@ -137,6 +143,7 @@ suites-alone:
 # of the package removes the build of the SDK and writes it again.
 sdk: clients
 	cd sdks/typescript && npm test && npm run --silent test:pack
+	@for file in bench/peers/*.mjs bench/peers/*/*.mjs; do node --check "$$file" || exit 1; done
 
 # The simulator must find every bug of the list: each is planted in turn. `unit` contains these tests.
 planted:

@@ -85,6 +85,25 @@ CONF
     nginx -t -p "$folder" -c "$folder/nginx.conf"
 }
 
+# The server compares Host with the origin of a page, which contains the port; $host is without it.
+passes_host() {
+    grep -qF 'proxy_set_header Host $http_host;' deploy/nginx.conf && ! grep -qE 'Host +\$host;' deploy/nginx.conf
+}
+
+# A server is built without the console if `console/dist` is empty: the recipes build it first, and check the result.
+contains_console() {
+    grep -qxF '!console' .dockerignore || { echo ".dockerignore does not admit console"; return 1; }
+    grep -qxF 'console/dist' .dockerignore || { echo ".dockerignore admits a console that was built elsewhere"; return 1; }
+    grep -qE '^RUN .*npm ci --omit=dev( |$)' deploy/Dockerfile || { echo "Dockerfile: npm ci is missing"; return 1; }
+    grep -qE '^COPY --from=console .* console/dist$' deploy/Dockerfile || { echo "Dockerfile: no console/dist"; return 1; }
+    awk '/^COPY --from=console/ {copied = NR} /cargo build/ {built = NR} END {exit !(copied < built)}' deploy/Dockerfile ||
+        { echo "Dockerfile: the server is built before the console"; return 1; }
+    grep -q '^dist: console' Makefile || { echo "make dist does not build the console"; return 1; }
+    for recipe in deploy/Dockerfile Makefile; do
+        grep -qF -e '--version --verbose)" in' "$recipe" || { echo "$recipe does not check the console"; return 1; }
+    done
+}
+
 # The server rejects unknown variables that begin with EVERSTEP_.
 known_variables() {
     variables=$(grep -hrEo '\bEVERSTEP_[A-Z_]*[A-Z]' deploy | sort -u)
@@ -136,6 +155,9 @@ if has nginx && has openssl; then
 else
     skip "nginx.conf: nginx -t" "nginx or openssl"
 fi
+
+check "nginx.conf: Host with its port" passes_host
+check "Dockerfile, Makefile: the published server contains the console" contains_console
 
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ] || exit 1

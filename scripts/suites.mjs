@@ -11,18 +11,27 @@
 // in `beside`: many tests bound the time of an operation, and a busy machine can exceed the bound. A test that passes
 // alone is reported as unsteady: it is a bug of the test or a race of the product. More than UNSTEADY_MAX fail the run.
 // `beside` therefore succeeds if the failed tests can be repeated; `alone` gives the verdict.
+//
+// The databases of the tests are in memory (/dev/shm) if it has room: hundreds of databases are created and deleted, and
+// a killed process loses no page that it has written, on either kind of file system. TMPDIR selects another folder.
 
 import { spawn } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statfsSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
 const LANES = Number(process.env.SUITES ?? 2);
 const CARGO = process.env.CARGO ?? "cargo";
 const LONGEST = ["simulation", "contract_postgres", "console", "conformance", "faults", "engine on PostgreSQL", "engine", "machines", "suite", "cluster"];
-const POSTGRES = "engine clock records shapes children forks lanes code names stranded formats".split(" ");
+const POSTGRES = (
+  "engine clock records shapes children forks lanes code names stranded formats " +
+  "machines deliveries dead_letters topics code_topics pending starts"
+).split(" ");
 const ALONE = ["sandbox", "neighbours"];
 const UNSTEADY_MAX = 3;
 const TARGET = process.env.CARGO_TARGET_DIR ?? "target";
+const SHARED_MEMORY = "/dev/shm";
+const TMPFS = 0x01021994;
+const ROOM_MIN = 4 * 2 ** 30;
 const TO_REPEAT = join(TARGET, "suites", "repeat.json");
 
 /** Runs a program to its end. Its output is returned, not printed, unless `stdio` says otherwise. */
@@ -35,6 +44,19 @@ function run(program, args, options = {}) {
     child.on("error", reject);
     child.on("close", (code, signal) => resolve({ ok: code === 0, signal, output: Buffer.concat(chunks).toString() }));
   });
+}
+
+/** A folder in memory for the files of the tests; none if this machine has no room. */
+function folderInMemory() {
+  if (process.env.TMPDIR || !existsSync(SHARED_MEMORY)) return null;
+  const { type, bavail, bsize } = statfsSync(SHARED_MEMORY);
+  if (type !== TMPFS || bavail * bsize < ROOM_MIN) return null;
+  const folder = mkdtempSync(join(SHARED_MEMORY, "everstep-"));
+  // PostgreSQL runs as another user than root.
+  chmodSync(folder, 0o1777);
+  process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => process.exit(1));
+  return folder;
 }
 
 /** The test programs, as `cargo test` would run them. */
@@ -129,6 +151,8 @@ async function alone(args) {
 }
 
 const [mode, ...args] = process.argv.slice(2);
+const folder = folderInMemory();
+if (folder) process.env.TMPDIR = folder;
 if (mode === "beside") await beside(args);
 else if (mode === "alone") await alone(args);
 else {
