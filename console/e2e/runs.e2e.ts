@@ -23,6 +23,9 @@ scenario("a_filter_in_the_url_shows_a_colleague_the_same", async ({ api, page, o
   await page.waitForURL(/status=failed/);
   await rows.nth(1).waitFor({ state: "detached" });
   expect(await rows.count()).toBe(1);
+  const statuses = page.getByRole("group", { name: "Status" });
+  await statuses.getByRole("button", { name: "Failed", pressed: true }).waitFor();
+  expect(await statuses.getByRole("button", { pressed: true }).count(), "the other statuses are not pressed").toBe(1);
   const other = await colleague();
   await openSignedIn(other, page.url(), api.key);
   const theirs = other.getByRole("rowgroup").getByRole("row");

@@ -22,6 +22,8 @@ export interface ButtonProps {
   autoFocus?: boolean;
   className?: string;
   isExpanded?: boolean;
+  /** Whether a button that is switched on and off is on. */
+  isPressed?: boolean;
 }
 
 export function Button(props: ButtonProps) {
@@ -37,6 +39,7 @@ export function Button(props: ButtonProps) {
       aria-disabled={isBlocked || undefined}
       data-disabled={isBlocked || props.isDisabled || undefined}
       aria-expanded={props.isExpanded}
+      aria-pressed={props.isPressed}
       isDisabled={props.isDisabled}
       isPending={props.isPending}
       autoFocus={props.autoFocus}

@@ -88,7 +88,7 @@ export function FilterBar({ terms, onChange }: FilterBarProps) {
               size="small"
               tone="ghost"
               className={statuses.includes(status) ? "is-on" : ""}
-              isExpanded={undefined}
+              isPressed={statuses.includes(status)}
               onPress={() => toggleStatus(status)}
             >
               <span className={`dot is-${status}`} />
