@@ -110,6 +110,11 @@ async function openMenu(page: Page, button: string): Promise<string[]> {
   return enabled;
 }
 
+/** The pages about access to which the side bar links. */
+function accessLinks(page: Page): Promise<string[]> {
+  return page.getByRole("navigation", { name: "Pages" }).locator("a[href^='/access/']").allInnerTexts();
+}
+
 /** The names of the enabled buttons that change something. */
 async function changingButtons(page: Page): Promise<string[]> {
   const changing =
@@ -173,6 +178,7 @@ scenario(
     // Data sources and queries are definitions, which every viewer may read.
     await api.ask("PUT", "/v1/data-sources/shop", { type: "http", baseUrl: "https://shop.example.com" });
     await api.ask("PUT", "/v1/queries/orders", { source: "shop", http: { path: "/orders" } });
+    expect(await accessLinks(page), "the links of a viewer").toEqual(["Data sources", "Queries"]);
     for (const [path, name] of [
       ["/access/sources", "shop"],
       ["/access/queries", "orders"],
@@ -189,6 +195,7 @@ scenario(
     const publisher = await colleague();
     await openSignedIn(publisher, "/access/secrets", (await api.keyFor("publisher")).secret);
     await publisher.getByRole("row", { name: "token" }).waitFor();
+    expect(await accessLinks(publisher), "the links of a publisher").toEqual(["Secrets", "Data sources", "Queries"]);
     expect(await changingButtons(publisher), "the secrets of a publisher").toEqual([]);
   },
   { expects: [/403/], timeout: 120_000 },

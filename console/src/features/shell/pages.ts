@@ -41,9 +41,9 @@ export const PAGES: readonly PageEntry[] = [
     isOfServer: true,
   },
   { path: "/access/keys", title: "nav.keys", icon: "key", keys: "g a", permission: "workflow:admin", group: "access" },
-  { path: "/access/secrets", title: "nav.secrets", icon: "lock", permission: "workflow:admin", group: "access" },
-  { path: "/access/sources", title: "nav.sources", icon: "database", permission: "workflow:admin", group: "access" },
-  { path: "/access/queries", title: "nav.queries", icon: "query", permission: "workflow:admin", group: "access" },
+  { path: "/access/secrets", title: "nav.secrets", icon: "lock", permission: "workflow:publish", group: "access" },
+  { path: "/access/sources", title: "nav.sources", icon: "database", permission: "workflow:read", group: "access" },
+  { path: "/access/queries", title: "nav.queries", icon: "query", permission: "workflow:read", group: "access" },
   {
     path: "/access/workspaces",
     title: "nav.workspaces",
