@@ -26,6 +26,9 @@ const TRANSLATED = [
 /** The component library has translations of its own, but none for the pseudo locale. */
 const LIBRARY = ["Dismiss", "Increase", "Decrease", "Number field"];
 
+/** A time in a sentence of the server: to the second. */
+const TIME = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ/;
+
 /** A text of the page, with the element that has it. */
 interface Shown {
   text: string;
@@ -71,7 +74,8 @@ function readTexts(page: Page): Promise<Shown[]> {
 function collectData(page: Page, data: Set<string>): () => Promise<unknown> {
   const reads: Promise<unknown>[] = [];
   const collect = (value: unknown) => {
-    if (typeof value === "string") data.add(value);
+    // The page writes the times in a sentence of the server in its own language.
+    if (typeof value === "string") for (const text of [value, ...value.split(TIME)]) data.add(text);
     else if (Array.isArray(value)) value.forEach(collect);
     else if (typeof value === "object" && value !== null) Object.values(value).forEach(collect);
   };

@@ -162,6 +162,8 @@ scenario("a_machine_run_is_approved_on_its_page", async ({ api, page, open }) =>
   await open(`/runs/${run}`);
   const present = page.locator("[aria-current=step]");
   await present.getByText("Open").waitFor();
+  const sentence = page.locator(".run-sentence-text");
+  await sentence.filter({ hasText: /^is in open since (\w+ \d+, )?\d\d:\d\d:\d\d: TAKE/ }).waitFor();
   await page.getByRole("button", { name: "Take it" }).click();
   await present.getByText("In review").waitFor();
   expect(await page.getByRole("button", { name: "Send back" }).isDisabled()).toBe(true);

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { matchHotkey } from "./hotkeys";
 import { compare, jsonRows, pathExpression, textParts } from "./json";
 import { ancestors, enclosing, lastName } from "./stepKey";
-import { formatDuration, toMs } from "./time";
+import { DAY, formatDuration, formatMoment, MINUTE, toMs } from "./time";
 
 test("a_path_is_an_expression", () => {
   expect(pathExpression("ctx", ["order", "first name", 0, "id"])).toBe('ctx.order["first name"][0].id');
@@ -48,6 +48,15 @@ test("durations_have_at_most_two_units", () => {
     "3.2s",
     "1m 5s",
     "1d 2h",
+  ]);
+});
+
+test("a_moment_has_a_date_unless_it_is_today", () => {
+  const now = new Date(2026, 4, 1, 14, 2, 11).getTime();
+  expect([now - MINUTE, now + DAY, now + 365 * DAY].map((ms) => formatMoment(ms, now))).toEqual([
+    "14:01:11",
+    "May 2, 14:02:11",
+    "May 1, 2027, 14:02:11",
   ]);
 });
 

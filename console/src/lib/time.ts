@@ -89,6 +89,22 @@ export function formatClock(ms: number, withMs = false): string {
   return new Intl.DateTimeFormat(intlLocale(), options).format(ms);
 }
 
+/** The time of day; with the date if that is not today, and with the year if that is another one. */
+export function formatMoment(ms: number, now: number): string {
+  const [moment, today] = [new Date(ms), new Date(now)];
+  if (moment.toDateString() === today.toDateString()) return formatClock(ms);
+  const options: Intl.DateTimeFormatOptions = {
+    year: moment.getFullYear() === today.getFullYear() ? undefined : "numeric",
+    month: "short",
+    day: "numeric",
+    hour: "2-digit",
+    minute: "2-digit",
+    second: "2-digit",
+    hourCycle: "h23",
+  };
+  return new Intl.DateTimeFormat(intlLocale(), options).format(ms);
+}
+
 export function formatDay(ms: number): string {
   return new Intl.DateTimeFormat(intlLocale(), { month: "short", day: "numeric" }).format(ms);
 }

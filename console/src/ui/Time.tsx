@@ -1,7 +1,7 @@
 // Times and durations that follow the clock.
 
 import { useNow } from "../lib/clock";
-import { formatAbsolute, formatDuration, formatRelative, toMs } from "../lib/time";
+import { formatAbsolute, formatDuration, formatMoment, formatRelative, toMs } from "../lib/time";
 
 /** A time relative to now; the absolute time with its zone on hover. */
 export function Time({ at }: { at: string | null | undefined }) {
@@ -11,6 +11,17 @@ export function Time({ at }: { at: string | null | undefined }) {
   return (
     <time dateTime={at} title={formatAbsolute(ms)}>
       {formatRelative(ms, now)}
+    </time>
+  );
+}
+
+/** A time inside a sentence, such as "since 14:02:11"; with its zone on hover. */
+export function Moment({ at }: { at: string }) {
+  const now = useNow();
+  const ms = toMs(at);
+  return (
+    <time dateTime={at} title={formatAbsolute(ms)}>
+      {formatMoment(ms, now)}
     </time>
   );
 }

@@ -26,7 +26,7 @@ export { Empty, Note, Problem, type ProblemFacts, Skeleton } from "./states";
 export { type Column, type Selection, Table } from "./Table";
 export { Tabs } from "./Tabs";
 export { NumberField, TextField } from "./TextField";
-export { Countdown, Duration, Time } from "./Time";
+export { Countdown, Duration, Moment, Time } from "./Time";
 export { showToast, Toasts } from "./Toast";
 export { Tooltip } from "./Tooltip";
 export { Tree, type TreeRow } from "./Tree";

@@ -5,7 +5,7 @@ import { statusOf } from "./fold";
 import { edgeState, readGraph } from "./graphModel";
 import { headsOf, since } from "./heads.fixture";
 import { FOLD_EVERY, RunModel } from "./runModel";
-import { sentenceAt } from "./sentence";
+import { sentenceAt, splitAtTimes } from "./sentence";
 import { axis, placeOf, timeAt, timelineRows } from "./timelineModel";
 
 const RETRIED = `
@@ -218,4 +218,12 @@ test("a_machine_has_the_state_of_each_entry", () => {
   expect([1, 2, 3, 4, 5, 6].map(placeAt)).toEqual([null, "open", "review", "review", "approved", "approved"]);
   expect(sentenceAt(model.at(4))).toMatch(/^is in the state review since /);
   expect(sentenceAt(model.at(6)), "an ended run waits for nothing").toBeNull();
+});
+
+test("times_of_a_sentence_are_found_and_those_in_data_are_not", () => {
+  expect(
+    splitAtTimes("is in review since 2025-11-16T00:00:00Z: APPROVE; goes to late at 2025-11-18T00:00:00Z"),
+  ).toEqual(["is in review since ", "2025-11-16T00:00:00Z", ": APPROVE; goes to late at ", "2025-11-18T00:00:00Z", ""]);
+  const waits = 'waits for the signal "paid" with {"day":"2025-11-16T00:00:00Z"} at step ask';
+  expect(splitAtTimes(waits)).toEqual([waits]);
 });

@@ -22,6 +22,14 @@ export function sentenceAt(fold: Fold): string | null {
   return parts.length === 0 ? null : parts.join("; ");
 }
 
+/** A time that the server writes into a sentence. A match in the sentence may contain other times: those are data. */
+const TIME = /(?<=\b(?:since|until|at) )(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)/;
+
+/** The texts of a sentence of the server, and the times between them: text, time, text, time, text. */
+export function splitAtTimes(sentence: string): string[] {
+  return sentence.split(TIME);
+}
+
 function describe(step: StepFold): string {
   const name = step.key;
   const isRetried = step.status === "waiting" && step.attempts.at(-1)?.status === "failed";

@@ -8,9 +8,9 @@ import { t } from "../../../lib/i18n";
 import { shortId } from "../../../lib/id";
 import { isObject } from "../../../lib/json";
 import { paths, withQuery } from "../../../lib/url";
-import { Copyable, Countdown, Duration, Icon, Link, StatusMark, Tag, Time } from "../../../ui";
+import { Copyable, Countdown, Duration, Icon, Link, Moment, StatusMark, Tag, Time } from "../../../ui";
 import { Approval, waitKey } from "../actions/Approval";
-import { sentenceAt } from "../model/sentence";
+import { sentenceAt, splitAtTimes } from "../model/sentence";
 import { useRunPart } from "../runContext";
 
 export function RunHeader({ run }: { run: Run }) {
@@ -114,13 +114,12 @@ function Sentence({ run }: { run: Run }) {
   }
   const due = run.open.find((open) => open.due)?.due ?? run.wakeAt;
   const approval = run.open.find((open) => open.approval);
-  const text = run.waitingFor ?? (run.error ? `${run.error.code}: ${run.error.message}` : null);
-  if (text === null) return null;
+  if (run.waitingFor === null && run.error === null) return null;
   return (
     <div className={`run-sentence is-${run.status}`}>
       <StatusMark status={run.status} size={16} />
       <span className="grow run-sentence-text">
-        {text}
+        {run.waitingFor === null ? `${run.error?.code}: ${run.error?.message}` : <WithTimes text={run.waitingFor} />}
         {due && run.status === "waiting" && (
           <span className="muted">
             {" "}
@@ -131,4 +130,9 @@ function Sentence({ run }: { run: Run }) {
       {approval && <Approval key={waitKey(approval)} run={run} wait={approval} />}
     </div>
   );
+}
+
+/** A sentence of the server, with its times as the console writes them. */
+function WithTimes({ text }: { text: string }) {
+  return splitAtTimes(text).map((part, index) => (index % 2 === 1 ? <Moment key={index} at={part} /> : part));
 }
