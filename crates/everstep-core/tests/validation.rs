@@ -147,8 +147,8 @@ fn an_edge_leads_from_a_node_to_a_node() {
     assert_problems(
         &empty,
         &[
-            ("", "/edges/1/source", "needs the id of its source node", "such as"),
-            ("", "/edges/1/target", "needs the id of its target node", "such as"),
+            ("", "/edges/1/source", "needs the id of its source node", "example"),
+            ("", "/edges/1/target", "needs the id of its target node", "example"),
             ("", "/edges/2/source", "expected a string", "quotes"),
             ("", "/edges/2/target", "expected a string", "quotes"),
             ("", "/edges/3", "expected an object, found a string", "braces"),
@@ -312,7 +312,7 @@ fn ten_faults_are_reported_together() {
         &[
             ("", "/colour", "unknown field", "known fields"),
             ("a", "/nodes/1/config/code", "code is empty", "catalog"),
-            ("b", "/nodes/2/config/delaySeconds", "expected a whole number from 0 to 59, found 99", "such as 0"),
+            ("b", "/nodes/2/config/delaySeconds", "expected a whole number from 0 to 59, found 99", "example 0"),
             ("c", "/nodes/4/type", "unknown node type \"htp\"", "known types"),
             ("d", "/nodes/5/joinMode", "unknown value \"most\"", "one of all, any"),
             ("b", "/nodes/3/id", "two nodes have the id \"b\"", "a different id"),
@@ -331,9 +331,9 @@ fn a_fault_does_not_beget_others() {
         "start -> loop -loop-> a -> check -yes-> b -> c -> loop\na -error-> c\nloop -done-> end\n\
          check: condition {\"config\": {\"branches\": []}}",
     );
-    assert_problems(&found, &[("check", "/nodes/3/config/branches", "at least one branch", "such as")]);
+    assert_problems(&found, &[("check", "/nodes/3/config/branches", "at least one branch", "example")]);
     let loop_ = definition("start -> loop -loop-> a -> loop\nloop -done-> end\nloop: loop {\"config\": {}}");
-    assert_problems(&loop_, &[("loop", "/nodes/2/config/sourceVariable", "needs items", "such as")]);
+    assert_problems(&loop_, &[("loop", "/nodes/2/config/sourceVariable", "needs items", "example")]);
     let handle = definition("start -> loop -lop-> a -> loop\nloop -done-> end");
     assert_problems(&handle, &[("loop", "/edges/1/sourceHandle", "no handle \"lop\"", "one of loop")]);
 }

@@ -183,7 +183,7 @@ impl Remote {
 
     /// An error response as an error.
     fn refusal(&self, status: StatusCode, body: &Value) -> anyhow::Error {
-        let Some(message) = describe_refusal(body) else { return anyhow!("{} answered {status}", self.url) };
+        let Some(message) = describe_refusal(body) else { return anyhow!("{} responded with {status}", self.url) };
         // Either an argument is wrong, or the server has a problem.
         let is_given = status.is_client_error() && ![401, 403, 429].contains(&status.as_u16());
         if is_given { invalid(message) } else { anyhow!(message) }

@@ -74,7 +74,7 @@ impl LocalDatabase {
             .access
             .add_audit(&[row])
             .await
-            .map_err(|error| anyhow!("the action was done, but not written to the audit: {error}"))
+            .map_err(|error| anyhow!("the action succeeded, but its row of the audit was not written: {error}"))
     }
 }
 
@@ -82,7 +82,7 @@ impl LocalDatabase {
 pub(crate) fn refuse_workspace(name: Option<&str>) -> anyhow::Result<()> {
     match name {
         None => Ok(()),
-        Some(_) => Err(invalid("--workspace is for the database; a server uses the workspace of the API key")),
+        Some(_) => Err(invalid("--workspace has no effect at a server, which uses the workspace of the API key")),
     }
 }
 

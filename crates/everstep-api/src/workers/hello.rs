@@ -167,7 +167,8 @@ impl ServedWorkflow {
             return Err(wrong(format!("workflows[{at}].name"), detail).hint(hint));
         }
         if !is_version(version) {
-            let detail = format!("workflows[{at}].version: versions count from 1, to {}", i32::MAX);
+            let detail =
+                format!("workflows[{at}].version: {version} is not valid; versions are from 1 to {}", i32::MAX);
             return Err(wrong(format!("workflows[{at}].version"), detail));
         }
         if retention_days.is_some_and(|days| !(1..=RETENTION_DAYS_MAX).contains(&days)) {

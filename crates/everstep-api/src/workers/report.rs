@@ -370,7 +370,9 @@ impl WireReport<'_> {
 
     fn version(&mut self) -> Result<Option<u32>, String> {
         match self.version.take() {
-            Some(version) if !is_version(version) => Err(format!("version: versions count from 1, to {}", i32::MAX)),
+            Some(version) if !is_version(version) => {
+                Err(format!("version: {version} is not valid; versions are from 1 to {}", i32::MAX))
+            }
             version => Ok(version),
         }
     }

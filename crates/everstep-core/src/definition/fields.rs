@@ -4,6 +4,10 @@ use serde_json::{Map, Value};
 
 use super::{Problem, nearest};
 
+const STRING_HINT: &str = "write a string in quotes: \"text\"";
+const ARRAY_HINT: &str = "write an array in brackets: [value]";
+const OBJECT_HINT: &str = "write an object in braces: {\"field\": value}";
+
 /// One object of a definition. The caller reads fields by name; [`Fields::finish`] reports the unknown ones.
 pub(crate) struct Fields<'a, 'p> {
     object: &'a Map<String, Value>,
@@ -26,8 +30,8 @@ impl<'a, 'p> Fields<'a, 'p> {
         match value.as_object() {
             Some(object) => Some(Self { object, path, node, known: Vec::new(), problems }),
             None => {
-                let mut problem = Problem::at(path, format!("expected an object, found {}", name_of(value)))
-                    .hint("put its fields in braces: {\"field\": value}");
+                let mut problem =
+                    Problem::at(path, format!("expected an object, found {}", name_of(value))).hint(OBJECT_HINT);
                 problem.node = node;
                 problems.push(problem);
                 None
@@ -82,7 +86,7 @@ impl<'a, 'p> Fields<'a, 'p> {
     pub(crate) fn text(&mut self, names: &[&'static str]) -> Option<&'a str> {
         let value = self.any(names)?;
         if value.as_str().is_none() {
-            self.problem(names[0], format!("expected a string, found {}", name_of(value)), "put it in quotes");
+            self.problem(names[0], format!("expected a string, found {}", name_of(value)), STRING_HINT);
         }
         value.as_str()
     }
@@ -110,7 +114,7 @@ impl<'a, 'p> Fields<'a, 'p> {
             Some(number) if (from..=to).contains(&number) => Some(number),
             _ => {
                 let message = format!("expected a whole number from {from} to {to}, found {}", shown(value));
-                self.problem(names[0], message, format!("such as {from}"));
+                self.problem(names[0], message, format!("write for example {from}"));
                 None
             }
         }
@@ -122,7 +126,7 @@ impl<'a, 'p> Fields<'a, 'p> {
             Some(number) if (from..=to).contains(&number) => Some(number),
             _ => {
                 let message = format!("expected a number from {from} to {to}, found {}", shown(value));
-                self.problem(names[0], message, format!("such as {from}"));
+                self.problem(names[0], message, format!("write for example {from}"));
                 None
             }
         }
@@ -142,7 +146,7 @@ impl<'a, 'p> Fields<'a, 'p> {
     pub(crate) fn list(&mut self, names: &[&'static str]) -> Option<&'a [Value]> {
         let value = self.any(names)?;
         if value.as_array().is_none() {
-            self.problem(names[0], format!("expected an array, found {}", name_of(value)), "put it in brackets");
+            self.problem(names[0], format!("expected an array, found {}", name_of(value)), ARRAY_HINT);
         }
         value.as_array().map(Vec::as_slice)
     }
@@ -150,7 +154,7 @@ impl<'a, 'p> Fields<'a, 'p> {
     pub(crate) fn object(&mut self, names: &[&'static str]) -> Option<&'a Map<String, Value>> {
         let value = self.any(names)?;
         if value.as_object().is_none() {
-            self.problem(names[0], format!("expected an object, found {}", name_of(value)), "put it in braces");
+            self.problem(names[0], format!("expected an object, found {}", name_of(value)), OBJECT_HINT);
         }
         value.as_object()
     }

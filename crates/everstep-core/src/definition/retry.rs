@@ -36,7 +36,10 @@ pub(crate) fn read_retry(
     for code in fields.list(&["nonRetryable"]).unwrap_or_default() {
         match code.as_str() {
             Some(code) => policy.non_retryable.push(code.to_owned()),
-            None => fields.problem("nonRetryable", "expected a list of error codes", "such as [\"CARD_DECLINED\"]"),
+            None => {
+                let hint = "write for example [\"CARD_DECLINED\"]";
+                fields.problem("nonRetryable", "expected a list of error codes", hint);
+            }
         }
     }
     if policy.base_ms > policy.max_ms {

@@ -34,7 +34,7 @@ pub(crate) const VARIABLE_HINT: &str =
 /// The rule for names of workflows, as the hint of a problem.
 const NAME_HINT: &str = "1 to 128 lowercase letters, digits, `_` or `-`, beginning with a letter or digit";
 
-const BRANCH_HINT: &str = "such as {\"id\": \"yes\", \"expression\": \"ctx.total > 100\"}";
+const BRANCH_HINT: &str = "write for example {\"id\": \"yes\", \"expression\": \"ctx.total > 100\"}";
 
 /// The longest delay of one node.
 pub(crate) const DELAY_MAX: Duration = Duration::from_secs(24 * 60 * 60);
@@ -169,7 +169,7 @@ impl<'a> Reader<'a, '_> {
             self.problems.push(
                 Problem::at(format!("{}{pointer}{}", self.path, fault.pointer), fault.message)
                     .of_node(self.node)
-                    .hint("such as {{ctx.order.total * 2}}"),
+                    .hint("write for example {{ctx.order.total * 2}}"),
             );
         }
         for reference in self.ports.evaluate.references(value) {
@@ -188,7 +188,7 @@ impl<'a> Reader<'a, '_> {
             self.problems.push(
                 Problem::at(format!("{}{pointer}", self.path), fault.message)
                     .of_node(self.node)
-                    .hint("such as ctx.order.total > 100"),
+                    .hint("write for example ctx.order.total > 100"),
             );
         }
         for reference in self.ports.evaluate.expression_references(source) {
@@ -219,8 +219,8 @@ impl<'a> Reader<'a, '_> {
             let name = fields.text(&["name"]).map(str::to_owned);
             let source = fields.any(&["sourceVariable"]).cloned();
             match name.as_deref() {
-                None => fields.missing(&["name"], "an output parameter needs a name", "such as \"total\""),
-                Some("") => fields.problem("name", "an output parameter needs a name", "such as \"total\""),
+                None => fields.missing(&["name"], "an output parameter needs a name", "write for example \"total\""),
+                Some("") => fields.problem("name", "an output parameter needs a name", "write for example \"total\""),
                 Some(name) if parameters.iter().any(|(known, _)| known == name) => {
                     let message = format!("two output parameters have the name {name:?}");
                     fields.problem("name", message, "give each parameter a different name");
@@ -229,7 +229,7 @@ impl<'a> Reader<'a, '_> {
             }
             if source.is_none() {
                 let message = "an output parameter needs a source";
-                fields.missing(&["sourceVariable"], message, "such as \"{{ctx.total}}\"");
+                fields.missing(&["sourceVariable"], message, "write for example \"{{ctx.total}}\"");
             }
             fields.finish();
             if let (Some(name), Some(source)) = (name, source) {
@@ -244,7 +244,7 @@ impl<'a> Reader<'a, '_> {
         let mut fields = self.fields()?;
         let value = fields.any(&["value"]).cloned();
         if value.is_none() {
-            let hint = "such as {\"total\": \"{{ctx.price * ctx.count}}\"}";
+            let hint = "write for example {\"total\": \"{{ctx.price * ctx.count}}\"}";
             fields.missing(&["value"], "a transform needs a value", hint);
         }
         fields.finish();
@@ -266,7 +266,7 @@ impl<'a> Reader<'a, '_> {
             fields.problem(
                 "defaultBranch",
                 "`error` is reserved for the handle of a failed node",
-                "such as \"default\"",
+                "write for example \"default\"",
             );
         }
         let list = list.unwrap_or_default().to_vec();
@@ -300,7 +300,11 @@ impl<'a> Reader<'a, '_> {
             None => fields.missing(&["id"], "a branch needs an id", hint),
             Some("") => fields.problem("id", "a branch needs an id", hint),
             Some("error") => {
-                fields.problem("id", "`error` is reserved for the handle of a failed node", "such as \"failed\"");
+                fields.problem(
+                    "id",
+                    "`error` is reserved for the handle of a failed node",
+                    "write for example \"failed\"",
+                );
             }
             Some(_) => {}
         }
@@ -342,7 +346,7 @@ impl<'a> Reader<'a, '_> {
                     None => self.problems.push(
                         Problem::at(format!("{}{pointer}/leftValue", self.path), "expected an expression as a string")
                             .of_node(self.node)
-                            .hint("such as \"ctx.order.total > 100\""),
+                            .hint("write for example \"ctx.order.total > 100\""),
                     ),
                 }
             } else {
@@ -386,14 +390,14 @@ impl<'a> Reader<'a, '_> {
             Type::Dynamic => {
                 if variable.is_none() {
                     let message = "a dynamic delay needs an expression for its milliseconds";
-                    fields.missing(&["delayVariable"], message, "such as \"{{ctx.waitMs}}\"");
+                    fields.missing(&["delayVariable"], message, "write for example \"{{ctx.waitMs}}\"");
                 }
                 variable.clone().map(Delay::Dynamic)
             }
             Type::Until => {
                 if until.is_none() {
-                    let hint = "such as \"2030-01-31T09:00:00Z\" or \"{{ctx.dueAt}}\"";
-                    fields.missing(&["untilTime"], "a delay until a time needs that time", hint);
+                    let hint = "write for example \"2030-01-31T09:00:00Z\" or \"{{ctx.dueAt}}\"";
+                    fields.missing(&["untilTime"], "a delay of the type until needs `untilTime`", hint);
                 }
                 until.clone().map(Delay::Until)
             }
@@ -437,7 +441,7 @@ impl<'a> Reader<'a, '_> {
         let event = approval.or(event);
         if event.as_ref().and_then(Value::as_str).is_none_or(str::is_empty) {
             let message = "a wait needs the name of a signal or the topic of an event in `event`";
-            fields.problem(field, message, "such as \"order.paid\"");
+            fields.problem(field, message, "write for example \"order.paid\"");
         }
         if since_seconds.is_some() && since_start {
             let message = "a wait has either `sinceStart` or `sinceSeconds`";
@@ -449,11 +453,11 @@ impl<'a> Reader<'a, '_> {
         }
         if is_saved && let Some(name) = event.as_ref().and_then(Value::as_str).filter(|name| is_reserved(name)) {
             let message = format!("{name:?} is reserved: the event of a wait does not begin with `@` or `everstep.`");
-            fields.problem(field, message, "such as \"order.paid\"");
+            fields.problem(field, message, "write for example \"order.paid\"");
         }
         if !pattern.is_object() {
             let message = "expected an object: the fields that the signal must contain";
-            fields.problem("match", message, "such as {\"orderId\": \"{{ctx.orderId}}\"}");
+            fields.problem("match", message, "write for example {\"orderId\": \"{{ctx.orderId}}\"}");
         }
         fields.finish();
         let event = event?;
@@ -478,7 +482,7 @@ impl<'a> Reader<'a, '_> {
             }
         }
         let (id, subject) = (id.map(Value::from), subject.map(Value::from));
-        let hint = "such as \"order.paid\"";
+        let hint = "write for example \"order.paid\"";
         match topic.as_ref().map(Value::as_str) {
             None => fields.missing(&["topic"], "this node needs the topic of the event", hint),
             Some(None) => fields.problem("topic", "expected a topic, as a string", hint),
@@ -537,7 +541,7 @@ impl<'a> Reader<'a, '_> {
         let choices = [("fail", OnItemError::Fail), ("continue", OnItemError::Continue)];
         let on_item_error = fields.choice(&["onItemError"], &choices).unwrap_or(OnItemError::Fail);
         if source.is_none() {
-            fields.missing(&["sourceVariable"], "a loop needs items", "such as \"{{ctx.orders}}\"");
+            fields.missing(&["sourceVariable"], "a loop needs items", "write for example \"{{ctx.orders}}\"");
         }
         for (field, name) in [("itemVariable", &item), ("indexVariable", &index)] {
             if !is_variable(name) {
@@ -548,7 +552,7 @@ impl<'a> Reader<'a, '_> {
             fields.problem(
                 "indexVariable",
                 "the item variable and the index variable need different names",
-                "such as \"index\"",
+                "write for example \"index\"",
             );
         }
         fields.finish();

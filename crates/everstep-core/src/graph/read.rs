@@ -99,7 +99,7 @@ pub(crate) fn read(value: &Value, ports: Ports<'_>, problems: &mut Vec<Problem>)
     let trigger = fields.any(&["trigger"]);
     let triggers = fields.list(&["triggers"]);
     if nodes.is_none() {
-        let hint = "such as [{\"id\": \"start\", \"type\": \"start\"}, {\"id\": \"end\", \"type\": \"end\"}]";
+        let hint = "write for example [{\"id\": \"start\", \"type\": \"start\"}, {\"id\": \"end\", \"type\": \"end\"}]";
         fields.missing(&["nodes"], "a graph needs a list of nodes", hint);
     }
     fields.finish();
@@ -327,11 +327,11 @@ fn read_edge(value: &Value, index: usize, problems: &mut Vec<Problem>) -> Option
     let handle = fields.text(&["sourceHandle"]);
     if source.is_none() {
         let message = "an edge needs the id of its source node";
-        fields.missing(&["source", "upstreamNodeID"], message, "such as \"start\"");
+        fields.missing(&["source", "upstreamNodeID"], message, "write for example \"start\"");
     }
     if target.is_none() {
         let message = "an edge needs the id of its target node";
-        fields.missing(&["target", "downstreamNodeID"], message, "such as \"end\"");
+        fields.missing(&["target", "downstreamNodeID"], message, "write for example \"end\"");
     }
     fields.finish();
     let (source, target) = (source?, target?);

@@ -12,7 +12,7 @@ use crate::limits;
 /// Problems that are reported of one rule. A hint costs a comparison with every operator.
 const PROBLEMS_MAX: usize = 50;
 
-const CONDITION_HINT: &str = r#"such as {"type": "json-logic", "rule": {">": [{"var": "amount"}, 100]}}"#;
+const CONDITION_HINT: &str = r#"write for example {"type": "json-logic", "rule": {">": [{"var": "amount"}, 100]}}"#;
 
 pub(super) fn parse_condition(condition: &Value, path: &str) -> Result<Rule, Vec<Problem>> {
     let refuse = |at: &str, message: String, hint: &str| {

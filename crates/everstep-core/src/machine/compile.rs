@@ -112,7 +112,7 @@ fn check_dead_ends(definition: &Definition, problems: &mut Vec<Problem>) {
         }
         let message = match state.exits().next() {
             None => format!("no action, timer or run leaves the state {:?}", state.name),
-            Some(_) => format!("every way out of the state {:?} leads back to it", state.name),
+            Some(_) => format!("all transitions of the state {:?} lead back to it", state.name),
         };
         let problem = Problem::at(format!("/states/{number}"), message);
         problems.push(problem.code(code::MACHINE_DEAD_END).hint("add an action under `on`, or terminal: true"));

@@ -14,7 +14,7 @@ use crate::payload::Payload;
 /// Triggers of one definition.
 pub const TRIGGERS_MAX: usize = 20;
 
-const TOPIC_HINT: &str = "such as \"user.signup\" or \"order.*\"";
+const TOPIC_HINT: &str = "write for example \"user.signup\" or \"order.*\"";
 
 /// An event trigger of a definition.
 #[derive(Clone, Debug, PartialEq)]
@@ -109,7 +109,7 @@ fn read_one(value: &Value, path: &str, evaluate: &dyn Evaluate, problems: &mut V
     let mut fields = Fields::from_value(value, path, None, problems)?;
     let kind = fields.choice(&["type"], TYPES);
     if kind.is_none() {
-        fields.missing(&["type"], "a trigger needs a type", "such as \"event\"");
+        fields.missing(&["type"], "a trigger needs a type", "write for example \"event\"");
     }
     match kind? {
         TriggerType::Event => {
@@ -161,7 +161,7 @@ fn read_event(
                 Ok(filter) => Some(filter),
                 Err(fault) => {
                     let problem = Problem::at(format!("{path}/match{}", fault.pointer), fault.message);
-                    problems.push(problem.hint("such as {\"plan\": \"pro\"}"));
+                    problems.push(problem.hint("write for example {\"plan\": \"pro\"}"));
                     return None;
                 }
             }
@@ -171,7 +171,7 @@ fn read_event(
         input.zip(evaluate).map(|(input, evaluate)| Subscription::check_template(input, evaluate)).unwrap_or_default()
     {
         let problem = Problem::at(format!("{path}/input{}", fault.pointer), fault.message);
-        problems.push(problem.hint("such as {\"user\": \"{{payload.id}}\"}"));
+        problems.push(problem.hint("write for example {\"user\": \"{{payload.id}}\"}"));
     }
     let trigger = DeclaredTrigger { pattern: topic?, filter, input: input.cloned().map(Payload::from) };
     let normal = trigger.to_json();

@@ -99,7 +99,7 @@ fn numbers_outside_their_range_are_refused() {
         let mut config = if kind == "loop" { json!({"sourceVariable": []}) } else { json!({"delaySeconds": 1}) };
         config[field] = value.clone();
         let path = format!("/nodes/1/config/{field}");
-        assert_problems(&with_config(kind, config), &[("it", &path, "expected a whole number from", "such as")]);
+        assert_problems(&with_config(kind, config), &[("it", &path, "expected a whole number from", "example")]);
     }
     let days = with_config("delay", json!({"delayMinutes": 1440, "delaySeconds": 1}));
     assert_problems(&days, &[("it", "/nodes/1/config/delayMinutes", "at most 24 hours", "several delay nodes")]);
@@ -120,10 +120,10 @@ fn numbers_outside_their_range_are_refused() {
         assert!(found[0].hint.is_some());
     }
     let timeout = around(json!({"type": "noop", "timeoutSeconds": 0}));
-    assert_problems(&timeout, &[("it", "/nodes/1/timeoutSeconds", "expected a whole number", "such as 1")]);
+    assert_problems(&timeout, &[("it", "/nodes/1/timeoutSeconds", "expected a whole number", "example 1")]);
     let mut days = definition("start -> end");
     days["options"] = json!({"retentionDays": 0});
-    assert_problems(&days, &[("", "/options/retentionDays", "expected a whole number from 1 to 3650", "such as 1")]);
+    assert_problems(&days, &[("", "/options/retentionDays", "expected a whole number from 1 to 3650", "example 1")]);
 }
 
 #[test]
@@ -176,13 +176,13 @@ fn kinds_check_their_own_config() {
     assert_problems(&config, &[("it", "/nodes/1/config", "expected an object, found a number", "braces")]);
     assert_problems(
         &with_config("transform", json!({})),
-        &[("it", "/nodes/1/config/value", "a transform needs a value", "such as")],
+        &[("it", "/nodes/1/config/value", "a transform needs a value", "example")],
     );
     assert_problems(
         &with_config("wait", json!({"match": 5})),
         &[
-            ("it", "/nodes/1/config/event", "needs the name of a signal", "such as"),
-            ("it", "/nodes/1/config/match", "expected an object", "such as"),
+            ("it", "/nodes/1/config/event", "needs the name of a signal", "example"),
+            ("it", "/nodes/1/config/match", "expected an object", "example"),
         ],
     );
     assert_problems(
@@ -191,22 +191,22 @@ fn kinds_check_their_own_config() {
     );
     assert_problems(
         &with_config("wait", json!({"approval": ""})),
-        &[("it", "/nodes/1/config/approval", "needs the name of a signal", "such as")],
+        &[("it", "/nodes/1/config/approval", "needs the name of a signal", "example")],
     );
     assert_problems(
         &with_config("loop", json!({"itemVariable": "x", "indexVariable": "x"})),
         &[
-            ("it", "/nodes/1/config/sourceVariable", "a loop needs items", "such as"),
-            ("it", "/nodes/1/config/indexVariable", "different names", "such as"),
+            ("it", "/nodes/1/config/sourceVariable", "a loop needs items", "example"),
+            ("it", "/nodes/1/config/indexVariable", "different names", "example"),
         ],
     );
     assert_problems(
         &with_config("delay", json!({"delayType": "dynamic"})),
-        &[("it", "/nodes/1/config/delayVariable", "needs an expression for its milliseconds", "such as")],
+        &[("it", "/nodes/1/config/delayVariable", "needs an expression for its milliseconds", "example")],
     );
     assert_problems(
         &with_config("delay", json!({"delayType": "until"})),
-        &[("it", "/nodes/1/config/untilTime", "needs that time", "such as")],
+        &[("it", "/nodes/1/config/untilTime", "needs `untilTime`", "example")],
     );
     assert_problems(
         &with_config("scope", json!({"x": 1})),
@@ -220,10 +220,10 @@ fn kinds_check_their_own_config() {
     assert_problems(
         &end,
         &[
-            ("end", "/nodes/0/config/outputParameters/0/name", "needs a name", "such as"),
-            ("end", "/nodes/0/config/outputParameters/0/sourceVariable", "needs a source", "such as"),
+            ("end", "/nodes/0/config/outputParameters/0/name", "needs a name", "example"),
+            ("end", "/nodes/0/config/outputParameters/0/sourceVariable", "needs a source", "example"),
             ("end", "/nodes/0/config/outputParameters/1", "expected an object", "braces"),
-            ("end", "/nodes/0/config/outputParameters/2/name", "needs a name", "such as"),
+            ("end", "/nodes/0/config/outputParameters/2/name", "needs a name", "example"),
             ("end", "/nodes/0/config/outputParameters/4/name", "have the name \"a\"", "a different name"),
         ],
     );
@@ -233,7 +233,7 @@ fn kinds_check_their_own_config() {
 fn a_condition_is_checked_branch_by_branch() {
     assert_problems(
         &with_config("condition", json!({})),
-        &[("it", "/nodes/1/config/branches", "at least one branch", "such as")],
+        &[("it", "/nodes/1/config/branches", "at least one branch", "example")],
     );
     let found = with_config(
         "condition",
@@ -251,17 +251,17 @@ fn a_condition_is_checked_branch_by_branch() {
     assert_problems(
         &found,
         &[
-            ("it", "/nodes/1/config/defaultBranch", "`error` is reserved for the handle of a failed node", "such as"),
+            ("it", "/nodes/1/config/defaultBranch", "`error` is reserved for the handle of a failed node", "example"),
             ("it", &at("0/id"), "a branch needs an id", "sourceHandle"),
-            ("it", &at("1/id"), "`error` is reserved for the handle of a failed node", "such as"),
+            ("it", &at("1/id"), "`error` is reserved for the handle of a failed node", "example"),
             ("it", &at("2/conditions"), "either `conditions` or an `expression`", "keep one"),
-            ("it", &at("3/conditions"), "needs `conditions` or an `expression`", "such as"),
+            ("it", &at("3/conditions"), "needs `conditions` or an `expression`", "example"),
             ("it", &at("5/id"), "have the id \"same\"", "a different id"),
-            ("it", &at("5/condition"), "", "such as ctx."),
+            ("it", &at("5/condition"), "", "example ctx."),
             ("it", &at("6/conditions/0"), "expected an object", "braces"),
             ("it", &at("6/conditions/1/operator"), "needs an operator", "one of equals"),
-            ("it", &at("6/conditions/2/leftValue"), "expected an expression as a string", "such as"),
-            ("it", &at("6/conditions/3/leftValue"), "", "such as {{ctx."),
+            ("it", &at("6/conditions/2/leftValue"), "expected an expression as a string", "example"),
+            ("it", &at("6/conditions/3/leftValue"), "", "example {{ctx."),
         ],
     );
 }
@@ -298,7 +298,7 @@ fn templates_are_checked_at_every_depth() {
     assert_eq!(template(json!({"kind": "javascript", "config": {"code": "return '{{ctx.a +}}'"}})), [""; 0]);
     let mut end = definition("start -> end");
     end["nodes"][0]["config"] = json!({"outputParameters": [{"name": "a", "sourceVariable": broken}]});
-    assert_problems(&end, &[("end", "/nodes/0/config/outputParameters/0/sourceVariable", "", "such as {{ctx.")]);
+    assert_problems(&end, &[("end", "/nodes/0/config/outputParameters/0/sourceVariable", "", "example {{ctx.")]);
 }
 
 #[test]
@@ -340,15 +340,15 @@ fn a_workflow_is_called_by_its_name() {
         &with_config("workflow", json!({"workflow": 5, "version": 0, "wait": "no", "inputs": 1, "input": "{{ctx."})),
         &[
             ("it", &config("workflow"), "expected a string", "quotes"),
-            ("it", &config("version"), "a whole number from 1", "such as 1"),
+            ("it", &config("version"), "a whole number from 1", "example 1"),
             ("it", &config("wait"), "expected true or false", "without quotes"),
             ("it", &config("inputs"), "unknown field", "\"input\""),
-            ("it", &config("input"), "", "such as {{ctx."),
+            ("it", &config("input"), "", "example {{ctx."),
         ],
     );
     assert_problems(
         &with_config("workflow", json!({"workflow": "other", "input": {"a": "{{ctx.a +}}"}})),
-        &[("it", &config("input/a"), "", "such as {{ctx.")],
+        &[("it", &config("input/a"), "", "example {{ctx.")],
     );
     let sound = json!({"workflow": "other", "version": "3", "input": null, "wait": true, "timeoutSeconds": 5});
     assert_eq!(problems(&with_config("workflow", sound)), []);

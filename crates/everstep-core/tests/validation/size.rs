@@ -70,7 +70,7 @@ fn a_definition_is_an_object_of_bounded_size() {
         assert_eq!(found[0].path, "");
         assert!(found[0].message.starts_with("expected an object") && found[0].hint.is_some());
     }
-    assert_problems(&json!({}), &[("", "/nodes", "a graph needs a list of nodes", "such as")]);
+    assert_problems(&json!({}), &[("", "/nodes", "a graph needs a list of nodes", "example")]);
     assert_problems(&json!({"nodes": {}}), &[("", "/nodes", "expected an array, found an object", "brackets")]);
     let mut deep = json!(1);
     for _ in 0..200 {

@@ -172,7 +172,7 @@ fn one_fault_is_reported_once() {
     let head = "start -> each -loop-> b\neach -done-> end\neach: loop {\"config\": {\"itemVariable\": \"row\"}}"
         .to_owned()
         + &makes("b", "{{row}}");
-    assert_problems(&definition(&head), &[("each", "/nodes/1/config/sourceVariable", "a loop needs items", "such as")]);
+    assert_problems(&definition(&head), &[("each", "/nodes/1/config/sourceVariable", "a loop needs items", "example")]);
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn other_problems_are_reported_beside_it() {
     assert_problems(
         &definition(&head),
         &[
-            ("a", "/nodes/0/retry/maxAttempts", "expected a whole number", "such as"),
+            ("a", "/nodes/0/retry/maxAttempts", "expected a whole number", "example"),
             ("b", "/nodes/1/config/value", "`ctx.x`", "known here"),
         ],
     );

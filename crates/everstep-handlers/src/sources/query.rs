@@ -326,7 +326,7 @@ impl HttpRequest {
         // A URL loses its tabs and line ends, so that they would hide a `..`.
         let is_odd = |letter: char| letter.is_control() || ['?', '#', '\\', '%', ' '].contains(&letter);
         if !self.path.starts_with('/') || climbs || self.path.contains(is_odd) {
-            let hint = "such as /customers/{id}; parameters belong to `http.query`";
+            let hint = "write for example /customers/{id}; parameters belong to `http.query`";
             let message = "it must be a plain path that begins with a slash";
             problems.push(Problem::at("/http/path", message).hint(hint));
         }
@@ -348,7 +348,7 @@ impl HttpRequest {
             }
         }
         if self.rows.as_deref().is_some_and(|rows| !rows.is_empty() && !rows.starts_with('/')) {
-            let hint = "such as /data/items";
+            let hint = "write for example /data/items";
             problems.push(Problem::at("/http/rows", "it is not a JSON pointer").hint(hint));
         }
         if query.read_only && !self.method.reads() {

@@ -149,7 +149,7 @@ async fn find(
     let found = match (compiled, workflow) {
         (Some(compiled), None) => {
             if version.is_some() {
-                return Err(Problem::invalid("version belongs to workflow; a definition has none"));
+                return Err(Problem::invalid("version can be sent only with workflow, not with definition"));
             }
             compiled?
         }

@@ -50,7 +50,7 @@ pub(crate) async fn post(
         return Err(Problem::invalid("the filter is empty, so every run would be selected").hint(hint));
     }
     if reason.is_some() && action != Action::Cancel {
-        return Err(Problem::invalid("only a cancellation has a reason"));
+        return Err(Problem::invalid("reason is accepted only if action is cancel"));
     }
     let limit = limit.unwrap_or(RUNS_DEFAULT);
     if !(1..=RUNS_MAX).contains(&limit) {

@@ -133,7 +133,7 @@ fn check_roles(roles: Option<&BTreeMap<String, String>>) -> Result<(), Problem> 
         let detail = format!(
             "options.roles has at most {ROLES_MAX} entries; each role and each permission has 1 to {ROLE_CHARS_MAX} characters"
         );
-        return Err(Problem::invalid(detail).hint("such as {\"roles\": {\"Clerk\": \"workflow:act\"}}"));
+        return Err(Problem::invalid(detail).hint("write for example {\"roles\": {\"Clerk\": \"workflow:act\"}}"));
     }
     Ok(())
 }
@@ -164,7 +164,8 @@ fn change(before: Option<&Payload>, change: ChangedOptions) -> Payload {
 /// Rejects an address for mails that cannot be used, or that has no secret.
 fn check_notify(options: &Payload) -> Result<(), Problem> {
     let [url, secret] = ["notifyUrl", "notifySecret"].map(|name| options.value()[name].as_str());
-    let hint = "such as {\"notifyUrl\": \"https://mail.example.com/hooks\", \"notifySecret\": \"mail-signing\"}";
+    let hint =
+        "write for example {\"notifyUrl\": \"https://mail.example.com/hooks\", \"notifySecret\": \"mail-signing\"}";
     let invalid = |detail: &str| Err(Problem::invalid(detail).hint(hint));
     let (url, secret) = match (url, secret) {
         (None, None) => return Ok(()),
@@ -175,7 +176,7 @@ fn check_notify(options: &Payload) -> Result<(), Problem> {
     let read: Result<Url, _> = url.parse();
     let is_web = |url: &Url| matches!(url.scheme(), "http" | "https") && url.host_str().is_some();
     let Some(url) = read.ok().filter(is_web).filter(|url| url.as_str().len() <= NOTIFY_URL_BYTES_MAX) else {
-        return invalid("options.notifyUrl is not an address that begins with http:// or https://");
+        return invalid("options.notifyUrl must be a URL that begins with http:// or https://");
     };
     if !url.username().is_empty() || url.password().is_some() {
         return invalid(

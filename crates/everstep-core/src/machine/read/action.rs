@@ -9,8 +9,8 @@ use crate::limits;
 use crate::machine::model::{Action, ActionBranch, Need, Needs, Quorum};
 use crate::machine::problem_code as code;
 
-const TO_HINT: &str = "such as {\"to\": \"approved\"}";
-const NEED_HINT: &str = "\"ALL\", \"MAJORITY\", \"ANY\", a number of votes, or a percentage such as \"60%\"";
+const TO_HINT: &str = "write for example {\"to\": \"approved\"}";
+const NEED_HINT: &str = "write \"ALL\", \"MAJORITY\", \"ANY\", a number of votes, or a percentage such as \"60%\"";
 
 impl Reader<'_> {
     /// Reads the actions of a state, and their canonical form.
@@ -48,7 +48,8 @@ impl Reader<'_> {
             (None, None) => fields.missing(&["to", "choose"], "an action needs `to` or `choose`", TO_HINT),
             (Some(_), Some(_)) => fields.problem("choose", "an action has either `to` or `choose`", "keep one of them"),
             (None, Some([])) => {
-                fields.problem("choose", "choose needs at least one branch", "such as [{\"to\": \"approved\"}]");
+                let hint = "write for example [{\"to\": \"approved\"}]";
+                fields.problem("choose", "choose needs at least one branch", hint);
             }
             (Some(_), None) | (None, Some(_)) => {}
         }
@@ -139,7 +140,7 @@ impl Reader<'_> {
         let set = fields.object(&["set"]);
         let events = fields.list(&["events"]).unwrap_or_default();
         if to.is_none() {
-            fields.missing(&["to"], "a branch needs the state that it leads to", TO_HINT);
+            fields.missing(&["to"], "a branch needs `to`, the state that it leads to", TO_HINT);
         }
         if condition.is_none() && !is_last {
             let message =
@@ -169,7 +170,7 @@ impl Reader<'_> {
             Problem::at(&need_place, message).code(code::QUORUM_BAD_NEED).hint(hint.to_owned())
         };
         let Some(need) = need else {
-            self.report(bad_need("a quorum needs the number of its votes".to_owned(), NEED_HINT));
+            self.report(bad_need("a quorum needs `need`, the required number of votes".to_owned(), NEED_HINT));
             return None;
         };
         if of.is_some_and(<[Value]>::is_empty) {
@@ -193,8 +194,8 @@ impl Reader<'_> {
             (Need::Count(count), Some(voters)) if !voters.iter().any(is_template) => {
                 let names: std::collections::BTreeSet<_> = voters.iter().filter_map(Value::as_str).collect();
                 if *count as usize > names.len() && !names.is_empty() {
-                    let message = format!("{count} votes are needed of {} voters", names.len());
-                    self.report(bad_need(message, "lower it, or name more voters in `of`"));
+                    let message = format!("`need` ({count}) exceeds the number of voters in `of` ({})", names.len());
+                    self.report(bad_need(message, "decrease `need`, or name more voters in `of`"));
                 }
             }
             _ => {}
@@ -235,7 +236,7 @@ fn read_need(value: &Value) -> Result<Need, String> {
             let count = count.filter(|count| (1..=limits::QUORUM_VOTES).contains(count));
             count
                 .map(Need::Count)
-                .ok_or_else(|| format!("{number} is not a number of votes from 1 to {}", limits::QUORUM_VOTES))
+                .ok_or_else(|| format!("expected a number of votes from 1 to {}, found {number}", limits::QUORUM_VOTES))
         }
         Value::String(text) => match text.as_str() {
             "ALL" => Ok(Need::All),
@@ -245,7 +246,7 @@ fn read_need(value: &Value) -> Result<Need, String> {
                 let digits = text.strip_suffix('%').filter(|digits| !digits.starts_with(['0', '+']));
                 let percent = digits.and_then(|digits| digits.parse().ok());
                 let percent = percent.filter(|percent| (1..=100).contains(percent));
-                percent.map(Need::Percent).ok_or_else(|| format!("{text:?} is not a number of votes"))
+                percent.map(Need::Percent).ok_or_else(|| format!("expected a number of votes, found {text:?}"))
             }
         },
         other => Err(format!("expected a number of votes, found {}", name_of(other))),

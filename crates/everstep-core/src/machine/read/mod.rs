@@ -29,8 +29,8 @@ use crate::topics::read_triggers;
 /// The index of a state that does not exist; the problem is reported.
 const NOWHERE: u32 = u32::MAX;
 
-const STATES_HINT: &str = "such as [{\"name\": \"open\", \"initial\": true, \"on\": {\"CLOSE\": {\"to\": \"closed\"}}}, \
-     {\"name\": \"closed\", \"terminal\": true}]";
+const STATES_HINT: &str = "write for example [{\"name\": \"open\", \"initial\": true, \
+     \"on\": {\"CLOSE\": {\"to\": \"closed\"}}}, {\"name\": \"closed\", \"terminal\": true}]";
 
 /// A definition, parsed but not yet checked as a whole.
 pub(super) struct Definition {
@@ -73,7 +73,7 @@ pub(super) fn read(
     problems: &mut Vec<Problem>,
 ) -> Option<Definition> {
     if json_depth(value) > limits::JSON_DEPTH {
-        let message = format!("is nested deeper than {} levels", limits::JSON_DEPTH);
+        let message = format!("the definition is nested deeper than {} levels", limits::JSON_DEPTH);
         problems.push(Problem::at("", message).hint("flatten the definition"));
         return None;
     }
@@ -174,8 +174,9 @@ fn read_label(value: &Value, fields: &mut Fields<'_, '_>) -> Option<String> {
         Value::String(text) => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),
         other => {
-            let message = format!("expected a label, found {}", name_of(other));
-            fields.problem("version", message, "such as \"2.1\"; the server numbers the saved versions itself");
+            let message = format!("expected a version label (a string or a number), found {}", name_of(other));
+            let hint = "write for example \"2.1\"; the server numbers the saved versions itself";
+            fields.problem("version", message, hint);
             None
         }
     }
@@ -203,8 +204,8 @@ impl Reader<'_> {
         let mut fields = Fields::from_value(value, "/start", None, self.problems)?;
         let require = fields.any(&["require"]);
         if require.is_none() {
-            let hint = "such as {\"require\": {\"role\": [\"Clerk\"]}}";
-            fields.missing(&["require"], "start needs the callers that may start a run", hint);
+            let hint = "write for example {\"require\": {\"role\": [\"Clerk\"]}}";
+            fields.missing(&["require"], "`start` needs `require`, the callers that may start a run", hint);
         }
         fields.finish();
         let (requirement, normal) = self.requirement(require?, "/start/require")?;

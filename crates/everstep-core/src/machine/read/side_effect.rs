@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::Reader;
-use super::values::{STATE_NAME_HINT, is_state_name, is_template};
+use super::values::{STATE_NAME_HINT, WHO_HINT, is_state_name, is_template};
 use crate::definition::{Fields, Problem, escape, insert, name_of, nearest, read_retry, secrets};
 use crate::journal::Delivery;
 use crate::limits;
@@ -14,11 +14,15 @@ use crate::retry::RetryPolicy;
 use crate::webhook;
 use crate::workflow::is_name;
 
-const TARGET_HINT: &str = "such as \"https://erp.example.com/hooks\"";
+const TARGET: &str = "an http:// or https:// URL without credentials";
+const TARGET_HINT: &str = "write for example \"https://erp.example.com/hooks\"";
 const WORKFLOW_HINT: &str = "1 to 128 lowercase letters, digits, `_` or `-`, beginning with a letter or digit";
-const SECRET_HINT: &str = "such as {\"$secret\": \"erp-webhook\"}";
-const RECIPIENT_HINT: &str = "such as \"ann@example.com\" or \"{{ctx.reviewers}}\"";
-const TEXTS_HINT: &str = "such as {\"subject\": \"Please review\", \"text\": \"{{ctx.title}} waits for you.\"}";
+const ACTION_HINT: &str = "write for example \"APPROVE\"";
+const SECRET_HINT: &str = "write for example {\"$secret\": \"erp-webhook\"}";
+const RECIPIENT: &str = "a recipient (1 to 254 characters, without control characters and `,;<>`)";
+const RECIPIENT_HINT: &str = "write for example \"ann@example.com\" or \"{{ctx.reviewers}}\"";
+const TEXTS_HINT: &str =
+    "write for example {\"subject\": \"Please review\", \"text\": \"{{ctx.title}} waits for you.\"}";
 
 const TYPES: &[&str] = &["assign", "auto_action", "notify", "webhook", "workflow"];
 
@@ -70,8 +74,8 @@ impl Reader<'_> {
             retry: fields.any(&["retry"]),
             timeout_seconds: fields.number(&["timeoutSeconds"], 1, u64::from(Delivery::TIMEOUT_SECONDS_MAX)),
         };
-        if id.is_some_and(|id| !is_state_name(id)) {
-            fields.problem("id", "this is not a valid id of an event", STATE_NAME_HINT);
+        if let Some(id) = id.filter(|id| !is_state_name(id)) {
+            fields.problem("id", format!("{id:?} is not a valid id of an event"), STATE_NAME_HINT);
         }
         let known = format!("use one of {}", TYPES.join(", "));
         match kind {
@@ -94,16 +98,16 @@ impl Reader<'_> {
                 }
                 if target.is_none() {
                     let (message, hint) = match name {
-                        "assign" => ("an assign event needs the persons in target", "such as \"{{ctx.manager}}\""),
-                        "auto_action" => ("an auto_action event needs an action in target", "such as \"APPROVE\""),
-                        "notify" => ("a notify event needs its recipients in target", RECIPIENT_HINT),
-                        "webhook" => ("a webhook event needs an address in target", TARGET_HINT),
-                        _ => ("a workflow event needs the name of a workflow in target", WORKFLOW_HINT),
+                        "assign" => ("an assign event needs `target`, the persons to assign", WHO_HINT),
+                        "auto_action" => ("an auto_action event needs `target`, the action to perform", ACTION_HINT),
+                        "notify" => ("a notify event needs `target`, its recipients", RECIPIENT_HINT),
+                        "webhook" => ("a webhook event needs `target`, the URL to send to", TARGET_HINT),
+                        _ => ("a workflow event needs `target`, the name of the workflow", WORKFLOW_HINT),
                     };
                     fields.missing(&["target"], message, hint);
                 }
                 if name == "notify" && template.is_none() {
-                    fields.missing(&["template"], "a notify event needs its texts in template", TEXTS_HINT);
+                    fields.missing(&["template"], "a notify event needs `template`, its subject and text", TEXTS_HINT);
                 }
             }
         }
@@ -120,7 +124,7 @@ impl Reader<'_> {
                 let target = target?;
                 let Some(action) = target.as_str().filter(|_| !is_template(target)) else {
                     let message = format!("expected the name of an action, found {}", found(target));
-                    self.report(Problem::at(place, message).hint("such as \"APPROVE\""));
+                    self.report(Problem::at(place, message).hint(ACTION_HINT));
                     return None;
                 };
                 for state in states {
@@ -130,7 +134,8 @@ impl Reader<'_> {
                     let place = format!("{path}/payload");
                     if !payload.is_object() && !is_template(payload) {
                         let message = format!("expected an object with data, found {}", name_of(payload));
-                        self.report(Problem::at(&place, message).hint("such as {\"reason\": \"{{ctx.reason}}\"}"));
+                        let hint = "write for example {\"reason\": \"{{ctx.reason}}\"}";
+                        self.report(Problem::at(&place, message).hint(hint));
                     }
                     self.check_template(payload, &place);
                 }
@@ -178,7 +183,7 @@ impl Reader<'_> {
     ) -> DeliveryTemplate {
         let place = format!("{path}/target");
         match kind {
-            DeliveryKind::Webhook => self.check_target(target, &place, is_address, "an address", TARGET_HINT),
+            DeliveryKind::Webhook => self.check_target(target, &place, is_address, TARGET, TARGET_HINT),
             DeliveryKind::Workflow => {
                 self.check_target(target, &place, is_name, "the name of a workflow", WORKFLOW_HINT);
             }
@@ -205,7 +210,7 @@ impl Reader<'_> {
         match target.as_str() {
             _ if is_template(target) => self.check_template(target, path),
             Some(text) if is_valid(text) => {}
-            Some(text) => self.report(Problem::at(path, format!("{text:?} is not {noun}")).hint(hint)),
+            Some(text) => self.report(Problem::at(path, format!("expected {noun}, found {text:?}")).hint(hint)),
             None => {
                 self.report(Problem::at(path, format!("expected {noun}, found {}", name_of(target))).hint(hint));
             }
@@ -224,7 +229,7 @@ impl Reader<'_> {
         self.check_count(list.len(), limits::RECIPIENTS, path, "recipients");
         for (number, recipient) in list.iter().enumerate().take(limits::RECIPIENTS) {
             let place = if target.is_array() { format!("{path}/{number}") } else { path.to_owned() };
-            self.check_target(recipient, &place, mail::is_recipient, "a recipient", RECIPIENT_HINT);
+            self.check_target(recipient, &place, mail::is_recipient, RECIPIENT, RECIPIENT_HINT);
         }
         list.into()
     }
@@ -261,13 +266,13 @@ impl Reader<'_> {
             let place = format!("{path}/headers/{}", escape(name));
             if !is_header(name) {
                 let message = format!("{name:?} is not a valid name of a header, or the server sets it itself");
-                self.report(Problem::at(&place, message).hint("such as \"x-tenant\""));
+                self.report(Problem::at(&place, message).hint("write for example \"x-tenant\""));
             }
             match value {
                 Value::Object(object) if object.contains_key(secrets::MARK) => {
                     self.check_secret(value, &place);
                     if is_computed {
-                        let message = "a webhook with a secret in a header needs an address without expressions";
+                        let message = "a webhook with a secret in a header needs a URL without expressions";
                         self.report(Problem::at(format!("{path}/target"), message).hint(TARGET_HINT));
                     }
                 }
@@ -288,7 +293,10 @@ impl Reader<'_> {
                     self.report(Problem::at(path, message).hint(hint));
                 }
             }
-            _ => self.report(Problem::at(path, "expected the name of a secret").hint(SECRET_HINT)),
+            _ => {
+                let message = format!("expected an object that names a secret, found {}", name_of(value));
+                self.report(Problem::at(path, message).hint(SECRET_HINT));
+            }
         }
     }
 }

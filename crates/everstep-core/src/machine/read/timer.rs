@@ -12,8 +12,8 @@ use crate::machine::model::{Action, After, AfterDue, AfterEffect, StateRun, Time
 use crate::time::Timestamp;
 use crate::workflow::is_name;
 
-const DURATION_HINT: &str = "such as \"30m\", \"4h\" or \"2d\"; the units are ms, s, m, h and d";
-const TIME_HINT: &str = "such as \"{{ctx.dueAt}}\" or \"2030-01-31T09:00:00Z\"";
+const DURATION_HINT: &str = "write for example \"30m\", \"4h\" or \"2d\"; the units are ms, s, m, h and d";
+const TIME_HINT: &str = "write for example \"{{ctx.dueAt}}\" or \"2030-01-31T09:00:00Z\"";
 const WORKFLOW_NAME_HINT: &str = "1 to 128 lowercase letters, digits, `_` or `-`, beginning with a letter or digit";
 
 /// The state that a timer belongs to.
@@ -48,7 +48,8 @@ impl Reader<'_> {
         let every = fields.any(&["every"]);
         let times = fields.number(&["times"], 1, u64::from(limits::TIMER_REPEATS));
         if every.is_some() && (to.is_some() || action.is_some()) {
-            fields.problem("every", "a timer with `to` or `do` does not repeat", "remove it, or keep only `events`");
+            let hint = "remove `every`, or replace `to` and `do` by `events`";
+            fields.problem("every", "a timer with `to` or `do` does not repeat", hint);
         }
         if times.is_some() && every.is_none() {
             fields.problem("times", "times has no effect without `every`", "remove it, or add every: \"1d\"");
@@ -62,7 +63,7 @@ impl Reader<'_> {
         match (to, action) {
             (Some(_), Some(_)) => fields.problem("do", "a timer has either `to` or `do`", "keep one of them"),
             (None, None) if events.is_none_or(<[Value]>::is_empty) => {
-                let hint = "such as {\"in\": \"2d\", \"to\": \"escalated\"}";
+                let hint = "write for example {\"in\": \"2d\", \"to\": \"escalated\"}";
                 let others: &[&'static str] = if events.is_some() { &["to", "do"] } else { &["to", "do", "events"] };
                 fields.missing(others, "a timer needs `to`, `do` or `events`", hint);
             }
@@ -109,13 +110,13 @@ impl Reader<'_> {
     fn duration(&mut self, value: &Value, path: &str) -> Option<Duration> {
         let (message, hint) = match value.as_str() {
             Some(text) if is_template(value) => {
-                (format!("{text:?} is an expression; a duration is fixed"), "compute the time of the timer in `at`")
+                (format!("expected a fixed duration, found the expression {text:?}"), "compute the time in `at`")
             }
             Some(text) => match parse_duration(text) {
                 Some(duration) => return Some(duration),
                 None => {
                     let days = limits::TIMER_DAYS;
-                    (format!("{text:?} is not a duration from 1ms to {days}d"), DURATION_HINT)
+                    (format!("expected a duration from 1ms to {days}d, found {text:?}"), DURATION_HINT)
                 }
             },
             None => (format!("expected a duration, found {}", name_of(value)), DURATION_HINT),
@@ -131,7 +132,7 @@ impl Reader<'_> {
         }
         let message = match value.as_str() {
             Some(text) if text.parse::<Timestamp>().is_ok() => return Some(value.clone()),
-            Some(text) => format!("{text:?} is not a time"),
+            Some(text) => format!("expected a time, found {text:?}"),
             None => format!("expected a time, found {}", name_of(value)),
         };
         self.report(Problem::at(path, message).hint(TIME_HINT));
@@ -155,7 +156,7 @@ impl Reader<'_> {
             Some(_) => {}
         }
         if done.is_none() {
-            let hint = "such as \"charged\"; `error` names the state after a failed run";
+            let hint = "write for example \"charged\"; `error` names the state after a failed run";
             fields.missing(&["done"], "`run` needs `done`, the state after the run", hint);
         }
         fields.finish();

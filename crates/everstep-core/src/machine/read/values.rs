@@ -20,7 +20,7 @@ const PATH_CHARS: usize = 256;
 pub(super) const STATE_NAME_HINT: &str = "1 to 64 letters, digits, `_` or `-`";
 pub(super) const ACTION_NAME_HINT: &str = "1 to 64 letters, digits, `_` or `-`, beginning with a letter";
 const FIELD_NAME_HINT: &str = "1 to 100 letters, digits and `_`, not beginning with a digit or `__`";
-const WHO_HINT: &str = "such as \"ann\", \"{{ctx.manager}}\" or \"{{ctx.reviewers}}\"";
+pub(super) const WHO_HINT: &str = "write for example \"ann\", \"{{ctx.manager}}\" or \"{{ctx.reviewers}}\"";
 
 const INPUT_MESSAGE: &str = "`input` is the input of the run and cannot be set";
 
@@ -67,7 +67,7 @@ impl Reader<'_> {
         }
         for fault in self.evaluate.check(value) {
             let problem = Problem::at(format!("{path}{}", fault.pointer), fault.message);
-            self.report(problem.hint("such as {{ctx.order.total * 2}}"));
+            self.report(problem.hint("write for example {{ctx.order.total * 2}}"));
         }
         if self.care.is_saving() {
             let mut reported = Vec::new();
@@ -198,10 +198,10 @@ impl Reader<'_> {
         let is_assigned = fields.flag(&["assigned"]);
         let not_by = fields.list(&["notBy"]);
         if is_assigned == Some(false) {
-            fields.problem("assigned", "false has no effect", "write true, or remove it");
+            fields.problem("assigned", "`assigned: false` has no effect", "write true, or remove it");
         }
         if value.as_object().is_some_and(|object| object.values().all(Value::is_null)) {
-            let problem = Problem::at(path, "this requirement is empty, so that every caller passes it");
+            let problem = Problem::at(path, "the requirement is empty, so every caller meets it");
             let hint = "add at least one of role, user, assigned and notBy, or remove it";
             fields.finish();
             self.report(problem.hint(hint));
@@ -254,7 +254,7 @@ impl Reader<'_> {
 
     /// Reads a list of paths into the context, such as `order.total`.
     pub(super) fn paths(&mut self, list: &[Value], path: &str) -> Vec<String> {
-        let hint = "such as [\"amount\", \"order.total\"]";
+        let hint = "write for example [\"amount\", \"order.total\"]";
         if list.is_empty() {
             self.report(Problem::at(path, "the list is empty").hint(hint));
         }

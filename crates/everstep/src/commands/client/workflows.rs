@@ -22,7 +22,7 @@ pub(crate) async fn list(args: &WorkflowsArgs) -> anyhow::Result<ExitCode> {
         let mut query = vec![("limit", PAGE_SIZE.to_string())];
         query.extend(all.last().and_then(|last| last["name"].as_str()).map(|name| ("cursor", name.to_owned())));
         let page = remote.ask(Method::GET, &Remote::path(&["v1", "workflows"], &query), None).await?;
-        let Value::Array(page) = page else { anyhow::bail!("the server answered without a list of workflows") };
+        let Value::Array(page) = page else { anyhow::bail!("the response of the server has no list of workflows") };
         let is_last = page.len() < PAGE_SIZE;
         all.extend(page);
         if is_last {

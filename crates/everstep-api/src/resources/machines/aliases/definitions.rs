@@ -166,7 +166,7 @@ async fn begin(app: &AppState, caller: &Caller, name: &str, key: String, digest:
         None => Ok(Begun::Now(ChangeKey { key, digest, at: now })),
         Some(known) if known.digest == digest => Ok(Begun::Before(known.version)),
         Some(_) => {
-            let detail = format!("another request has changed {name:?} under this Idempotency-Key");
+            let detail = format!("this Idempotency-Key was used for another change of {name:?}");
             let problem = Problem::new(StatusCode::CONFLICT, "IDEMPOTENCY_KEY_REUSED", detail);
             Err(problem.hint("choose another Idempotency-Key for another request"))
         }
