@@ -14,7 +14,7 @@ export type ActionNeeds = {
   shown: boolean;
 };
 
-/** Why a request would be refused. */
+/** Why a request would be rejected. */
 export type ActionReason = {
   /** A stable code for programs. */
   code: string;
@@ -448,7 +448,7 @@ export type DataSources = {
 export type Database = {
   /** `sqlite` or `postgres`. */
   kind: string;
-  /** `ok`, `unavailable`, or `full` while new work is refused because the disk is full. */
+  /** `ok`, `unavailable`, or `full` while new work is rejected because the disk is full. */
   status: string;
   error: string | null;
 };
@@ -748,7 +748,7 @@ export type DispatchedWait = {
 export type DryRun = {
   /** Whether the request would be accepted. */
   success: boolean;
-  /** Every reason for which it would be refused. */
+  /** Every reason for which it would be rejected. */
   reasons: ActionReason[];
   /** Whether the run would move. A vote that does not reach its quorum moves nothing. */
   applied: boolean;
@@ -1462,7 +1462,7 @@ export type LogsOrCut = string[] | Cut;
 /** The place of a run in its state machine. */
 export type Machine = {
   state: string;
-  /** The number of transitions, the start included. A transition that names another one is refused. */
+  /** The number of transitions, the start included. A transition that names another one is rejected. */
   versionNo: number;
   enteredAt: string;
   /** When the next timer of the state is due. */
@@ -1644,7 +1644,7 @@ export type OfDefinition = {
   input?: { [name: string]: unknown };
   /** A workspace has one run per idempotency key, however often it is started. */
   idempotencyKey?: string | null;
-  /** Starts the run although no worker has ever registered the workflow: the run waits for a worker. Default: a start of an unknown name is refused. */
+  /** Starts the run although no worker has ever registered the workflow: the run waits for a worker. Default: a start of an unknown name is rejected. */
   allowUnserved?: boolean;
 };
 
@@ -1663,7 +1663,7 @@ export type OfWorkflow = {
   startAt?: string | null;
   /** The seconds after which the run begins, in place of `startAt`; at most 365 days. */
   delaySeconds?: number | null;
-  /** Starts the run although no worker has ever registered the workflow: the run waits for a worker. Default: a start of an unknown name is refused. */
+  /** Starts the run although no worker has ever registered the workflow: the run waits for a worker. Default: a start of an unknown name is rejected. */
   allowUnserved?: boolean;
 };
 
@@ -1748,7 +1748,7 @@ export type PublishEvent = {
   subject?: string | null;
 };
 
-/** Events to be published together. Each is accepted or refused separately. */
+/** Events to be published together. Each is accepted or rejected separately. */
 export type PublishEvents = {
   events: PublishEvent[];
 };
@@ -1824,7 +1824,7 @@ export type QueryRun = {
   limit?: number | null;
 };
 
-/** A bound of the workspace. A request beyond it is refused: with 409 `QUOTA_REACHED`, or 429 `TOO_MANY_STREAMS`. */
+/** A bound of the workspace. A request beyond it is rejected: with 409 `QUOTA_REACHED`, or 429 `TOO_MANY_STREAMS`. */
 export type Quota = {
   /** The bounded things: `workflows`, `keys`, or `streams` of the node that has answered. Later releases add names. */
   name: string;
@@ -2170,7 +2170,7 @@ export type SetWrite = {
 
 /** The values that are shown to the person who decides. */
 export type ShownFields = {
-  /** The SHA-256 of the values. A transition that carries it is refused if they have changed. */
+  /** The SHA-256 of the values. A transition that carries it is rejected if they have changed. */
   digest: string;
   fields: unknown;
 };

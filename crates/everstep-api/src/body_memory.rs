@@ -3,7 +3,7 @@
 //! 1. The bodies that are being read or processed have at most `bytes_max` bytes together, and those of a key or a
 //!    person a quarter of that. Workspaces share the bytes by the rules of `FairShare`.
 //! 2. A body whose length is known reserves its bytes before it is read; another one reserves them as they arrive.
-//! 3. A request that does not fit waits, and is refused after `wait`.
+//! 3. A request that does not fit waits, and is rejected after `wait`.
 //!
 //! **Invariant:** every byte of a body that is kept is reserved.
 
@@ -20,7 +20,7 @@ use crate::http::problem::Problem;
 
 /// A key has one part in this many.
 const KEY_DIVISOR: u64 = 4;
-/// The header `Retry-After` of a refused request, in seconds.
+/// The header `Retry-After` of a rejected request, in seconds.
 const RETRY_AFTER_SECONDS: u32 = 5;
 
 /// The bounds of reading bodies.

@@ -3,8 +3,8 @@
 //! 1. A check runs on a thread for blocking work. The threads that serve requests stay free for others.
 //! 2. A node performs a few checks at a time, and half of them for one workspace. Workspaces share the places by the
 //!    rules of `FairShare`.
-//! 3. A check that has no place within `wait`, or no result within `time_max`, is refused. A check that has begun keeps
-//!    its place until it ends.
+//! 3. A check that has no place within `wait`, or no result within `time_max`, is rejected. A check that has begun
+//!    keeps its place until it ends.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::http::problem::Problem;
 
 /// The least number of checks at a time: one for a workspace, and one for another.
 const PLACES_MIN: usize = 2;
-/// The header `Retry-After` of a refused request, in seconds.
+/// The header `Retry-After` of a rejected request, in seconds.
 const RETRY_AFTER_SECONDS: u32 = 5;
 
 /// The bounds of checks.

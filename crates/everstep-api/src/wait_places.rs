@@ -1,6 +1,6 @@
 //! The maximum number of requests that wait for the end of a run or of a fan-out: each holds a connection.
 //!
-//! A request that finds no place is not refused. It does not wait: its response has the present state, as after a wait
+//! A request that finds no place is not rejected. It does not wait: its response has the present state, as after a wait
 //! that has ended.
 
 use std::time::Duration;

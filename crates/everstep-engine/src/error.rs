@@ -43,10 +43,10 @@ pub enum Error {
          the outcome"
     )]
     Unanswered,
-    /// The workspace has no room for the triggers of a workflow. Nothing was written.
+    /// The triggers of a workflow exceed the quota of subscriptions. Nothing was written.
     #[error("{0}")]
     QuotaReached(String),
-    /// The workspace has no room for another workflow. Nothing was written.
+    /// The workspace has the maximum number of workflows. Nothing was written.
     #[error("{0}")]
     WorkflowQuotaReached(String),
     /// Nothing was written; try again later.

@@ -41,7 +41,7 @@ struct Config {
     /// The body of an async function: it may `await`, and `return` any JSON value.
     #[schemars(length(min = 1), regex(pattern = r"\S"))]
     code: String,
-    /// The time limit of the code, in seconds.
+    /// The time limit of the code, in seconds. More than 60 needs a server whose `EVERSTEP_JS_TIMEOUT_MAX` allows it.
     #[serde(default)]
     #[schemars(range(min = 1, max = 3600))]
     timeout_seconds: Option<u32>,

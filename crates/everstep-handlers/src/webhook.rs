@@ -50,24 +50,24 @@ impl Default for WebhookBounds {
     }
 }
 
-/// Sends a signed message to a webhook.
+/// Sends a JSON message to a URL, in the format of Standard Webhooks.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Config {
-    /// The address, beginning with `http://` or `https://`.
+    /// The URL that receives the message, beginning with `http://` or `https://`.
     #[schemars(length(min = 1))]
     target: String,
-    /// The type of the message.
+    /// The `type` of the message, such as `order.approved`.
     #[serde(default = "type_default", rename = "type")]
     #[schemars(length(min = 1, max = 128))]
     message_type: String,
-    /// The payload of the message: any JSON.
+    /// Any JSON. The message contains it as `data.payload`, beside `data.runId` and `data.step`.
     #[serde(default)]
     payload: Value,
-    /// Headers by name.
+    /// Further headers of the request, by name.
     #[serde(default)]
     headers: BTreeMap<String, TextValue>,
-    /// The secret that signs the message: base64 after `whsec_`, or any other text.
+    /// The key of the signature: `whsec_` and base64, or any other text. Without it, the message is not signed.
     #[serde(default)]
     #[schemars(length(min = 1), extend("x-secret" = true))]
     secret: Option<String>,
@@ -112,8 +112,8 @@ impl WebhookHandler {
             title: "Webhook",
             group: "Integration",
             icon: "send",
-            summary: "Sends a signed message to a webhook, as Standard Webhooks specifies it.",
-            output: "`{status}`: the status of the response, which is always 2xx.",
+            summary: "Sends a JSON message to a URL, in the format of Standard Webhooks and signed with `secret`.",
+            output: "`{status}`: the HTTP status of the response. It is always 2xx: any other status is a failure.",
             schema,
             examples: examples(),
             is_internal: false,
@@ -278,7 +278,7 @@ fn read_target(text: &str) -> Result<Url, Failure> {
     Ok(url)
 }
 
-/// Refuses a request with a secret in a header to another host than the definition has.
+/// Rejects a request with a secret in a header to another host than the definition has.
 fn check_host(written: &Value, url: &Url) -> Result<(), Failure> {
     match WrittenHost::read(written) {
         WrittenHost::Literal(written) if written.origin() == url.origin() => Ok(()),

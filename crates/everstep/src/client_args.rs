@@ -371,7 +371,7 @@ pub(crate) struct OpenArgs {
 
 /// Delete a workflow with all its versions. Runs that have ended are kept.
 ///
-/// The server refuses to delete a workflow that has runs which have not ended.
+/// The server rejects the deletion while runs of the workflow have not ended.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  everstep delete order-copy")]
 pub(crate) struct DeleteArgs {

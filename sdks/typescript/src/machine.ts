@@ -20,12 +20,12 @@ export interface Votes {
 }
 
 export interface TransitionOptions {
-  /** The versionNo that the caller has seen; the transition is refused if the run has another one. Default: the versionNo when the request arrives. */
+  /** The versionNo that the caller has seen; the transition is rejected if the run has another one. Default: the versionNo when the request arrives. */
   version?: number;
   comment?: string;
   /** Values that are merged into the context of the run. */
   data?: Record<string, unknown>;
-  /** The digest of the values that were shown to the person, from `runs.actions`; the transition is refused if they have changed. */
+  /** The digest of the values that were shown to the person, from `runs.actions`; the transition is rejected if they have changed. */
   shown?: string;
   /** Withdraws the caller's vote for the action. */
   withdraw?: boolean;

@@ -57,7 +57,7 @@ export interface Definition<Input, Output> {
   /** How long a run is kept after its end: "30d", or a number of days. The server's default is 30 days. */
   retention?: Duration;
   /**
-   * A JSON Schema (2020-12) of the input, at most 64 KiB. The server refuses a start whose input does not fit.
+   * A JSON Schema (2020-12) of the input, at most 64 KiB. The server rejects a start whose input does not fit.
    * Libraries such as Zod and TypeBox generate one.
    */
   inputSchema?: Readonly<Record<string, unknown>>;

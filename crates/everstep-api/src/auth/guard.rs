@@ -164,7 +164,7 @@ async fn find_person(app: &AppState, token: &str) -> Result<Caller, Problem> {
         TokenError::Fault(fault) => {
             app.meters.count_refused_token(fault.reason());
             // No part of the token is logged: it may contain a secret of its holder.
-            tracing::info!(reason = fault.reason(), "a token was refused");
+            tracing::info!(reason = fault.reason(), "a token was rejected");
             Err(reject_token(fault))
         }
         TokenError::NoKeys => {
@@ -321,7 +321,7 @@ mod tests {
         for query in ["", "limit=5&after=12", "status=running&cursor=es_1", "name=a.b.c"] {
             assert!(!has_key(query, None), "{query}");
         }
-        // A list of runs has a filter with that name, and a key is refused even there.
+        // A list of runs has a filter with that name, and a key is rejected even there.
         assert!(has_key("key=order-17", None) && !has_key("key=order-17", Some(KEY_FILTER)));
         assert!(has_key(&format!("key={}", key.reveal()), Some(KEY_FILTER)) && has_key("Key=x", Some(KEY_FILTER)));
     }

@@ -214,7 +214,7 @@ mod tests {
         // An operator has granted this key more, and another workspace has its own bucket.
         assert_eq!((0..300).filter(|_| count(600, Some(100)).is_ok()).count(), 200);
         assert_eq!(limiter.count_request(alone(8, None), now), Ok(()));
-        // A refused request takes no token of its key.
+        // A rejected request takes no token of its key.
         let later = now + Duration::from_secs(2);
         let key = Requester { id: Uuid::from_u128(501), workspace, own_rate: None };
         assert_eq!((0..50).filter(|_| limiter.count_request(key, later).is_ok()).count(), 20);

@@ -103,7 +103,7 @@ impl Meters {
         self.audit_lost.clone()
     }
 
-    /// Counts a token that was refused, by the rule that it breaks.
+    /// Counts a token that was rejected, by the rule that it breaks.
     pub(crate) fn count_refused_token(&self, reason: &'static str) {
         let labels = vec![Label::from_static_parts("reason", reason)];
         counter(&self.recorder, "everstep_tokens_refused_total", labels).increment(1);
@@ -318,7 +318,7 @@ fn describe(recorder: &PrometheusRecorder) {
         ("workflow_signals_total", "Signals that runs have accepted."),
         ("workflow_retention_swept_total", "Ended runs deleted because their retention has passed."),
         ("everstep_audit_lost_total", "Rows of the audit that the database rejected permanently."),
-        ("everstep_tokens_refused_total", "Tokens of people that were refused, by reason."),
+        ("everstep_tokens_refused_total", "Tokens of people that were rejected, by reason."),
         ("everstep_conflicts_total", "Items rejected because another node had written their run."),
         ("everstep_slow_decisions_total", "Decisions of this node that took more than 50 ms."),
         ("everstep_store_calls_total", "Calls to the database."),

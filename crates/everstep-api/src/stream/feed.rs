@@ -38,7 +38,7 @@ impl JoinedRun {
         self.loaded.status()
     }
 
-    /// Refuses to continue after an entry that does not exist.
+    /// Rejects a request to continue after an entry that does not exist.
     pub(crate) fn check(&self, after: u64) -> Result<(), Problem> {
         if after <= self.seq {
             return Ok(());

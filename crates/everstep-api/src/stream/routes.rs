@@ -50,7 +50,7 @@ pub(crate) fn add(table: Table) -> Table {
                 .about(
                     "A WebSocket for browsers, which open only a few connections to a server: one carries many runs \
                      and the changes of the workspace. Each message is a JSON object; the guide \"Live updates\" \
-                     describes them. A page of another origin is refused.",
+                     describes them. A page of another origin is rejected.",
                 )
                 .query(socket::PARAMETERS)
                 .answers_nothing(101)

@@ -66,8 +66,8 @@ pub(crate) fn add(table: Table) -> Table {
                 .refuses(409, "`WORKFLOW_STYLE_CONFLICT`: a workflow with this name exists and is not code.")
                 .refuses(
                     409,
-                    "`QUOTA_REACHED`: the worker names more than 1,000 workflows, or the workspace has no room for \
-                     them or for their triggers.",
+                    "`QUOTA_REACHED`: the worker names more than 1,000 workflows, or the workspace would \
+                     have more than 10,000 workflows or 10,000 subscriptions.",
                 ),
             http::open,
         )

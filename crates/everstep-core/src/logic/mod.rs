@@ -5,7 +5,7 @@
 //! evaluations of the same rule on the same data agree.
 //!
 //! 1. The operators are those of the public specification, with the semantics of JavaScript: [`operator`] lists them.
-//! 2. NaN and the infinities are null, and null is false. Such a null has no order.
+//! 2. NaN and the infinities are null, and null is false. `<`, `<=`, `>` and `>=` are false for such a null.
 //! 3. Every part that is evaluated uses [`Fuel`], and so does every byte that is read, compared or written. A rule that
 //!    needs more than a full [`Fuel`] does not hold.
 //! 4. A variable that the caller supplies (`$user`) is visible at every level of a rule, and data cannot replace it.

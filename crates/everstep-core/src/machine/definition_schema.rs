@@ -29,8 +29,8 @@ pub fn definition_schema() -> Value {
             },
             "description": {"type": "string", "maxLength": DESCRIPTION_CHARS, "description": "What the workflow is for."},
             "contextSchema": context_schema(
-                "The JSON Schema (2020-12) of the context, at most 64 KiB. A start is refused if a given value does not \
-                 fit, a person's transition also if a required field is missing.",
+                "The JSON Schema (2020-12) of the context, at most 64 KiB. A start is rejected if a given value does \
+                 not fit, a person's transition also if a required field is missing.",
             ),
             "context_schema": context_schema("Another name of `contextSchema`."),
             "start": {"$ref": "#/$defs/start"},
@@ -438,7 +438,7 @@ fn event() -> Value {
             },
             "target": {
                 "description": "Of `assign`: a person or a list of persons. Of `auto_action`: the name of the action. Of \
-                                `notify`: a recipient or a list of recipients. Of `webhook`: an address. Of `workflow`: \
+                                `notify`: a recipient or a list of recipients. Of `webhook`: a URL. Of `workflow`: \
                                 the name of a workflow.",
             },
             "template": {"$ref": "#/$defs/mail", "description": "Of `notify`: the texts."},
@@ -665,8 +665,8 @@ fn person() -> Value {
 fn recipient() -> Value {
     json!({
         "title": "a recipient",
-        "description": "The address of a mail, or another name that the `notifyUrl` of the workspace accepts; or a template \
-                        for one or for a list of them.",
+        "description": "An email address, or another name that the `notifyUrl` of the workspace accepts; or a \
+                        template for one or for a list of them.",
         "anyOf": [
             {"type": "string", "pattern": "\\S", "not": {"pattern": "[,;<>\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029]"}, "maxLength": RECIPIENT_CHARS_MAX},
             {"$ref": "#/$defs/expression"},

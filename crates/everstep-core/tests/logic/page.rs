@@ -53,9 +53,9 @@ fn page() -> String {
         "
 ## Differences from JavaScript
 
-* `NaN` and the infinities are null, so that they are false in a condition. Such a null has no order, and makes every calculation with it null: a division by zero does not satisfy a comparison. A text such as `Infinity` is not a number.
+* `NaN` and the infinities are null, which is false in a condition. A null of the data counts as 0, but for such a null `<`, `<=`, `>` and `>=` are false, and every calculation with it results in null: the result of a division by zero is neither less nor greater than any number. A text such as `Infinity` is not a number.
 * Whole numbers are compared with all their digits, also beyond 2⁵³.
-* An object with several fields is a literal; if one of its fields is the name of an operator, the rule is refused.
+* An object with several fields is a literal; if one of its fields is the name of an operator, the rule is rejected.
 * The number of arguments is checked when a definition is saved.
 * The characters of a text cannot be read with `var`; use `substr`.
 

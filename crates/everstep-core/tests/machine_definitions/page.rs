@@ -69,7 +69,7 @@ These fields are [templates](expressions.md): persons in `assign`, `of`, `user` 
 A person in a template is an id or a list of ids.
 If the context schema is closed (`additionalProperties: false`), the server rejects a definition that reads or writes another field, with `UNKNOWN_VARIABLE` for a template and `CONDITION_UNKNOWN_FIELD` for a condition.
 
-A value that cannot be evaluated has this effect: a start fails its run, a request of a person is refused with 422 and nothing is written, and a transition of a timer, of a run or of `auto_action` pauses the run.
+A value that cannot be evaluated has this effect: a start fails its run, a request of a person is rejected with 422 and nothing is written, and a transition of a timer, of a run or of `auto_action` pauses the run.
 ";
 
 const PROBLEMS: &[(&str, &str)] = &[

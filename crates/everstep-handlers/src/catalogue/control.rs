@@ -406,10 +406,10 @@ fn publish() -> CatalogueEntry {
             },
             "data": {"description": "The data of the event: any JSON with expressions in it."},
             "id": text(
-                "The id of the event, which the run publishes once; without it, the key of the step. Other data under the \
-                 same id fail the step.",
+                "The id of the event. A run publishes an id once: a repetition with the same topic, data and subject \
+                 publishes nothing, and any other fails the step. Default: the key of the step.",
             ),
-            "subject": text("What the event is about, for its readers."),
+            "subject": text("What the event is about, such as the number of an order; for people and for filters."),
         }),
         &["topic"],
     );

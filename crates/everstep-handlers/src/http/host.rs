@@ -47,7 +47,7 @@ impl WrittenHost {
         Self::Literal(url)
     }
 
-    /// Refuses a request to another scheme, host or port than the definition has.
+    /// Rejects a request to another scheme, host or port than the definition has.
     pub(super) fn check(&self, requested: &Url) -> Result<(), Failure> {
         match self {
             Self::Secret => Ok(()),

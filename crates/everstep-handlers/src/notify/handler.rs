@@ -33,8 +33,8 @@ const NOT_CONFIGURED_HINT: &str = "set EVERSTEP_SMTP_URL and EVERSTEP_SMTP_FROM,
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Config {
-    /// The recipient, or a list of at most 100 recipients: addresses of mails, or other names that the `notifyUrl` of the
-    /// workspace accepts.
+    /// One recipient, or a list of at most 100. A recipient is an email address, or another name that the `notifyUrl`
+    /// of the workspace accepts.
     #[schemars(extend("type" = ["string", "number", "array", "null"]))]
     target: Value,
     /// The `subject`, one line of at most 500 characters, and the `text`, which is sent as plain text.

@@ -52,7 +52,7 @@ fn people_use_a_server_as_its_settings_say() {
         SigningKey::secret(b"another secret of thirty-two bytes").token(&claims("https://login.example.com", &[]));
     is_refused(&server.stranger(), &forged, 401, "AUTH_ERROR");
     let said = server.stop();
-    assert!(said.contains("a token was refused") && said.contains("signature"), "{said}");
+    assert!(said.contains("a token was rejected") && said.contains("signature"), "{said}");
     for part in token.split('.').chain(forged.split('.')) {
         assert!(!said.contains(part), "a part of a token is in the log");
     }

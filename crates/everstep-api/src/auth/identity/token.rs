@@ -154,7 +154,7 @@ pub(crate) fn verify(
     Ok(VerifiedToken { claims, expires_at })
 }
 
-/// Refuses a token that has expired.
+/// Rejects a token that has expired.
 pub(crate) fn check_time(expires_at: Timestamp, now: Timestamp) -> Result<(), TokenFault> {
     if expires_at.plus(LEEWAY) <= now { Err(TokenFault::Expired) } else { Ok(()) }
 }

@@ -109,7 +109,7 @@ impl Doc {
         self
     }
 
-    /// Refuses requests without the header `Idempotency-Key`.
+    /// Rejects requests without the header `Idempotency-Key`.
     pub(crate) fn must_be_keyed(mut self) -> Self {
         self.key = KeyPolicy::Required;
         self

@@ -1,7 +1,7 @@
 //! CloudEvents 1.0: the JSON format, and the attributes in the headers of the binary mode.
 //!
 //! 1. `id`, `source`, `type` and `specversion` are required. `type` is the topic.
-//! 2. `data` must be JSON: any other `datacontenttype`, and `data_base64`, are refused with 415.
+//! 2. `data` must be JSON: any other `datacontenttype`, and `data_base64`, are rejected with 415.
 //! 3. `subject` is a field of the event. All other attributes, known or not, are kept as extensions, unchanged.
 //! 4. An attribute that is null is absent.
 
@@ -64,7 +64,7 @@ pub(super) fn read_structured<const BYTES_MAX: usize>(body: &Body<BYTES_MAX>) ->
     from_members(body.json()?)
 }
 
-/// Reads the elements of a batch. Each is accepted or refused separately.
+/// Reads the elements of a batch. Each is accepted or rejected separately.
 pub(super) fn read_batch<const BYTES_MAX: usize>(
     body: &Body<BYTES_MAX>,
 ) -> Result<Vec<Result<EventDraft, Problem>>, Problem> {

@@ -160,7 +160,7 @@ fn plain(headers: &HeaderMap, topic: String, data: Payload) -> Result<EventDraft
     })
 }
 
-/// Publishes many events. Each is published or refused separately; they share the cost of the commit.
+/// Publishes many events. Each is published or rejected separately; they share the cost of the commit.
 async fn publish_all(
     app: &AppState,
     caller: &Caller,
@@ -223,9 +223,8 @@ pub(super) async fn commit(app: &AppState, event: TopicEvent, wait: Duration) ->
     let source = event.source.clone();
     let event_id = event.event_id.clone();
     let publishing = app.engine.topics().publish(event);
-    let (id, created, known) = match within_batcher_deadline(app, "the writer of events of this node", publishing)
-        .await?
-    {
+    let outcome = within_batcher_deadline(app, "the event publisher of this node", publishing).await?;
+    let (id, created, known) = match outcome {
         PublishOutcome::Published => (id, true, None),
         PublishOutcome::Unmatched => (id, true, (!wait.is_zero()).then(MatchCounts::default)),
         PublishOutcome::Known(row) => (row.event.id, false, row.fanned_at.is_some().then_some(row.matched)),

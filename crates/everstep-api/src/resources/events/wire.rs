@@ -50,7 +50,7 @@ pub(crate) struct PublishEvent {
     subject: Option<String>,
 }
 
-/// Events to be published together. Each is accepted or refused separately.
+/// Events to be published together. Each is accepted or rejected separately.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PublishEvents {

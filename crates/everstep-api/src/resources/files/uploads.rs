@@ -15,7 +15,7 @@ pub const FILE_BYTES_MAX: u64 = limits::UNBOUND_FILE_BYTES;
 const FILE_BYTES_DEFAULT: u64 = 25 * 1024 * 1024;
 /// Uploads of a node at the same time. Each holds one chunk in memory, not its file.
 const UPLOADS_MAX: u64 = 4;
-/// The header `Retry-After` of a refused upload, in seconds.
+/// The header `Retry-After` of a rejected upload, in seconds.
 const RETRY_AFTER_SECONDS: u32 = 1;
 
 /// The uploads of a node.

@@ -39,7 +39,7 @@ pub(crate) struct Readiness {
 pub(crate) struct Database {
     /// `sqlite` or `postgres`.
     pub(crate) kind: &'static str,
-    /// `ok`, `unavailable`, or `full` while new work is refused because the disk is full.
+    /// `ok`, `unavailable`, or `full` while new work is rejected because the disk is full.
     pub(crate) status: &'static str,
     pub(crate) error: Option<String>,
 }

@@ -145,7 +145,7 @@ pub(crate) struct Me {
     pub(crate) server: ServerInfo,
 }
 
-/// A bound of the workspace. A request beyond it is refused: with 409 `QUOTA_REACHED`, or 429 `TOO_MANY_STREAMS`.
+/// A bound of the workspace. A request beyond it is rejected: with 409 `QUOTA_REACHED`, or 429 `TOO_MANY_STREAMS`.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Quota {
     /// The bounded things: `workflows`, `keys`, or `streams` of the node that has answered. Later releases add names.

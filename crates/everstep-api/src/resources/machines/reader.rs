@@ -66,7 +66,7 @@ pub(super) async fn load(app: &AppState, caller: &Caller, reader: &Reader, id: &
     Err(Error::RunNotFound(run.row.id).into())
 }
 
-/// Refuses a caller who may not read a run, as if the run did not exist.
+/// Rejects a caller who may not read a run, as if the run did not exist.
 pub(crate) async fn check_reader(app: &AppState, caller: &Caller, run: RunId) -> Result<(), Problem> {
     if caller.may(Permission::View) {
         return Ok(());

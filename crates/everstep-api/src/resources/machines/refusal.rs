@@ -1,4 +1,4 @@
-//! The answer to a request that a run refuses.
+//! The answer to a request that a run rejects.
 
 use std::borrow::Cow;
 

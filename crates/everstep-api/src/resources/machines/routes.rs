@@ -16,7 +16,7 @@ use crate::routes::Table;
 
 /// The path of a transition.
 pub(super) const TRANSITION: &str = "/v1/runs/{id}/transitions";
-/// Why a transition is refused.
+/// Why a transition is rejected.
 pub(super) const REFUSALS_403: &str =
     "`PERMISSION_DENIED`: the caller may not perform the action; `required` lists the roles and names that may.";
 pub(super) const REFUSALS_409: &str = "`CONCURRENCY_ERROR`: the run has another versionNo. `ACTION_CLOSED`: the state does \
@@ -27,7 +27,7 @@ pub(super) const REFUSALS_422: &str = "`UNKNOWN_ACTION`: the state machine has n
      `FILE_NOT_FOUND`: the caller has not uploaded such a file. `FILE_TAKEN`: the file belongs to another run or to an \
      earlier request. `FILE_EXPIRED`: the file was uploaded more than 24 hours ago.";
 
-/// Why a dry run of a saved definition is refused.
+/// Why a dry run of a saved definition is rejected.
 pub(super) const WORKFLOW_NOT_FOUND: &str = "`NOT_FOUND`: no such workflow, or no such version of it, exists.";
 
 /// A state machine for examples.

@@ -69,7 +69,7 @@ pub(super) async fn perform(
     let reader = Reader::from_caller(app, caller).await?;
     let (by, rights) = (reader.actor.clone(), reader.rights.clone());
     let workspace = caller.workspace;
-    // A withdrawal with files is refused by the run.
+    // The run rejects a withdrawal with files.
     let files_until = if withdraw { None } else { offer::reserve(app, workspace, &by, run, &files).await? };
     let name = action.clone();
     let act = Act { action: name, version, by, rights, comment, data, shown, withdraw, files, files_until, digest };

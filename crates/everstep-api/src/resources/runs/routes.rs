@@ -93,9 +93,9 @@ fn of_workflows(table: Table) -> Table {
                 .about(
                     "The workflow is a saved definition, or one written as code that a worker has registered at any \
                      time: if no worker serves it now, the run waits for one, and `warning` says so. Any other name \
-                     is refused with a similar name, unless `allowUnserved` is true. The idempotency key belongs to \
-                     the workflow: two workflows may use the same. A state machine with `start.require` can be started \
-                     by the callers that it admits, and by no others.",
+                     is rejected, and the hint contains a similar one, unless `allowUnserved` is true. The idempotency \
+                     key belongs to the workflow: two workflows may use the same. A state machine with `start.require` \
+                     can be started by the callers that it admits, and by no others.",
                 )
                 .keyed()
                 .query(show::WAIT)

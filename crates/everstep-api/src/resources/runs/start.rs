@@ -334,7 +334,7 @@ async fn find_admitted(app: &AppState, caller: &Caller, start: &Start) -> Result
     Ok(version)
 }
 
-/// Refuses a caller who may not start a run of a version with this input.
+/// Rejects a caller who may not start a run of a version with this input.
 ///
 /// A state machine with `start.require` decides itself, for every caller; any other workflow is started by callers who
 /// may manage runs.

@@ -19,7 +19,7 @@ pub(crate) fn add(table: Table) -> Table {
             doc("access", "Create a sign-in code")
                 .about(
                     "The code of a one-time link, with which a browser signs in to the console: \
-                     `http://…/#code=esc_…`. It is valid for a minute. Tokens of people are refused with 403.",
+                     `http://…/#code=esc_…`. It is valid for a minute. Tokens of people are rejected with 403.",
                 )
                 .audited_per_minute()
                 .may_take::<Empty>()

@@ -107,6 +107,6 @@ pub(crate) fn add(table: Table) -> Table {
         )
 }
 
-/// Why a request with an idempotency key is refused.
+/// Why a request with an idempotency key is rejected.
 pub(crate) const KEY_REUSED: &str =
     "`IDEMPOTENCY_KEY_REUSED`: the caller has used the `Idempotency-Key` for another request.";

@@ -57,7 +57,7 @@ pub(super) async fn post(
     }
 }
 
-/// Refuses targets that are not available, before their fields are read.
+/// Rejects targets that are not available, before their fields are read.
 fn check_target<const BYTES_MAX: usize>(body: &Body<BYTES_MAX>) -> Result<(), Problem> {
     #[derive(serde::Deserialize)]
     struct Peek {

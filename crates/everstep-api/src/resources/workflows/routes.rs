@@ -11,10 +11,13 @@ use crate::http::openapi::{Parameter, doc};
 use crate::http::schema::Json;
 use crate::routes::Table;
 
+/// The rejection of a definition whose triggers exceed the quota of subscriptions.
+const TRIGGER_QUOTA: &str =
+    "`QUOTA_REACHED`: with the triggers of the definition, the workspace would have more than 10,000 subscriptions.";
+/// The rejection of a save that exceeds the quota of workflows or of subscriptions.
+const SAVE_QUOTA: &str = "`QUOTA_REACHED`: the workspace has 10,000 workflows, or would have more than 10,000 \
+                          subscriptions with the triggers of the definition.";
 /// The rejection of a request whose style is not that of the workflow.
-const TRIGGER_QUOTA: &str = "`QUOTA_REACHED`: the workspace has no room for the triggers of the definition.";
-const SAVE_QUOTA: &str =
-    "`QUOTA_REACHED`: the workspace has 10,000 workflows, or no room for the triggers of the definition.";
 const STYLE_CONFLICT: &str = "`WORKFLOW_STYLE_CONFLICT`: the workflow has another style; code has no definition.";
 const ACTIVE_VERSION_ETAG: &str = "The active version, for `If-Match`.";
 

@@ -47,7 +47,7 @@ pub(crate) async fn open(
     Ok(upgrade.on_upgrade(|socket| session::run(app, caller, socket, slot)).into_response())
 }
 
-/// Refuses a page of another site: its script could use a ticket that it has found. Programs send no origin.
+/// Rejects a page of another site: its script could use a ticket that it has found. Programs send no origin.
 fn check_origin(headers: &HeaderMap) -> Result<(), Problem> {
     let Some(origin) = headers::once(headers, header::ORIGIN.as_str())? else { return Ok(()) };
     let host = headers::once(headers, header::HOST.as_str())?.unwrap_or_default();

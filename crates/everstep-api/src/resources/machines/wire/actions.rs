@@ -31,7 +31,7 @@ pub(crate) struct Actions {
 /// The values that are shown to the person who decides.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ShownFields {
-    /// The SHA-256 of the values. A transition that carries it is refused if they have changed.
+    /// The SHA-256 of the values. A transition that carries it is rejected if they have changed.
     digest: String,
     #[schemars(with = "Json")]
     fields: Value,
@@ -71,7 +71,7 @@ pub(crate) struct ActionNeeds {
     shown: bool,
 }
 
-/// Why a request would be refused.
+/// Why a request would be rejected.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ActionReason {
     /// A stable code for programs.

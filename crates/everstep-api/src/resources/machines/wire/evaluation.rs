@@ -99,7 +99,7 @@ pub(crate) struct ImaginedPerson {
 pub(crate) struct DryRun {
     /// Whether the request would be accepted.
     success: bool,
-    /// Every reason for which it would be refused.
+    /// Every reason for which it would be rejected.
     reasons: Vec<ActionReason>,
     /// Whether the run would move. A vote that does not reach its quorum moves nothing.
     applied: bool,

@@ -16,7 +16,7 @@ use crate::resources::machines::wire::Votes;
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Machine {
     state: String,
-    /// The number of transitions, the start included. A transition that names another one is refused.
+    /// The number of transitions, the start included. A transition that names another one is rejected.
     version_no: u32,
     entered_at: Time,
     /// When the next timer of the state is due.

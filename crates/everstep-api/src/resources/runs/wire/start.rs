@@ -38,7 +38,7 @@ pub(crate) struct OfWorkflow {
     #[schemars(range(min = 0, max = 31_536_000))]
     pub(crate) delay_seconds: Option<u64>,
     /// Starts the run although no worker has ever registered the workflow: the run waits for a worker. Default: a start
-    /// of an unknown name is refused.
+    /// of an unknown name is rejected.
     #[serde(default)]
     pub(crate) allow_unserved: bool,
 }
@@ -81,7 +81,7 @@ pub(crate) struct OfDefinition {
     #[schemars(length(min = 1, max = 255))]
     pub(crate) idempotency_key: Option<String>,
     /// Starts the run although no worker has ever registered the workflow: the run waits for a worker. Default: a start
-    /// of an unknown name is refused.
+    /// of an unknown name is rejected.
     #[serde(default)]
     pub(crate) allow_unserved: bool,
 }
