@@ -3,6 +3,7 @@
 import type { Page } from "playwright-core";
 import { inject } from "vitest";
 import en from "../locales/en.json";
+import { Api } from "./harness/api";
 import { say } from "./harness/locale";
 import { expectNone, scenario } from "./harness/scenario";
 import {
@@ -11,7 +12,9 @@ import {
   closeDialog,
   dialogs,
   fill,
+  fillQuotas,
   openDialog,
+  QUOTAS_SCREEN,
   refuse,
   screens,
   showScreen,
@@ -161,6 +164,9 @@ scenario(
       await showScreen(admin, { ...screen, text: say.xx(screen.text) });
       await theirs.check(screen.name);
     }
+    await fillQuotas(admin, new Api(inject("url"), inject("key")));
+    await showScreen(admin, { ...QUOTAS_SCREEN, text: say.xx(QUOTAS_SCREEN.text) });
+    await theirs.check(QUOTAS_SCREEN.name);
     expectNone("English texts in the pseudo locale", [...new Set([...english, ...theirs.english])]);
   },
   { expects: [/500/], timeout: 180_000 },

@@ -5,6 +5,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { expect, inject } from "vitest";
+import { Api } from "./harness/api";
 import { say } from "./harness/locale";
 import { expectNone, openSignedIn, PICTURES, type Scene, scenario } from "./harness/scenario";
 import {
@@ -14,7 +15,9 @@ import {
   dialogs,
   EMPTY_SCREENS,
   fill,
+  fillQuotas,
   openDialog,
+  QUOTAS_SCREEN,
   refuse,
   type Screen,
   screens,
@@ -95,7 +98,32 @@ async function checkAllScreens({ api, page, colleague }: Scene, locale: LocaleNa
   const admin = await colleague();
   await openIn(admin, locale, inject("key"));
   wrong.push(...(await checkScreens(admin, ADMIN_SCREENS, locale)));
+  wrong.push(...(await checkQuotas(admin, locale)));
   expectNone("rules of accessibility that screens break", wrong);
+}
+
+/** Checks the quotas of the workspace page: those of the server, and those of `fillQuotas`. Returns the broken rules. */
+async function checkQuotas(admin: Page, locale: LocaleName): Promise<string[]> {
+  await showScreen(admin, { name: "workspaces", path: "/access/workspaces", text: say[locale]("fetch in scripts") });
+  const meter = (name: string) => admin.getByRole("meter", { name: say[locale](name), exact: true });
+  const line = (name: string) => admin.getByRole("listitem").filter({ has: meter(name) });
+  for (const name of ["Workflows", "API keys", "Streams at this node"]) {
+    // The text of the meter for screen readers is also beside it. Both are read at once: the numbers may change.
+    const [use, shown] = await meter(name).evaluate((element) => [
+      element.getAttribute("aria-valuetext"),
+      element.nextElementSibling?.textContent,
+    ]);
+    expect(use, name).toMatch(/^\d[\d,]* of \d[\d,]*( ~)*$/);
+    expect(shown, name).toBe(use);
+    expect(await line(name).locator(".ui-note").count(), `${name}: no warning`).toBe(0);
+  }
+  await fillQuotas(admin, new Api(inject("url"), inject("key")));
+  const wrong = await checkScreens(admin, [QUOTAS_SCREEN], locale);
+  await line("Workflows").getByText(say[locale](QUOTAS_SCREEN.text)).waitFor();
+  expect(await line("API keys").locator(".ui-note").count(), "no warning below 90 %").toBe(0);
+  await line("Streams at this node").locator(".ui-note").filter({ hasText: "90%" }).waitFor();
+  await line("Streams at this node").locator("code").getByText("EVERSTEP_MAX_STREAMS").waitFor();
+  return wrong;
 }
 
 scenario("every_screen_is_accessible_in_both_themes", (scene) => checkAllScreens(scene, "en"), { timeout: 300_000 });

@@ -192,6 +192,27 @@ export async function refuse(page: Page, path: string): Promise<void> {
   await page.route(path, (route) => route.fulfill({ status: 500, contentType: "application/problem+json", body }));
 }
 
+/** The workspace page after `fillQuotas`. */
+export const QUOTAS_SCREEN: Screen = {
+  name: "workspaces-quotas",
+  path: "/access/workspaces",
+  text: "The quota is reached: the server rejects requests that would exceed it.",
+};
+
+/**
+ * Replaces the quotas that the page reads: one is reached, one is used to 90 %, and one to less. Those of the server are
+ * too large for a scenario to reach.
+ */
+export async function fillQuotas(page: Page, api: Api): Promise<void> {
+  const me = await api.ask<Record<string, unknown>>("GET", "/v1/me");
+  const quotas = [
+    { name: "workflows", used: 10_000, max: 10_000, setting: null },
+    { name: "keys", used: 899, max: 1_000, setting: null },
+    { name: "streams", used: 900, max: 1_000, setting: "EVERSTEP_MAX_STREAMS" },
+  ];
+  await page.route("**/v1/me", (route) => route.fulfill({ json: { ...me, quotas } }));
+}
+
 /** Shows a screen as a link of the console does, without loading the page again. */
 export async function showScreen(page: Page, { path, text }: Screen): Promise<void> {
   await page.evaluate((path) => window.history.pushState(null, "", path), path);

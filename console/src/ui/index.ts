@@ -14,6 +14,7 @@ export { JsonTree } from "./JsonTree";
 export { Kbd } from "./Kbd";
 export { Link } from "./Link";
 export { Menu, type MenuEntry } from "./Menu";
+export { Meter } from "./Meter";
 export { Navigation } from "./Navigation";
 export { Card, Facts, Page } from "./Page";
 export { Pressable } from "./Pressable";

@@ -15,6 +15,7 @@ interface ListScreenProps<Row> {
   /** The name of a row for screen readers, unless it is its id. */
   rowLabel?: (row: Row) => string;
   actions?: ReactNode;
+  /** Above the list, also if the list cannot be read. */
   filter?: ReactNode;
   onOpen?: (row: Row) => void;
   children?: ReactNode;

@@ -1,4 +1,4 @@
-// Workspaces: create one, with its first key.
+// Workspaces: create one, with its first key; the quotas of the caller's workspace.
 
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
@@ -9,6 +9,7 @@ import { t } from "../../lib/i18n";
 import { Button, type Column, Copyable, Switch, showToast, TextField, Time } from "../../ui";
 import { CredentialDialog } from "./CredentialDialog";
 import { ListScreen } from "./ListScreen";
+import { Quotas } from "./Quotas";
 import { useList } from "./useList";
 
 export function WorkspacesScreen() {
@@ -56,6 +57,7 @@ export function WorkspacesScreen() {
       none={{ title: t("workspaces.none") }}
       list={list}
       columns={columns}
+      filter={<Quotas />}
       rowId={(one) => one.name}
       actions={
         <Button tone="primary" icon="plus" onPress={() => setCreating(true)}>
