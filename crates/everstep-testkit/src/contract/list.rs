@@ -493,8 +493,15 @@ mod tests {
     #[test]
     fn every_verb_of_a_port_is_called_outside_of_tests() {
         let files = crate::tidy::files();
-        let consumers = ["everstep", "everstep-api", "everstep-engine", "everstep-vault"];
-        let is_production = |path: &str| consumers.iter().any(|name| path.starts_with(&format!("crates/{name}/src/")));
+        // The ports are among them: a verb may be called by a provided method of its port.
+        let callers = [
+            "everstep/src",
+            "everstep-api/src",
+            "everstep-engine/src",
+            "everstep-vault/src",
+            "everstep-store/src/ports",
+        ];
+        let is_production = |path: &str| callers.iter().any(|name| path.starts_with(&format!("crates/{name}/")));
         let code: String =
             files.iter().filter(|file| is_production(&file.path)).map(|file| file.text.as_str()).collect();
         let mut verbs = 0;
