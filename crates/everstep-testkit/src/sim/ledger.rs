@@ -138,7 +138,7 @@ pub(super) struct Machine {
     /// When a call of its tick last failed.
     pub(super) unsteady_at: Timestamp,
     /// When it sent the last heartbeat that was answered.
-    pub(super) heartbeat: Option<Timestamp>,
+    heartbeat: Option<Timestamp>,
     pub(super) max_active_runs: usize,
 }
 
@@ -259,6 +259,12 @@ impl Ledger {
     pub(super) fn had_trouble(&self, machine: usize, from: Timestamp, until: Timestamp) -> bool {
         let is_of = |trouble: Option<usize>| trouble.is_none_or(|other| other == machine);
         self.troubles.iter().any(|(other, begin, end)| is_of(*other) && *begin <= until && from <= *end)
+    }
+
+    /// A heartbeat was answered. The reply to an earlier one may arrive after it.
+    pub(super) fn answered(&mut self, machine: usize, sent: Timestamp) {
+        let last = &mut self.machines[machine].heartbeat;
+        *last = (*last).max(Some(sent));
     }
 
     /// The time since a machine's last heartbeat, and whether its process must know that its lease has nearly expired.

@@ -96,7 +96,7 @@ impl RunStore for SimStore {
         let mut ledger = self.ledger();
         let process = ledger.machines[machine].process;
         ledger.members.insert(node, Member { machine, process, joined_at: now, died_at: None, was_stopped: false });
-        ledger.machines[machine].heartbeat = Some(sent);
+        ledger.answered(machine, sent);
         self.executor.note(|| format!("server {machine} is node {node}"));
         Ok(clock)
     }
@@ -115,7 +115,7 @@ impl RunStore for SimStore {
             })
             .await?;
         self.record_missed(missed);
-        self.ledger().machines[self.machine].heartbeat = Some(sent);
+        self.ledger().answered(self.machine, sent);
         Ok(tick)
     }
 
