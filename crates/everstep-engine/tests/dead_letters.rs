@@ -332,7 +332,7 @@ async fn operators_are_notified_of_a_letter() {
             "workflowCode": "orders",
             "instanceId": letter.run.unwrap().to_string(),
             "error": "HTTP_STATUS: the server answers 503",
-            "timestamp": letter.created_at.to_string(),
+            "timestamp": format!("{:.6}", letter.created_at),
         })
     );
     // It is not sent again.
