@@ -179,7 +179,7 @@ async fn the_steps_of_a_run_of_code_are_shown_with_their_times() {
         row("verified", "wait", "completed"),
     ];
     assert_eq!(received, expected, "{steps}");
-    assert_eq!((&rows[0]["output"], &rows[0]["durationMs"]), (&json!({"id": 17}), &json!(1.5)));
+    assert_eq!((&rows[0]["output"], &rows[0]["durationMs"]), (&json!({"id": 17}), &json!(0.25)));
     assert_eq!((&rows[1]["error"]["code"], &rows[1]["attempts"][0]["logs"]), (&json!("SMTP"), &json!(["trying"])));
     assert_eq!(rows[3]["output"], json!({"ok": true, "by": "x"}));
     let of_workflow = run.replace("/v1/runs", "/v1/workflows/flow/runs");

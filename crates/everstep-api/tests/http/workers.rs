@@ -102,7 +102,7 @@ pub(crate) async fn start(server: &Server, name: &str, body: &Value) -> String {
 }
 
 pub(crate) fn completed(step: &str, output: &Value) -> Value {
-    json!({"kind": "completed", "step": step, "attempt": 1, "output": output, "tookMs": 1.5})
+    json!({"kind": "completed", "step": step, "attempt": 1, "output": output, "tookMs": 0.25})
 }
 
 #[tokio::test]

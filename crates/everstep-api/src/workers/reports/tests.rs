@@ -113,7 +113,7 @@ fn what_is_wrong_with_a_report_is_said_of_it_alone() {
         (r#""kind":"wait","step":"a","event":"""#, "event has 1 to"),
         (r#""kind":"wait","step":"a","timeoutMs":9007199254740991"#, "36525 days"),
         (r#""kind":"call","step":"a","workflow":"No""#, "not a valid name"),
-        (r#""kind":"call","step":"a","workflow":"a","version":0"#, "count from 1"),
+        (r#""kind":"call","step":"a","workflow":"a","version":0"#, "versions are from 1"),
         (r#""kind":"failed","step":"a","attempt":1"#, "error is missing"),
         (r#""kind":"failed","step":"a","attempt":1,"error":{}"#, "missing field `message`"),
         (r#""kind":"threw","error":{"message":"x","cause":1}"#, "unknown field `cause`"),
