@@ -1,5 +1,5 @@
-// Builds all test programs, and runs two of them at a time: most of them wait for processes, leases and disks, so that
-// one at a time leaves a core idle. `cargo test` runs one at a time.
+// Builds all test programs, and runs three of them at a time: most of them wait for processes, leases and disks, so that
+// two at a time leave two cores partly idle. `cargo test` runs one at a time.
 //
 // Usage: node scripts/suites.mjs beside|alone [arguments of `cargo test`]
 //
@@ -19,9 +19,9 @@ import { spawn } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statfsSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-const LANES = Number(process.env.SUITES ?? 2);
+const LANES = Number(process.env.SUITES ?? 3);
 const CARGO = process.env.CARGO ?? "cargo";
-const LONGEST = ["simulation", "contract_postgres", "console", "conformance", "faults", "engine on PostgreSQL", "engine", "machines", "suite", "cluster"];
+const LONGEST = ["console", "simulation", "contract_postgres", "faults", "conformance", "engine on PostgreSQL", "engine", "machines", "suite", "cluster"];
 const POSTGRES = (
   "engine clock records shapes children forks lanes code names stranded formats " +
   "machines deliveries dead_letters topics code_topics pending starts"
