@@ -3,6 +3,7 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { call } from "../../api/client";
+import { isServerAdmin, useMe } from "../../api/me";
 import type { Key, Permission, Role } from "../../api/types";
 import { t, tWord } from "../../lib/i18n";
 import { DAY } from "../../lib/time";
@@ -20,6 +21,7 @@ import {
 } from "../../ui";
 import { CredentialDialog } from "./CredentialDialog";
 import { ListScreen } from "./ListScreen";
+import { Quotas } from "./Quotas";
 import { SendDialog } from "./SendDialog";
 import { useList } from "./useList";
 
@@ -36,6 +38,7 @@ const PERMISSIONS: readonly Permission[] = [
 
 export function KeysScreen() {
   const client = useQueryClient();
+  const me = useMe().data;
   const list = useList(
     ["keys"],
     (cursor, signal) => call("GET /v1/keys", { query: { cursor, limit: 200 }, signal }),
@@ -97,6 +100,8 @@ export function KeysScreen() {
       none={{ title: t("keys.none") }}
       list={list}
       columns={columns}
+      // The page of the workspaces, which shows them too, is only for the admins of the server.
+      filter={me !== undefined && !isServerAdmin(me) && <Quotas />}
       rowId={(key) => key.id}
       rowLabel={(key) => key.name}
       actions={

@@ -1,8 +1,9 @@
 import { QueryClientProvider } from "@tanstack/react-query";
-import { act } from "react";
+import { act, type ReactElement } from "react";
 import { createRoot, type Root } from "react-dom/client";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { createQueryClient } from "../../api/queries";
+import { KeysScreen } from "./KeysScreen";
 import { Quotas } from "./Quotas";
 
 const QUOTAS = [
@@ -12,8 +13,13 @@ const QUOTAS = [
   // The name of a later release.
   { name: "lamps", used: 0, max: 5, setting: null },
 ];
+const server = vi.hoisted(() => ({ workspace: "shop" }));
 vi.mock("../../api/client", () => ({
-  call: vi.fn(async () => ({ workspace: { id: "w", name: "shop" }, permissions: [], quotas: QUOTAS })),
+  call: vi.fn(async (route: string) =>
+    route === "GET /v1/me"
+      ? { workspace: { id: "w", name: server.workspace }, permissions: ["workflow:admin"], quotas: QUOTAS }
+      : { keys: [], nextCursor: null },
+  ),
 }));
 
 let root: Root;
@@ -24,16 +30,27 @@ beforeEach(() => {
 afterEach(async () => {
   await act(async () => root.unmount());
   vi.unstubAllGlobals();
+  server.workspace = "shop";
+});
+
+async function show(screen: ReactElement) {
+  await act(async () => {
+    root.render(<QueryClientProvider client={createQueryClient()}>{screen}</QueryClientProvider>);
+  });
+}
+
+test.each([
+  ["shop", 4],
+  ["default", 0],
+])("the_page_of_the_keys_of_the_workspace_%s_shows_%i_quotas", async (workspace, quotas) => {
+  server.workspace = workspace;
+  await show(<KeysScreen />);
+  await vi.waitFor(() => expect(document.body.textContent).toContain("Create API key"));
+  await vi.waitFor(() => expect(document.querySelectorAll("[role=meter]").length).toBe(quotas));
 });
 
 test("each_quota_has_a_named_meter_and_a_text_that_warns", async () => {
-  await act(async () => {
-    root.render(
-      <QueryClientProvider client={createQueryClient()}>
-        <Quotas />
-      </QueryClientProvider>,
-    );
-  });
+  await show(<Quotas />);
   await vi.waitFor(() => expect(document.querySelector("h2")?.textContent).toBe("Quotas of shop"));
   const meters = [...document.querySelectorAll("[role=meter]")].map((meter) => {
     const value = (name: string) => meter.getAttribute(`aria-${name}`) ?? "";
