@@ -75,7 +75,10 @@ async fn a_worker_is_started_by_an_event_publishes_one_and_receives_one() {
     );
 
     let wait = json!({"kind": "wait", "step": "paid", "event": "order.paid", "match": {"user": 7}, "since": "start"});
-    worker.send(&turn, &[wait]).await;
+    let mut messages = worker.send(&turn, &[wait]).await;
+    while !messages.iter().any(|message| message["acks"][0][0] == 2) {
+        messages = worker.poll().await;
+    }
     let event = publish(&server, "order.paid", json!({"user": 7, "by": "Ada"})).await;
     assert_eq!(event["matched"]["waits"], 1);
     let messages = worker.poll().await;
