@@ -538,7 +538,7 @@ async fn parked(engine: &Engine, report: Report) -> RunId {
 #[tokio::test]
 async fn a_copy_of_the_database_goes_on_by_itself() {
     let [folder, copy, other] = [(); 3].map(|()| tempfile::tempdir().unwrap());
-    let stores = support::open_sqlite(folder.path());
+    let stores = support::open_sqlite(folder.path()).await;
     let engine = engine_with(stores, hasty()).await;
     let run = waiting(&engine).await;
     let asleep = parked(&engine, slept("nap", 1_500)).await;
@@ -549,8 +549,8 @@ async fn a_copy_of_the_database_goes_on_by_itself() {
             std::fs::copy(file.path(), place.path().join(file.file_name())).unwrap();
         }
     }
-    let original = engine_with(support::open_sqlite(other.path()), hasty()).await;
-    let fork = engine_with(support::open_sqlite(copy.path()), hasty()).await;
+    let original = engine_with(support::open_sqlite(other.path()).await, hasty()).await;
+    let fork = engine_with(support::open_sqlite(copy.path()).await, hasty()).await;
     let mut worker = Worker::come(&fork, 10, vec![]).await;
     let turn = worker.turn().await;
     assert_eq!((turn.run, turn.turn, &turn.steps[0].outcome), (asleep, 2, &StepOutcome::Slept));

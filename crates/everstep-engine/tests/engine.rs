@@ -18,7 +18,7 @@ use everstep_store::{Gate, Item, NewEntry, Projection, RunStore, Stores};
 use serde_json::{Value, json};
 
 use crate::support::{
-    WORKSPACE, chain, engine, engine_with, finish, open, open_sqlite, options, publish, start, world,
+    WORKSPACE, chain, engine, engine_with, finish, open, open_sqlite, options, publish, start, when_free, world,
 };
 
 fn noop(config: Value) -> (&'static str, &'static str, Value) {
@@ -388,7 +388,7 @@ async fn a_node_starts_on_a_full_disk_reads_and_joins_when_there_is_space() {
     first.stop(Duration::ZERO).await.unwrap();
     drop(first);
     // The table of nodes is filled until it has no place for the row of one more.
-    let store = SqliteStore::open(folder.path(), &Default::default()).unwrap();
+    let store = when_free(|| SqliteStore::open(folder.path(), &Default::default())).await;
     let pages = store.pages().await.unwrap();
     store.set_max_pages(pages).await.unwrap();
     let mut nodes = (0..1_000).map(|number| NodeId::new(Timestamp::EPOCH, number));
@@ -396,7 +396,7 @@ async fn a_node_starts_on_a_full_disk_reads_and_joins_when_there_is_space() {
     drop(store);
 
     let full = sqlite::Options { max_pages: Some(pages), ..Default::default() };
-    let store = Arc::new(SqliteStore::open(folder.path(), &full).unwrap());
+    let store = Arc::new(when_free(|| SqliteStore::open(folder.path(), &full)).await);
     let second = engine_with(Stores::new(Arc::clone(&store)), options()).await;
     assert!(second.is_fenced());
     let row = second.world().runs.get_run(WORKSPACE, run).await.unwrap().unwrap();
@@ -621,7 +621,7 @@ fn a_run_with_an_event_of_a_later_build_is_paused() {
     let runtime = || tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let first = runtime();
     let run = first.block_on(async {
-        let engine = engine_with(open_sqlite(folder.path()), options()).await;
+        let engine = engine_with(open_sqlite(folder.path()).await, options()).await;
         publish(&engine, "w", &chain(&[noop(json!({"delayMs": 60_000}))])).await;
         start(&engine, "w", json!({})).await
     });
@@ -636,7 +636,7 @@ fn a_run_with_an_event_of_a_later_build_is_paused() {
     };
     assert_eq!(changed, 1);
     runtime().block_on(async {
-        let engine = engine_with(open_sqlite(folder.path()), options()).await;
+        let engine = engine_with(open_sqlite(folder.path()).await, options()).await;
         reach(&engine, run, Status::Paused).await;
         let row = engine.world().runs.get_run(WORKSPACE, run).await.unwrap().unwrap();
         assert_eq!(row.error.unwrap().code, "JOURNAL_UNREADABLE");

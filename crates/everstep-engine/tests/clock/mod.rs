@@ -112,7 +112,7 @@ impl Clock for Machine {
 
 async fn engine_on(folder: &tempfile::TempDir, machine: &Arc<Machine>) -> Engine {
     let clock = Arc::new(NodeClock::new(Arc::clone(machine) as _));
-    let world = World { clock, ..world(open_sqlite(folder.path()), Registry::with([])) };
+    let world = World { clock, ..world(open_sqlite(folder.path()).await, Registry::with([])) };
     Engine::start(world, Options { shards: 2, ..Options::default() }).await.unwrap()
 }
 
@@ -221,7 +221,7 @@ async fn a_decision_that_takes_long_is_counted() {
         let clock = Arc::new(NodeClock::new(Arc::clone(&machine) as _));
         let time = Duration::from_millis(milliseconds);
         let evaluate = Arc::new(SlowEvaluator(Expressions::default(), Arc::clone(&machine), time));
-        let world = World { clock, evaluate, ..world(open_sqlite(folder.path()), Registry::with([])) };
+        let world = World { clock, evaluate, ..world(open_sqlite(folder.path()).await, Registry::with([])) };
         let engine = Engine::start(world, Options { shards: 2, ..Options::default() }).await.unwrap();
         publish(&engine, "slow", &chain(&[("it", "transform", json!({"config": {"value": "{{ctx.input}}"}}))])).await;
         let run = start(&engine, "slow", json!({})).await;
@@ -293,7 +293,7 @@ impl DeadLetterStore for Counted {
 async fn a_node_without_work_searches_for_dead_letters_every_thirty_seconds() {
     let folder = tempfile::tempdir().unwrap();
     let machine = Machine::new(TEN_DAYS);
-    let stores = open_sqlite(folder.path());
+    let stores = open_sqlite(folder.path()).await;
     let takes = Arc::new(AtomicUsize::new(0));
     let counted = Counted { store: Arc::clone(&stores.dead_letters), takes: Arc::clone(&takes) };
     let dead_letters = DeadLetters::new(Arc::new(counted), None);

@@ -118,7 +118,8 @@ async fn engine_with(fuel: u64) -> (tempfile::TempDir, Engine, Arc<CostlyEvaluat
     let evaluate =
         Arc::new(CostlyEvaluator { expressions: Expressions::default(), machine, fuel, hold: Mutex::default() });
     let handlers = Registry::with([]);
-    let world = World { clock, evaluate: Arc::clone(&evaluate) as _, ..world(open_sqlite(folder.path()), handlers) };
+    let world =
+        World { clock, evaluate: Arc::clone(&evaluate) as _, ..world(open_sqlite(folder.path()).await, handlers) };
     let engine = Engine::start(world, Options { shards: 1, ..Options::default() }).await.unwrap();
     (folder, engine, evaluate)
 }

@@ -23,22 +23,27 @@ use serde_json::{Value, json};
 pub(crate) const WORKSPACE: WorkspaceId = WorkspaceId::DEFAULT;
 
 /// Opens the SQLite file of a folder, whichever database is tested.
-pub(crate) fn open_sqlite(folder: &Path) -> Stores {
-    sqlite::open(folder, &Default::default()).unwrap()
+pub(crate) async fn open_sqlite(folder: &Path) -> Stores {
+    when_free(|| sqlite::open(folder, &Default::default())).await
 }
 
-/// Opens the database of a folder. An engine that was dropped may hold it for a moment.
+/// Opens the database of a folder.
 pub(crate) async fn open(folder: &Path) -> Stores {
     if is_on_postgres() {
         return postgres::open(&url(folder), &Default::default()).await.unwrap();
     }
+    open_sqlite(folder).await
+}
+
+/// Opens a folder of SQLite as soon as no store holds it: an engine that was dropped may hold it for a moment.
+pub(crate) async fn when_free<T>(open: impl Fn() -> Result<T, Error>) -> T {
     for _ in 0..3_000 {
-        match sqlite::open(folder, &Default::default()) {
+        match open() {
             Err(Error::Locked(_)) => tokio::time::sleep(Duration::from_millis(10)).await,
             opened => return opened.unwrap(),
         }
     }
-    open_sqlite(folder)
+    open().unwrap()
 }
 
 /// The PostgreSQL database of a folder.
