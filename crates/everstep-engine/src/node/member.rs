@@ -86,7 +86,7 @@ impl Member {
         let dispatch_until = is_shared.then(|| sent + options.dispatch_for());
         let shared = Arc::new(Shared::new(dispatch_until, permits, Arc::clone(events)));
         let (shards, mailboxes): (Vec<_>, Vec<_>) = (0..options.shards).map(|_| mpsc::unbounded_channel()).unzip();
-        let dispatcher = Dispatcher::new(world.clone(), Arc::clone(&shared), shards.clone());
+        let dispatcher = Dispatcher::new(world, Arc::clone(&shared), shards.clone());
         let workers = Workers::new(world.clone(), node, options.worker_lease, shards.clone(), claimer.clone());
         world.spawn.spawn(Box::pin(Arc::clone(&workers).watch()));
         for (index, messages) in mailboxes.into_iter().enumerate() {
