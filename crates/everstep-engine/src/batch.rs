@@ -186,7 +186,15 @@ impl<P: BatchPort> Batcher<P> {
         let mut batches = vec![batch];
         let mut is_unknown = false;
         let mut delay = RESEND_DELAY_MIN;
-        while let Some(mut batch) = batches.pop() {
+        while !batches.is_empty() {
+            // Before each call: the permission may have ended while another part of the batch was written.
+            while !self.port.may_send() {
+                if !batches.iter().flatten().any(|request| self.port.is_wanted(request)) {
+                    return;
+                }
+                self.clock.sleep(PERMISSION_INTERVAL).await;
+            }
+            let Some(mut batch) = batches.pop() else { return };
             match self.port.send(&mut batch).await {
                 Ok(answers) => {
                     let mut again = Vec::new();
@@ -251,12 +259,6 @@ impl<P: BatchPort> Batcher<P> {
             }
             self.clock.sleep(delay).await;
             delay = (delay * 2).min(RESEND_DELAY_MAX);
-            while !self.port.may_send() {
-                if !batches.iter().flatten().any(|request| self.port.is_wanted(request)) {
-                    return;
-                }
-                self.clock.sleep(PERMISSION_INTERVAL).await;
-            }
         }
     }
 
@@ -534,6 +536,16 @@ mod tests {
         let database = Database { script, forbidden_after_error: 5, ..Database::default() };
         let (sent, answers) = play(database, vec![request(0, 1, true)]).await;
         assert_eq!((sent, &answers[..]), (vec![vec![0], vec![0]], &[Some(Ok(0))][..]));
+    }
+
+    #[tokio::test]
+    async fn no_part_of_a_split_batch_is_sent_without_permission() {
+        let script = Mutex::new(VecDeque::from([Some(Error::Corrupt("codec 9".to_owned()))]));
+        let database = Database { script, forbidden_after_error: 5, ..Database::default() };
+        let requests = (0..2).map(|number| request(number, 1, true)).collect();
+        let (sent, answers) = play(database, requests).await;
+        assert_eq!(sent, [vec![0, 1], vec![0], vec![1]]);
+        assert_eq!(answers, [Some(Ok(0)), Some(Ok(1))]);
     }
 
     #[tokio::test]
