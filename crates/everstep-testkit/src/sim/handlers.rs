@@ -55,7 +55,6 @@ pub(super) fn watch(store: &SimStore, task: &Task) {
             && entry.row.step.as_ref() == Some(&task.step)
             && entry.row.attempt == task.attempt
     });
-    let now = store.executor.now();
     let mut ledger = store.ledger();
     let (run, step, attempt) = (task.run, &task.step, task.attempt);
     if !is_durable {
@@ -64,6 +63,15 @@ pub(super) fn watch(store: &SimStore, task: &Task) {
     if !ledger.performed.insert((run, step.clone(), attempt)) {
         ledger.violation(format!("{run} {step} #{attempt} is performed twice"));
     }
+    drop(ledger);
+    watch_lease(store, task);
+}
+
+/// A task, also that of a requeue, is not performed by a node whose lease has nearly expired.
+pub(super) fn watch_lease(store: &SimStore, task: &Task) {
+    let now = store.executor.now();
+    let mut ledger = store.ledger();
+    let (run, step, attempt) = (task.run, &task.step, task.attempt);
     let (silence, is_late) = ledger.silence(store.machine, now);
     if is_late {
         let text = format!("{run} {step} #{attempt} is performed {} ms after a heartbeat", silence.as_millis());

@@ -268,12 +268,14 @@ impl Ledger {
     }
 
     /// The time since a machine's last heartbeat, and whether its process must know that its lease has nearly expired.
+    ///
+    /// This includes the moment at which a suspended process continues or time has jumped. No check of a lease covers a
+    /// suspension between the check and the work, but here a process is suspended, and time passes, only between polls:
+    /// work that begins in the poll in which its lease was checked is never late.
     pub(super) fn silence(&self, machine: usize, now: Timestamp) -> (Duration, bool) {
         let machine = &self.machines[machine];
-        // A process that was suspended between reading the clock and the work cannot know it.
-        let was_stalled = machine.resumed_at == now || self.jumped_at == now;
         let silence = machine.heartbeat.map_or(Duration::MAX, |heartbeat| now.since(heartbeat));
-        (silence, self.is_shared && !was_stalled && silence > self.lease * 7 / 10)
+        (silence, self.is_shared && silence > self.lease * 7 / 10)
     }
 
     /// The process on a machine has ended, and with it its nodes.

@@ -15,7 +15,7 @@ use everstep_handlers::{Description, Handler, Task, TaskResult};
 use everstep_store::{DeadLetterFilter, DeadLetterRow, Item};
 use serde_json::{Value, json};
 
-use super::handlers::watch;
+use super::handlers::{watch, watch_lease};
 use super::store::SimStore;
 
 /// The time limit of a delivery.
@@ -63,7 +63,9 @@ impl Handler for Targets {
     }
 
     async fn perform(&self, task: Task) -> TaskResult {
-        if !self.store.is_requeued(&task) {
+        if self.store.is_requeued(&task) {
+            watch_lease(&self.store, &task);
+        } else {
             watch(&self.store, &task);
         }
         if let Err(fault) = check_task(&self.store, &task) {
