@@ -6,7 +6,9 @@
 -- planner one index to choose, also while statistics are missing.
 with
 namespace as materialized (
-    select wanted.place, found.changes, found.keys, found.links, found.bytes
+    select
+        array_agg(wanted.place) as places, array_agg(found.changes) as changes, array_agg(found.keys) as keys,
+        array_agg(found.links) as links, array_agg(found.bytes) as bytes
     from unnest(:workspaces::uuid[], :namespaces::text[]) with ordinality as wanted (workspace, name, place)
     cross join lateral (
         select changes, keys, links, bytes
@@ -17,7 +19,8 @@ namespace as materialized (
     ) as found
 ),
 op as materialized (
-    select wanted.place, found.digest, found.output
+    select
+        array_agg(wanted.place) as places, array_agg(found.digest) as digests, array_agg(found.output) as outputs
     from unnest(:op_workspaces::uuid[], :op_keys::text[]) with ordinality as wanted (workspace, op_key, place)
     cross join lateral (
         select digest, output
@@ -29,8 +32,11 @@ op as materialized (
 ),
 record as materialized (
     select
-        wanted.place, found.id, found.revision, found.change, found.bytes, found.value_type, found.expires_at,
-        found.created_at, found.codec, case when found.bytes <= wanted.value_bytes then found.value end as value
+        array_agg(wanted.place) as places, array_agg(found.id) as ids, array_agg(found.revision) as revisions,
+        array_agg(found.change) as changes, array_agg(found.bytes) as bytes, array_agg(found.value_type) as value_types,
+        array_agg(found.expires_at) as expires_at, array_agg(found.created_at) as created_at,
+        array_agg(found.codec) as codecs,
+        array_agg(case when found.bytes <= wanted.value_bytes then found.value end) as contents
     from unnest(
         :record_workspaces::uuid[], :record_namespaces::text[], :record_keys::text[], :record_value_bytes::bigint[]
     ) with ordinality as wanted (workspace, namespace, key, value_bytes, place)
@@ -145,24 +151,24 @@ link as materialized (
     select 5, * from link_by_id
 )
 select
-    (select array_agg(place order by place) from namespace),
-    (select array_agg(changes order by place) from namespace),
-    (select array_agg(keys order by place) from namespace),
-    (select array_agg(links order by place) from namespace),
-    (select array_agg(bytes order by place) from namespace),
-    (select array_agg(place order by place) from op),
-    (select array_agg(digest order by place) from op),
-    (select array_agg(output order by place) from op),
-    (select array_agg(place order by place) from record),
-    (select array_agg(id order by place) from record),
-    (select array_agg(revision order by place) from record),
-    (select array_agg(change order by place) from record),
-    (select array_agg(bytes order by place) from record),
-    (select array_agg(value_type order by place) from record),
-    (select array_agg(expires_at order by place) from record),
-    (select array_agg(created_at order by place) from record),
-    (select array_agg(codec order by place) from record),
-    (select array_agg(value order by place) from record),
+    (select places from namespace),
+    (select changes from namespace),
+    (select keys from namespace),
+    (select links from namespace),
+    (select bytes from namespace),
+    (select places from op),
+    (select digests from op),
+    (select outputs from op),
+    (select places from record),
+    (select ids from record),
+    (select revisions from record),
+    (select changes from record),
+    (select bytes from record),
+    (select value_types from record),
+    (select expires_at from record),
+    (select created_at from record),
+    (select codecs from record),
+    (select contents from record),
     (select array_agg(list order by list, place, id) from link),
     (select array_agg(place order by list, place, id) from link),
     (select array_agg(id order by list, place, id) from link),
