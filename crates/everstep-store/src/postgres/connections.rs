@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use deadpool_postgres::{ManagerConfig, Pool, RecyclingMethod};
+use deadpool_postgres::{ManagerConfig, Pool, QueueMode, RecyclingMethod};
 use tokio::time::{Instant, timeout_at};
 use tokio_postgres::{Config, Row};
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -53,8 +53,12 @@ impl Connections {
         let config = configure(address.config.clone(), options);
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let manager = deadpool_postgres::Manager::from_config(config, address.tls.clone(), recycling);
+        // The connection that was returned last is lent first. In turn, each of the idle ones would be used rarely: its
+        // server process would have to prepare every statement, and find its plans and tables no longer in the
+        // processor's cache.
         let pool = Pool::builder(manager)
             .max_size(connections_max)
+            .queue_mode(QueueMode::Lifo)
             .build()
             .map_err(|error| Error::Unusable(format!("the pool of connections cannot be created: {error}")))?;
         Ok(Self {

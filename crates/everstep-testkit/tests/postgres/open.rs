@@ -219,3 +219,20 @@ fn what_was_written_is_there_when_it_is_opened_again() {
         apply(&store, node, &step(going_on, 4)).await;
     });
 }
+
+#[test]
+fn callers_one_after_the_other_share_a_connection() {
+    run(async {
+        let database = Cluster::shared().database();
+        let store = open(&database).await;
+        // At the same time they need a connection each.
+        tokio::join!(value(&store, "k"), value(&store, "k"), value(&store, "k"));
+        let before = database.sql("select clock_timestamp()").remove(0);
+        for _ in 0..20 {
+            assert_eq!(value(&store, "k").await, None);
+        }
+        let of_store = "from pg_stat_activity where application_name = 'everstep' and datname = current_database()";
+        assert_eq!(database.sql(&format!("select count(*) {of_store} and query_start > '{before}'")), ["1"]);
+        assert_ne!(database.sql(&format!("select count(*) {of_store}")), ["1"]);
+    });
+}
