@@ -203,6 +203,8 @@ mod tests {
             (query!("records/apply/1_namespace"), "PRIMARY KEY (workspace=? AND name=?)"),
             (query!("records/apply/1_known"), "store_changes_by_op (workspace=? AND op_key=?)"),
             (query!("records/apply/1_record"), RECORD),
+            (query!("records/apply/1_last_row"), "SEARCH records"),
+            (query!("records/apply/3_record_move"), "INTEGER PRIMARY KEY (rowid=?)"),
             (
                 query!("records/apply/1_link"),
                 "sqlite_autoindex_links_2 (workspace=? AND namespace=? AND left_type=? AND left_id=? AND right_type=? AND right_id=? AND relation=?)",

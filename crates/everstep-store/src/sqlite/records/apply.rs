@@ -18,9 +18,9 @@ impl Database {
             if pass.is_empty() {
                 break;
             }
-            let mut picture = picture::read(&tx, &PictureRequest::of_ops(pass.iter().copied()))?;
+            let (mut picture, placement) = picture::read(&tx, &PictureRequest::of_ops(pass.iter().copied()))?;
             let folded = fold_all(&mut picture, pass, now);
-            write::write(&tx, &picture, now, kept_until)?;
+            write::write(&tx, &picture, &placement, now, kept_until)?;
             // No other connection writes, so every change was written.
             pending.settle(folded, |_, _| true);
         }

@@ -2,10 +2,11 @@
 
 use everstep_core::ids::WorkspaceId;
 use everstep_core::records::{
-    DELETED_LINKS_MAX, KnownOp, Link, NamespaceCounts, Picture, PictureRequest, UnlinkRequest,
+    DELETED_LINKS_MAX, KnownOp, Link, NamespaceCounts, NamespacePicture, Picture, PictureRequest, UnlinkRequest,
 };
 use rusqlite::{Connection, OptionalExtension, named_params};
 
+use super::placement::Placement;
 use super::rows;
 use crate::error::Result;
 use crate::numbers;
@@ -13,7 +14,8 @@ use crate::records::{digest, payload};
 use crate::sqlite::columns;
 use crate::sqlite::queries::query;
 
-pub(super) fn read(tx: &Connection, request: &PictureRequest<'_>) -> Result<Picture> {
+/// Returns the places of records as well, for the write.
+pub(super) fn read(tx: &Connection, request: &PictureRequest<'_>) -> Result<(Picture, Placement)> {
     let mut picture = Picture::default();
     for (workspace, name) in &request.namespaces {
         let params = named_params! { ":workspace": workspace.uuid().into_bytes(), ":name": name };
@@ -31,21 +33,25 @@ pub(super) fn read(tx: &Connection, request: &PictureRequest<'_>) -> Result<Pict
         }
     }
     read_known(tx, request, &mut picture)?;
-    let mut record = tx.prepare_cached(query!("records/apply/1_record"))?;
+    let mut placement = Placement::read(tx)?;
+    let mut statement = tx.prepare_cached(query!("records/apply/1_record"))?;
     for ((workspace, namespace, key), value_bytes) in &request.records {
-        let mut rows = record.query(named_params! {
+        let mut rows = statement.query(named_params! {
             ":workspace": workspace.uuid().into_bytes(),
             ":namespace": namespace,
             ":key": key,
             ":value_bytes": numbers::clamp_limit(*value_bytes),
         })?;
         if let Some(row) = rows.next()? {
-            picture.add_record(*workspace, namespace, rows::record_from_row(row)?);
+            let record = rows::record_from_row(row)?;
+            let changes = picture.namespace(*workspace, namespace).map_or(0, NamespacePicture::changes_before);
+            placement.note(row.get(13)?, &record, changes);
+            picture.add_record(*workspace, namespace, record);
         }
     }
-    drop(record);
+    drop(statement);
     read_links(tx, request, &mut picture)?;
-    Ok(picture)
+    Ok((picture, placement))
 }
 
 fn read_known(tx: &Connection, request: &PictureRequest<'_>, picture: &mut Picture) -> Result<()> {

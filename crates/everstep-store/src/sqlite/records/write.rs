@@ -5,6 +5,7 @@ use everstep_core::records::{Link, NamespacePicture, Picture, Record};
 use everstep_core::time::Timestamp;
 use rusqlite::{CachedStatement, Connection, named_params};
 
+use super::placement::Placement;
 use crate::error::Result;
 use crate::numbers;
 use crate::records::{ChangeColumns, pack_value};
@@ -12,7 +13,13 @@ use crate::sqlite::queries::query;
 
 type Id = [u8; 16];
 
-pub(super) fn write(tx: &Connection, picture: &Picture, now: Timestamp, kept_until: Timestamp) -> Result<()> {
+pub(super) fn write(
+    tx: &Connection,
+    picture: &Picture,
+    placement: &Placement,
+    now: Timestamp,
+    kept_until: Timestamp,
+) -> Result<()> {
     let mut put = tx.prepare_cached(query!("records/apply/3_record_put"))?;
     let mut change = tx.prepare_cached(query!("records/apply/6_change"))?;
     for (workspace, name, namespace) in picture.namespaces() {
@@ -23,7 +30,10 @@ pub(super) fn write(tx: &Connection, picture: &Picture, now: Timestamp, kept_unt
         let workspace = workspace.uuid().into_bytes();
         for (key, record) in namespace.changed_records() {
             match record {
-                Some(record) => put_record(&mut put, &workspace, name, record)?,
+                Some(record) => {
+                    put_record(&mut put, &workspace, name, record)?;
+                    placement.move_written(tx, record)?;
+                }
                 None => {
                     tx.prepare_cached(query!("records/apply/3_record_delete"))?
                         .execute(named_params! { ":workspace": workspace, ":namespace": name, ":key": key })?;
