@@ -30,7 +30,7 @@ fn op(number: u128, verb: &str, input: &Value) -> Op {
     let mut op = Op {
         workspace: HERE,
         namespace: input.namespace,
-        key: key.unwrap_or_else(|| OpKey::of_request(number)),
+        key: key.unwrap_or_else(|| OpKey::of_request(Timestamp::EPOCH, number)),
         digest: None,
         random: number << 64,
         author: Author { run: None, step: None, actor: "key:1".to_owned() },

@@ -4,10 +4,11 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 
-use uuid::Uuid;
+use uuid::Builder;
 
 use crate::ids::{RunId, StepKey};
 use crate::planted::{self, Bug};
+use crate::time::Timestamp;
 
 /// The idempotency key of an op within its workspace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -31,9 +32,13 @@ impl OpKey {
         Self(format!("h:{caller}:{idempotency_key}").into())
     }
 
-    /// A request without a key. Its random key makes it safe to resend the op.
-    pub fn of_request(random: u128) -> Self {
-        Self(format!("q:{}", Uuid::from_u128(random).simple()).into())
+    /// A request without a key. Its random key makes it safe to resend the op. Keys are in the order of their times, so
+    /// that the index of keys grows at one end.
+    pub fn of_request(now: Timestamp, random: u128) -> Self {
+        let mut tail = [0; 10];
+        tail.copy_from_slice(&random.to_be_bytes()[6..]);
+        let id = Builder::from_unix_timestamp_millis(now.millis().max(0).cast_unsigned(), &tail).into_uuid();
+        Self(format!("q:{}", id.simple()).into())
     }
 
     /// A key as a database stores it.
@@ -60,5 +65,19 @@ impl Borrow<str> for OpKey {
 impl fmt::Display for OpKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_requests_are_in_the_order_of_their_times() {
+        let key = |millis, random| OpKey::of_request(Timestamp::from_millis(millis), random);
+        assert!(key(1, u128::MAX) < key(2, 0));
+        assert!(key(2, 0) < key(1_000, 0));
+        assert_ne!(key(1, 1), key(1, 2));
+        assert!(!key(1, 1).is_chosen());
     }
 }

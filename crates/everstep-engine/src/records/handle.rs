@@ -149,7 +149,7 @@ impl Records {
     pub async fn apply(&self, new: NewOp) -> Result<OpOutcome, Error> {
         let random = self.random.next();
         let NewOp { workspace, namespace, key, author, action } = new;
-        let key = key.unwrap_or_else(|| OpKey::of_request(random));
+        let key = key.unwrap_or_else(|| OpKey::of_request(self.clock.now(), random));
         let mut op = Op { workspace, namespace, key, digest: None, random, author, action };
         if let Err(failure) = op.check(&self.limits) {
             return Ok(Err(failure));

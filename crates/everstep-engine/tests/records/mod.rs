@@ -155,7 +155,7 @@ async fn store_brief(stores: &Stores) {
     let mut op = everstep_core::records::Op {
         workspace,
         namespace,
-        key: OpKey::of_request(1),
+        key: OpKey::of_request(Timestamp::EPOCH, 1),
         digest: None,
         random: 1,
         author,

@@ -113,7 +113,7 @@ async fn check_found_whole(migrations: &[Migration]) {
     let op = Op {
         workspace: HERE,
         namespace: "n".to_owned(),
-        key: OpKey::of_request(1),
+        key: OpKey::of_request(Timestamp::EPOCH, 1),
         digest: None,
         random: 1,
         author: Author::system(),
