@@ -67,6 +67,32 @@ mod tests {
         assert_eq!(head.parameter_name(11), Some(":expected"));
     }
 
+    #[test]
+    fn events_are_bound_in_the_order_of_their_columns() {
+        let database = Database::in_memory().unwrap();
+        let insert = database.connection.prepare(query!("topics/publish/1_insert")).unwrap();
+        let names = [
+            ":workspace",
+            ":id",
+            ":topic",
+            ":source",
+            ":event_id",
+            ":at",
+            ":fanned_at",
+            ":depth",
+            ":subject",
+            ":extensions",
+            ":replay_of",
+            ":replay_to",
+            ":codec",
+            ":data",
+        ];
+        assert_eq!(insert.parameter_count(), names.len());
+        for (index, name) in names.into_iter().enumerate() {
+            assert_eq!(insert.parameter_name(index + 1), Some(name));
+        }
+    }
+
     /// The plan of a query, a line per step.
     fn plan(database: &Database, sql: &str) -> String {
         let mut statement = database.connection.prepare(&format!("explain query plan {sql}")).unwrap();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use everstep_core::ids::{EventId, WorkspaceId};
 use everstep_core::time::Timestamp;
 use everstep_core::topics::{TopicEvent, heads};
-use rusqlite::{Connection, named_params};
+use rusqlite::{Connection, Statement, named_params, params};
 use uuid::Uuid;
 
 use super::rows::{collect, event_from_row, listed_event_from_row};
@@ -26,6 +26,7 @@ impl Database {
         }
         let tx = self.begin()?;
         let mut outcomes = Vec::with_capacity(events.len());
+        let mut insert = tx.prepare_cached(query!("topics/publish/1_insert"))?;
         // Many events of a batch have the same topic.
         let mut topics = BTreeMap::new();
         for event in events {
@@ -37,12 +38,13 @@ impl Database {
                 };
                 !has_targets
             };
-            outcomes.push(match insert_event(&tx, event, is_done.then_some(event.at))? {
+            outcomes.push(match execute_insert(&mut insert, event, is_done.then_some(event.at))? {
                 true if is_done => PublishOutcome::Unmatched,
                 true => PublishOutcome::Published,
                 false => known_outcome(&tx, event)?,
             });
         }
+        drop(insert);
         tx.commit()?;
         Ok(outcomes)
     }
@@ -212,24 +214,34 @@ pub(in crate::sqlite) fn insert_event(
     event: &TopicEvent,
     fanned_at: Option<Timestamp>,
 ) -> rusqlite::Result<bool> {
+    let mut insert = tx.prepare_cached(query!("topics/publish/1_insert"))?;
+    execute_insert(&mut insert, event, fanned_at)
+}
+
+fn execute_insert(
+    insert: &mut Statement<'_>,
+    event: &TopicEvent,
+    fanned_at: Option<Timestamp>,
+) -> rusqlite::Result<bool> {
     let (codec, data) = pack_json(event.data.json());
     let (replay_of, replay_to) = event.replay_of.unzip();
-    let inserted = tx.prepare_cached(query!("topics/publish/1_insert"))?.execute(named_params! {
-        ":workspace": event.workspace.uuid().into_bytes(),
-        ":id": bytes(event.id),
-        ":topic": event.topic,
-        ":source": event.source,
-        ":event_id": event.event_id,
-        ":at": event.at.micros(),
-        ":fanned_at": fanned_at.map(Timestamp::micros),
-        ":depth": event.depth,
-        ":subject": event.subject,
-        ":extensions": event.extensions.as_ref().map(|extensions| extensions.json().as_bytes()),
-        ":replay_of": replay_of.map(bytes),
-        ":replay_to": replay_to.map(|to| to.uuid().into_bytes()),
-        ":codec": codec.number(),
-        ":data": data,
-    })?;
+    // By position, in the order of the statement: SQLite searches a named parameter among all of them.
+    let inserted = insert.execute(params![
+        event.workspace.uuid().into_bytes(),
+        bytes(event.id),
+        event.topic,
+        event.source,
+        event.event_id,
+        event.at.micros(),
+        fanned_at.map(Timestamp::micros),
+        event.depth,
+        event.subject,
+        event.extensions.as_ref().map(|extensions| extensions.json().as_bytes()),
+        replay_of.map(bytes),
+        replay_to.map(|to| to.uuid().into_bytes()),
+        codec.number(),
+        data,
+    ])?;
     Ok(inserted == 1)
 }
 
