@@ -19,7 +19,7 @@ use crate::node::peers::Hint;
 use crate::node::rejoin::Membership;
 use crate::options::Options;
 use crate::ports::World;
-use crate::read::{FollowedRuns, Library, RunReads, RunSnapshot, StepActivity, StepSnapshot};
+use crate::read::{FollowedRuns, Library, RunReads, RunSnapshot, StartedRows, StepActivity, StepSnapshot};
 use crate::records::Records;
 use crate::run::EXAMINED_EVENTS_MAX;
 use crate::shard::ToShard;
@@ -41,6 +41,7 @@ struct Inner {
     library: Arc<Library>,
     followed: FollowedRuns,
     reads: RunReads,
+    started_rows: StartedRows,
     /// Changes of the counts of runs that are not yet written.
     tally: Arc<Tally>,
     /// The node that this process is at present; another one after a fence.
@@ -77,6 +78,7 @@ impl Engine {
             library,
             followed: FollowedRuns::default(),
             reads: RunReads::new(&world.spawn),
+            started_rows: StartedRows::default(),
             tally: Arc::clone(&tally),
             membership,
             pending: Places::new(ShareBounds::new(options.max_pending as u64)),
@@ -126,6 +128,10 @@ impl Engine {
 
     pub(crate) fn reads(&self) -> &RunReads {
         &self.0.reads
+    }
+
+    pub(crate) fn started_rows(&self) -> &StartedRows {
+        &self.0.started_rows
     }
 
     pub(crate) fn options(&self) -> &Options {

@@ -241,6 +241,10 @@ impl Engine {
         }
         member.tell(run, ToShard::Start(Box::new(request)))?;
         let ShardReply { run, created, began } = answer.await.map_err(|_| self.unanswered())??;
+        if let Some(began) = &began {
+            // The next request of many callers waits for the end.
+            self.started_rows().keep(&began.row);
+        }
         let end = wants_end.then(|| RunEnd::new(self.clone(), workspace, run, ended));
         Ok(StartReply { run, created, began, end })
     }

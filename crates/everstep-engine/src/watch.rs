@@ -62,6 +62,8 @@ pub(crate) struct Watcher {
     only_end: bool,
     /// Receives the facts of the end before [`Notification::Ended`], if the run ends on this node.
     end: Option<oneshot::Sender<EndFacts>>,
+    /// Whether the caller knows the row that the start has written, and has not read the run since.
+    is_unread: bool,
 }
 
 impl Watcher {
@@ -75,6 +77,10 @@ impl Watcher {
 
     pub(crate) fn is_closed(&self) -> bool {
         self.sender.is_closed()
+    }
+
+    pub(crate) fn is_unread(&self) -> bool {
+        self.is_unread
     }
 
     /// Where the facts of the end are sent.
@@ -171,15 +177,18 @@ impl Engine {
     /// Follows a run. Entries that were written before must be read from the journal.
     pub fn watch(&self, run: RunId) -> Watch {
         let (sender, receiver) = mpsc::unbounded_channel();
-        let _ = self.member().tell(run, ToShard::Watch(run, Watcher { sender, only_end: false, end: None }));
+        let watcher = Watcher { sender, only_end: false, end: None, is_unread: false };
+        let _ = self.member().tell(run, ToShard::Watch(run, watcher));
         Watch(receiver)
     }
 
-    /// Follows a run, for its end only.
-    fn watch_end(&self, run: RunId) -> (Watch, oneshot::Receiver<EndFacts>) {
+    /// Follows a run, for its end only. If its caller has not read the run, the first notification is
+    /// [`Notification::Look`], unless the run continues on this node.
+    fn watch_end(&self, run: RunId, is_unread: bool) -> (Watch, oneshot::Receiver<EndFacts>) {
         let (sender, receiver) = mpsc::unbounded_channel();
         let (end, facts) = oneshot::channel();
-        let _ = self.member().tell(run, ToShard::Watch(run, Watcher { sender, only_end: true, end: Some(end) }));
+        let watcher = Watcher { sender, only_end: true, end: Some(end), is_unread };
+        let _ = self.member().tell(run, ToShard::Watch(run, watcher));
         (Watch(receiver), facts)
     }
 
@@ -219,7 +228,8 @@ impl Engine {
         self.wait_until(workspace, workflow, run, has_halted).await
     }
 
-    /// The row is read once, after the watch has begun. A run that ends on this node is not read again.
+    /// The row is read once, after the watch has begun. A run that ends on this node is not read again. A run that was
+    /// just started here, and that continues here, is not read at all: its start has written a row that is still known.
     async fn wait_until(
         &self,
         workspace: WorkspaceId,
@@ -227,11 +237,15 @@ impl Engine {
         run: RunId,
         is_reached: impl Fn(&RunRow) -> bool,
     ) -> Result<AwaitedEnd, Error> {
+        let mut known = self.started_rows().take(workspace, run);
         loop {
-            let (mut watch, mut facts) = self.watch_end(run);
+            let (mut watch, mut facts) = self.watch_end(run, known.is_some());
             let mut request = FollowRequest::default();
             loop {
-                let row = self.world().runs.get_run(workspace, run).await?.ok_or(Error::RunNotFound(run))?;
+                let row = match known.take() {
+                    Some(row) => *row,
+                    None => self.world().runs.get_run(workspace, run).await?.ok_or(Error::RunNotFound(run))?,
+                };
                 if workflow.is_some_and(|workflow| row.workflow != workflow) {
                     return Err(Error::RunNotFound(run));
                 }

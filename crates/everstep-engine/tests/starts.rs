@@ -1,5 +1,8 @@
 //! Concurrent starts, and the reply to a start.
 
+use std::time::Duration;
+
+use everstep_core::ids::WorkspaceId;
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_engine::{Error, Fork, Start, StartDetail, StartReply};
@@ -83,6 +86,57 @@ async fn the_reply_to_a_start_equals_the_row_of_its_run() {
     // The reply for a run that existed before contains no details.
     let again = engine.start_run(keyed).await.unwrap();
     assert!(!again.created && again.began.is_none());
+}
+
+/// A workflow that sleeps in the memory of its node.
+fn nap(millis: u64) -> Value {
+    chain(&[("nap", "delay", json!({"config": {"delayMs": millis}}))])
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wait_for_a_run_that_was_started_here_reads_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path()).await;
+    publish(&engine, "work", &nap(300)).await;
+    // The least calls to the store of a start that waits for the end itself, and of a start and a wait.
+    let mut least = [u64::MAX; 2];
+    // The loops of a node that has just started call the store at the same time.
+    for _ in 0..4 {
+        for (least, detail) in least.iter_mut().zip([StartDetail::End, StartDetail::Beginning]) {
+            let before = engine.world().runs.calls();
+            let StartReply { run, end, .. } = engine.start_run(Start { detail, ..start() }).await.unwrap();
+            let halted = match end {
+                Some(end) => end.halt().await.unwrap(),
+                None => engine.wait_for_halt(WORKSPACE, None, run).await.unwrap(),
+            };
+            *least = (*least).min(engine.world().runs.calls() - before);
+            let row = engine.world().runs.get_run(WORKSPACE, run).await.unwrap().unwrap();
+            assert_eq!((row.status, halted.into_row()), (Status::Completed, row));
+        }
+    }
+    assert_eq!(least[0], least[1]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wait_finds_a_run_that_has_ended_since_its_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path()).await;
+    publish(&engine, "work", &nap(5)).await;
+    let start = Start { detail: StartDetail::Beginning, ..start() };
+    let run = engine.start_run(start).await.unwrap().run;
+    let row = async || engine.world().runs.get_run(WORKSPACE, run).await.unwrap().unwrap();
+    let ended = async {
+        while row().await.ended_at.is_none() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), ended).await.expect("the run ends");
+    // A run of another workspace does not exist.
+    let elsewhere = WorkspaceId::from_uuid(uuid::Uuid::from_u128(2));
+    assert!(matches!(engine.wait_for_halt(elsewhere, None, run).await, Err(Error::RunNotFound(_))));
+    let wait = tokio::time::timeout(Duration::from_secs(10), engine.wait_for_halt(WORKSPACE, None, run));
+    let halted = wait.await.expect("the wait finds the end").unwrap();
+    assert_eq!(halted.into_row(), row().await);
 }
 
 #[tokio::test]

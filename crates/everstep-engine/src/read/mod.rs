@@ -5,6 +5,7 @@
 //! * `snapshot` is the activity of a run at one moment, from memory or from its state.
 //! * `library` compiles workflow versions; `active_version` reads which one is active.
 //! * `shared_read` is a read that concurrent callers share; `folded_states` keeps states of parked runs.
+//! * `started_rows` keeps the rows of runs that were just started here, for the callers that wait for their ends.
 //! * `function_end` reads the stack trace and the unawaited steps of a function that has ended.
 //! * `fork` copies a part of a journal into a new run.
 
@@ -22,6 +23,7 @@ mod logs;
 mod runs;
 mod shared_read;
 mod snapshot;
+mod started_rows;
 mod step;
 mod steps;
 
@@ -39,5 +41,6 @@ pub use logs::{LogLine, LogPage};
 pub(crate) use runs::RunReads;
 pub use runs::{JournaledRun, LoadedRun, Runs};
 pub use snapshot::{DefinedWait, LookBackSnapshot, MachineSnapshot, RunSnapshot, StepActivity, StepSnapshot};
+pub(crate) use started_rows::StartedRows;
 pub use step::{AttemptDetail, StepDetail};
 pub use steps::StepPage;

@@ -205,7 +205,7 @@ impl Shard {
             ToShard::Snapshot(run, reply) => _ = reply.send(self.snapshot(run)),
             ToShard::Find(run, workspace, reply) => _ = reply.send(self.find(run, workspace)),
             ToShard::Ping(reply) => _ = reply.send(()),
-            ToShard::Watch(run, watcher) => self.services.watchers.add(run, watcher),
+            ToShard::Watch(run, watcher) => self.watch(run, watcher),
             ToShard::Follow(run, by) => self.follow(run, by),
             ToShard::Notify(run, notification) => self.services.watchers.notify(run, notification),
             ToShard::LookedBack(run, looked) => self.looked_back(run, *looked),

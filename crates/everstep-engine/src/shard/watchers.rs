@@ -88,6 +88,19 @@ impl Watchers {
 }
 
 impl Shard {
+    /// Adds a watcher. One whose caller has not read the run makes it do so, unless this node owns the run and the run
+    /// continues: then every notification that follows reaches the watcher.
+    pub(super) fn watch(&mut self, id: RunId, watcher: Watcher) {
+        let continues = matches!(
+            self.runs.get(&id),
+            Some(RunSlot::Active(run)) if run.ownership() == Ownership::Owner && !run.state().is_paused()
+        );
+        if watcher.is_unread() && !continues {
+            watcher.notify(Notification::Look);
+        }
+        self.services.watchers.add(id, watcher);
+    }
+
     /// Another node requests notifications of a run. It is notified at once of entries that it may have missed.
     pub(super) fn follow(&mut self, id: RunId, by: NodeId) {
         let until = self.services.world.clock.monotonic() + FOLLOW_DURATION;
