@@ -1,7 +1,9 @@
 // Waits of many callers for the ends of runs, gathered into few requests.
 //
 // 1. One request waits for up to 200 runs: the server sends each run when it has ended or is paused. A wait that is called
-//    while no request is being opened is sent at once; those that are called until then are sent together.
+//    while no request is open is sent at once. Others are sent together: those that are called while a request is being
+//    opened, and those that are called within a quarter of the time that runs take. So a steady load needs few requests,
+//    and no run of it is reported later.
 // 2. A wait with a timeout leaves its request when the time is over. A request that no wait needs is closed.
 // 3. The server sends a first event at once. If it is late, either the server is slow or a proxy withholds streams. A
 //    probe decides: a request of the same kind whose response ends at once. A proxy delivers that response, and a slow
@@ -37,7 +39,12 @@ const PROBE_AFTER_MS = 1_000;
 const AFTER_PROBE_MS = 1_000;
 /** The longest delay of setTimeout: a longer one would be over at once. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
-/** With so many open requests, waits are gathered for a moment. */
+/** While requests are open, waits are gathered for this part of the shortest of the last waits, and no longer than this. */
+const GATHER_PART = 4;
+const GATHER_MAX_MS = 25;
+/** A wait that is longer than the shortest of the last ones raises it by this part of the difference. */
+const SHORTEST_RAISE_PART = 64;
+/** With so many open requests, waits are gathered for a moment at least. */
 const OPEN_MAX = 8;
 const GATHER_MS = 5;
 
@@ -48,6 +55,8 @@ export class GatheredWaits {
   private readonly open = new Set<OpenRequest>();
   private opening = 0;
   private timer: NodeJS.Timeout | undefined;
+  /** The shortest of the last waits. */
+  private shortestMs = 0;
   /** Streams are not tried before this time. */
   private aloneUntil = 0;
   private isClosed = false;
@@ -92,8 +101,23 @@ export class GatheredWaits {
 
   private schedule(): void {
     if (this.waiting.size === 0 || this.opening > 0 || this.timer !== undefined) return;
-    if (this.open.size < OPEN_MAX) return this.flush();
-    this.timer = setTimeout(() => this.flush(), GATHER_MS);
+    const gatherMs = this.gatherMs();
+    if (gatherMs < 1) return this.flush();
+    this.timer = setTimeout(() => this.flush(), gatherMs);
+  }
+
+  /** The time for which waits are gathered now. */
+  private gatherMs(): number {
+    if (this.open.size === 0) return 0;
+    const part = Math.min(GATHER_MAX_MS, this.shortestMs / GATHER_PART);
+    return this.open.size < OPEN_MAX ? part : Math.max(GATHER_MS, part);
+  }
+
+  /** A run has halted this time after its request was sent. */
+  private recordHalt(ms: number): void {
+    // A few waits for people or timers must not delay the short waits among them.
+    const raise = (Math.min(ms, GATHER_PART * GATHER_MAX_MS) - this.shortestMs) / SHORTEST_RAISE_PART;
+    this.shortestMs = Math.min(ms, this.shortestMs + raise);
   }
 
   private flush(): void {
@@ -103,16 +127,21 @@ export class GatheredWaits {
       const runs = new Map([...this.waiting].slice(0, RUNS_MAX));
       for (const id of runs.keys()) this.waiting.delete(id);
       this.opening += 1;
-      const request = new OpenRequest(this.http, runs, (isStreamed) => {
+      const onOpened = (isStreamed: boolean) => {
         this.opening -= 1;
         if (!isStreamed) {
           this.aloneUntil = Date.now() + RETRY_AFTER_MS;
           this.settleWaiting("alone");
         }
         this.schedule();
-      });
+      };
+      const request = new OpenRequest(this.http, runs, (ms) => this.recordHalt(ms), onOpened);
       this.open.add(request);
-      void request.done.then(() => this.open.delete(request));
+      void request.done.then(() => {
+        this.open.delete(request);
+        // No request is open: waits are gathered no longer.
+        if (this.open.size === 0 && this.timer !== undefined) this.flush();
+      });
     }
   }
 }
@@ -133,6 +162,7 @@ class OpenRequest {
   constructor(
     private readonly http: HttpClient,
     private readonly runs: Map<string, Resolve[]>,
+    private readonly onHalted: (ms: number) => void,
     private onOpened: ((isStreamed: boolean) => void) | undefined,
   ) {
     this.done = new Promise((resolve) => (this.finish = resolve));
@@ -224,8 +254,10 @@ class OpenRequest {
         this.opened(true);
         if (this.runs.size === 0) return this.abort("again");
       }
-      if (name === "run") this.settle((data as HaltedRun).id, { run: data as never });
-      else if (name === "unreadable") this.settle((data as HaltedRun).id, "alone");
+      if (name === "run") {
+        this.onHalted(performance.now() - this.openedAt);
+        this.settle((data as HaltedRun).id, { run: data as never });
+      } else if (name === "unreadable") this.settle((data as HaltedRun).id, "alone");
     }
   }
 

@@ -147,6 +147,35 @@ test("many waits share a request, and each has its own result", () =>
     },
   ));
 
+test("waits that are called while a request is open are gathered, if runs take long", () => {
+  const held = runId(500);
+  return withStreams(
+    (url, _body, response) => {
+      const ids = new URL(url, "http://x").searchParams.get("ids")?.split(",");
+      // The first wait is requested alone and does not end.
+      if (ids === undefined) return;
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      response.write(`event: waiting\ndata: {"runs":${ids.length}}\n\n`);
+      setTimeout(() => {
+        for (const id of ids) if (id !== held) response.write(`event: run\ndata: ${JSON.stringify(ended(id))}\n\n`);
+        if (!ids.includes(held)) response.end();
+      }, 150);
+    },
+    async (client, urls) => {
+      client.runs.wait("w", runId(1_000)).catch(() => {});
+      // The client learns how long runs take.
+      await Promise.all(Array.from({ length: 150 }, (_, n) => client.runs.wait("w", runId(n))));
+      // A request is open when the next waits are called.
+      const last = client.runs.wait("w", runId(499));
+      client.runs.wait("w", held).catch(() => {});
+      await last;
+      await Promise.all([client.runs.wait("w", runId(501)), client.runs.wait("w", runId(502))]);
+      const requests = urls.filter((url) => url.includes(runId(501)) || url.includes(runId(502)));
+      assert.deepEqual(requests, [`/v1/runs/wait?waitSeconds=30&ids=${runId(501)},${runId(502)}`]);
+    },
+  );
+});
+
 test("waits are sent one by one if a proxy withholds streams, or the server has none", () =>
   withStreams(
     (url, _body, response) => {
