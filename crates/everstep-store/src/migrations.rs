@@ -61,6 +61,7 @@ pub(crate) const SQLITE: &[Migration] = migrations! {
     14 "search",
     15 "workflow_keys",
     16 "lists",
+    17 "journal_rows",
 };
 
 /// The table of applied migrations, for both databases.

@@ -6,6 +6,8 @@ use crate::item::Item;
 /// Bytes up to this length are stored uncompressed.
 const UNCOMPRESSED_BYTES_MAX: usize = 2 * 1024;
 const ZSTD_LEVEL: i32 = 1;
+/// The payload of a completed step without an output, the most frequent payload.
+const NO_OUTPUT: &[u8] = br#"{"output":null}"#;
 
 /// How a column's bytes are written, as the `codec` column states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +15,9 @@ const ZSTD_LEVEL: i32 = 1;
 pub(crate) enum Codec {
     Plain = 0,
     Zstd = 1,
+    /// No bytes: they are those of [`NO_OUTPUT`]. PostgreSQL reads it and does not write it: nodes of the previous release
+    /// cannot read it.
+    NoOutput = 2,
 }
 
 impl Codec {
@@ -49,6 +54,11 @@ impl<'a> Packed<'a> {
     }
 }
 
+/// Leaves out the bytes of a payload that its codec can state.
+pub(crate) fn omit_no_output((codec, bytes): (Codec, &[u8])) -> (Codec, &[u8]) {
+    if codec == Codec::Plain && bytes == NO_OUTPUT { (Codec::NoOutput, b"".as_slice()) } else { (codec, bytes) }
+}
+
 /// Compresses the long payloads of an item.
 pub(crate) fn compress_long(item: &Item) -> CompressedPayloads {
     let payloads = item.entries.iter().map(|entry| entry.row.payload.as_slice()).enumerate();
@@ -77,12 +87,17 @@ pub(crate) fn unpack(codec: u8, bytes: &[u8]) -> Result<Vec<u8>> {
     match codec {
         0 => Ok(bytes.to_vec()),
         1 => zstd::stream::decode_all(bytes).map_err(|error| Error::Corrupt(format!("compressed bytes: {error}"))),
+        2 => Ok(NO_OUTPUT.to_vec()),
         _ => Err(Error::Corrupt(format!("codec {codec} is unknown to this build"))),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use everstep_core::ids::StepKey;
+    use everstep_core::journal::{Entry, Event, Outcome, codec};
+    use everstep_core::time::Timestamp;
+
     use super::*;
 
     #[test]
@@ -92,6 +107,18 @@ mod tests {
         assert_eq!(codec, Codec::Zstd);
         assert!(packed.len() < bytes.len() / 10);
         assert_eq!(unpack(codec.number(), &packed).unwrap(), bytes);
+    }
+
+    #[test]
+    fn the_payload_of_a_step_without_an_output_is_left_out() {
+        let (step, outcome) = (StepKey::from("step"), Outcome::from_output(serde_json::Value::Null));
+        let completed = Entry::new(1, Timestamp::EPOCH, Event::StepCompleted { step, attempt: 1, outcome });
+        let payload = codec::encode(&completed).payload;
+        let (codec, stored) = omit_no_output((Codec::Plain, payload.as_slice()));
+        assert_eq!((codec, stored), (Codec::NoOutput, b"".as_slice()));
+        assert_eq!(unpack(codec.number(), stored).unwrap(), payload);
+        let other = (Codec::Plain, b"{}".as_slice());
+        assert_eq!(omit_no_output(other), other);
     }
 
     #[test]

@@ -130,6 +130,7 @@ mod tests {
             (query!("leave/2_release"), "runs_owned (owner=?)"),
             (query!("inbox"), "sqlite_autoindex_runs_1 (id=?)"),
             (query!("journal"), "journal_by_seq (run_id=? AND seq>?)"),
+            (query!("journal_origin"), "journal_by_seq (run_id=? AND seq<?)"),
             (query!("load_run/1_run"), "sqlite_autoindex_runs_1 (id=?)"),
             (query!("glance"), "sqlite_autoindex_runs_1 (id=?)"),
             (query!("arrivals"), "inbox_by_run (run_id=?)"),

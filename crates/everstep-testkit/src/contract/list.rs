@@ -115,6 +115,7 @@ macro_rules! contract_tests {
                 }
                 reads {
                     entries_come_back_as_they_were_written,
+                    entries_of_one_time_come_back_with_it,
                     a_journal_is_read_in_pages,
                     payloads_of_any_length_and_content_come_back,
                     step_keys_of_any_script_come_back,

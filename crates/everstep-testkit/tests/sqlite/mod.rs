@@ -11,8 +11,8 @@ use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_store::sqlite::{Database, Options, SqliteStore};
 use everstep_store::{
-    CommitOutcome, DeadLetterClaim, DeadLetterFilter, DeadLetterStore, Error, FileStore, Gate, Item, NewFork, NewRun,
-    PublishOutcome, RunFilter, RunStore, TopicStore, UnmatchedEvents, WaitChange,
+    CommitOutcome, DeadLetterClaim, DeadLetterFilter, DeadLetterStore, Error, FileStore, Gate, Item, NewEntry, NewFork,
+    NewRun, PublishOutcome, RunFilter, RunStore, TopicStore, UnmatchedEvents, WaitChange,
 };
 use everstep_testkit::contract::{fixtures::*, run};
 use serde_json::json;
@@ -328,6 +328,26 @@ fn a_fork_that_has_the_id_of_one_before_has_nothing_of_its_journal() {
     database.sweep(at(0), 10).unwrap();
     let seqs: Vec<_> = database.journal(fork, 0, 10).unwrap().into_iter().map(|entry| entry.seq).collect();
     assert_eq!(seqs, [1]);
+}
+
+/// The contract shows that they are read back.
+#[test]
+fn a_row_of_the_journal_leaves_out_what_the_row_before_it_states() {
+    let mut database = Database::in_memory().unwrap();
+    let (node, run) = (new_node(), new_run());
+    database.join(node, LEASE, None).unwrap();
+    database.commit(node, &[start(run, Some(node))]).unwrap();
+    let mut item = step(run, 2);
+    let completed = entry(4, Kind::StepCompleted, Some("s4"));
+    item.entries.push(NewEntry { at: at(3), ..completed });
+    item.entries[2].row.payload = br#"{"output":null}"#.to_vec();
+    assert_eq!(database.commit(node, &[item]).unwrap(), [applied()]);
+    let sql = "select length(writer), at, codec, length(payload) from journal order by seq";
+    let mut statement = database.connection().prepare(sql).unwrap();
+    let rows = statement.query_map((), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))).unwrap();
+    let rows: Vec<(i64, i64, i64, i64)> = rows.map(Result::unwrap).collect();
+    let stated = |seconds| (16, at(seconds).micros(), 0, 2);
+    assert_eq!(rows, [stated(1), stated(2), stated(3), (0, 0, 2, 0)]);
 }
 
 /// The simulator must catch this bug; this test shows that it exists.

@@ -17,7 +17,7 @@ use crate::item::{
     WaitChange,
 };
 use crate::numbers;
-use crate::pack::Packed;
+use crate::pack::{self, Packed};
 use crate::sqlite::database::Database;
 use crate::sqlite::queries::query;
 use crate::sqlite::{access, columns, dead_letters, errors, files, search, topics};
@@ -52,18 +52,12 @@ pub(super) struct Batch<'tx> {
 impl<'tx> Batch<'tx> {
     pub(super) fn new(tx: &'tx Connection, node: NodeId, database: &'tx Database) -> Result<Self, Stop> {
         let node = node.uuid().into_bytes();
-        let mut head = tx.prepare_cached(query!("commit/3_head"))?;
-        let mut entry = tx.prepare_cached(query!("commit/4_entry"))?;
-        // The writer of all entries: it stays bound.
-        for statement in [&mut head, &mut entry] {
-            statement.raw_bind_parameter(WRITER_PARAMETER, node)?;
-        }
         Ok(Self {
             tx,
             database,
             node,
-            head,
-            entry,
+            head: tx.prepare_cached(query!("commit/3_head"))?,
+            entry: tx.prepare_cached(query!("commit/4_entry"))?,
             start: tx.prepare_cached(query!("commit/2_start"))?,
             run: tx.prepare_cached(query!("commit/4_run"))?,
             waits_end: tx.prepare_cached(query!("commit/4_waits_end"))?,
@@ -144,7 +138,7 @@ impl<'tx> Batch<'tx> {
         let expected = match item.gate {
             Gate::Start(_) => {
                 if !item.entries.is_empty() {
-                    self.append(packed, 0)?;
+                    self.append(packed, 0, Some(self.node))?;
                 }
                 return Ok(None);
             }
@@ -158,7 +152,7 @@ impl<'tx> Batch<'tx> {
             };
             return Ok(if is_open { None } else { Some(CommitOutcome::Lost) });
         }
-        bind_entry(&mut self.head, packed, 0)?;
+        bind_entry(&mut self.head, packed, 0, Some(self.node))?;
         self.head.raw_bind_parameter(11, expected)?;
         if self.head.raw_execute()? == 1 {
             return Ok(None);
@@ -177,7 +171,8 @@ impl<'tx> Batch<'tx> {
     fn write_rest(&mut self, packed: &Packed<'_>) -> Result<CommitOutcome, Stop> {
         let item = packed.item;
         for index in 1..item.entries.len() {
-            self.append(packed, index)?;
+            let writer = (!repeats_origin(item, index)).then_some(self.node);
+            self.append(packed, index, writer)?;
         }
         if let Some(projection) = &item.projection {
             let expected = match item.gate {
@@ -198,7 +193,7 @@ impl<'tx> Batch<'tx> {
     fn write_without_head(&mut self, packed: &Packed<'_>) -> Result<CommitOutcome, Stop> {
         let item = packed.item;
         for index in 1..item.entries.len() {
-            match self.append(packed, index) {
+            match self.append(packed, index, Some(self.node)) {
                 Ok(()) | Err(Stop::Clash(_)) => {}
                 Err(stop) => return Err(stop),
             }
@@ -261,8 +256,9 @@ impl<'tx> Batch<'tx> {
         Ok(())
     }
 
-    fn append(&mut self, packed: &Packed<'_>, index: usize) -> Result<(), Stop> {
-        bind_entry(&mut self.entry, packed, index)?;
+    /// Writes an entry after a head. It has no writer if its row is to repeat that of the row before it.
+    fn append(&mut self, packed: &Packed<'_>, index: usize, writer: Option<Id>) -> Result<(), Stop> {
+        bind_entry(&mut self.entry, packed, index, writer)?;
         self.entry.raw_execute()?;
         Ok(())
     }
@@ -384,18 +380,33 @@ enum Stored {
     Others,
 }
 
-/// The parameter of `3_head` and `4_entry` for the writer.
-const WRITER_PARAMETER: usize = 3;
+/// Whether the row of an entry leaves out its writer and its time: they are those of the entry before it, which the same
+/// item writes.
+fn repeats_origin(item: &Item, index: usize) -> bool {
+    let [before, entry] = [&item.entries[index - 1], &item.entries[index]];
+    before.at == entry.at && before.seq.checked_add(1) == Some(entry.seq)
+}
 
-/// Binds an entry to `3_head` or `4_entry`, whose first ten parameters are the same. The writer is bound already.
-fn bind_entry(statement: &mut CachedStatement<'_>, packed: &Packed<'_>, index: usize) -> Result<(), Stop> {
+/// Binds an entry to `3_head` or `4_entry`, whose first ten parameters are the same. Without a writer, its row repeats the
+/// writer and the time of the row before it: see `entries`.
+fn bind_entry(
+    statement: &mut CachedStatement<'_>,
+    packed: &Packed<'_>,
+    index: usize,
+    writer: Option<Id>,
+) -> Result<(), Stop> {
     let item = packed.item;
     let entry = &item.entries[index];
-    let (codec, payload) = packed.payload(index);
+    let (codec, payload) = pack::omit_no_output(packed.payload(index));
+    let (writer, at) = match &writer {
+        Some(writer) => (writer.as_slice(), entry.at.micros()),
+        None => (b"".as_slice(), 0),
+    };
     statement.raw_bind_parameter(1, id(item))?;
     statement.raw_bind_parameter(2, numbers::checked_seq(entry.seq)?)?;
+    statement.raw_bind_parameter(3, writer)?;
     statement.raw_bind_parameter(4, (index == 0).then(|| item.commit.uuid().into_bytes()))?;
-    statement.raw_bind_parameter(5, entry.at.micros())?;
+    statement.raw_bind_parameter(5, at)?;
     statement.raw_bind_parameter(6, entry.row.kind.number())?;
     statement.raw_bind_parameter(7, entry.row.step.as_ref().map(StepKey::as_str))?;
     statement.raw_bind_parameter(8, entry.row.attempt)?;

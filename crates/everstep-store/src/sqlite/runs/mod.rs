@@ -2,7 +2,7 @@
 //!
 //! * `store`: the port's implementation.
 //! * `nodes`, `tick`: membership and leases. `commit`, `batch`: writing items. `claims`: owning runs.
-//!   `reads`, `lists`: reading runs.
+//!   `reads`, `lists`: reading runs. `entries`: rows of the journal.
 //! * `pending`: runs without a journal.
 //! * `forks`, `counts`, `sweep`: forks and test runs, numbers of runs, deletion of expired rows.
 
@@ -10,6 +10,7 @@ mod batch;
 mod claims;
 mod commit;
 mod counts;
+mod entries;
 mod forks;
 mod lists;
 mod nodes;

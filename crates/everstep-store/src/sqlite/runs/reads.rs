@@ -7,6 +7,7 @@ use everstep_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, named_params};
 use uuid::Uuid;
 
+use super::entries::EntryReader;
 use super::rows;
 use crate::error::Result;
 use crate::item::{InboxId, WaitKind};
@@ -169,8 +170,9 @@ fn read_all(connection: &Connection, run: RunId, after: u64) -> Result<Readable>
         ":limit": -1,
     })?;
     let mut journal = Readable::default();
+    let mut reader = EntryReader::new(connection, run);
     while let Some(row) = stored.next()? {
-        journal.push(columns::seq(row, 0)?, || rows::entry_from_row(row))?;
+        journal.push(columns::seq(row, 0)?, || reader.read(row))?;
     }
     Ok(journal)
 }
@@ -195,7 +197,8 @@ fn read_journal(connection: &Connection, run: RunId, after: u64, limit: i64) -> 
         ":after": numbers::clamp_seq(after),
         ":limit": limit,
     };
-    statement.query_and_then(params, rows::entry_from_row)?.collect()
+    let mut reader = EntryReader::new(connection, run);
+    statement.query_and_then(params, |row| reader.read(row))?.collect()
 }
 
 #[cfg(test)]

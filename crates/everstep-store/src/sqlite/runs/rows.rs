@@ -1,14 +1,12 @@
-//! Rows of runs, journals, nodes and the inbox.
+//! Rows of runs, snapshots, nodes and the inbox.
 
-use everstep_core::ids::{CommitId, NodeId, RunId, StepKey, WorkspaceId};
-use everstep_core::journal::Kind;
-use everstep_core::journal::codec::Row as EncodedEvent;
+use everstep_core::ids::{NodeId, RunId, WorkspaceId};
 use rusqlite::Row;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::item::InboxId;
 use crate::pack;
-use crate::rows::{Counts, InboxRow, NodeRow, RunGlance, RunRow, RunSummary, Snapshot, StoredEntry};
+use crate::rows::{Counts, InboxRow, NodeRow, RunGlance, RunRow, RunSummary, Snapshot};
 use crate::sqlite::columns;
 
 /// In the order of `nodes.sql`.
@@ -84,27 +82,6 @@ pub(super) fn summary_from_row(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
     })
 }
 
-/// In the order of `journal.sql`.
-pub(super) fn entry_from_row(row: &Row<'_>) -> Result<StoredEntry> {
-    let number: u8 = row.get(4)?;
-    let kind = Kind::from_number(number)
-        .ok_or_else(|| Error::Corrupt(format!("event kind {number} is unknown to this build")))?;
-    let step: Option<&str> = row.get_ref(5)?.as_str_or_null().map_err(rusqlite::Error::from)?;
-    let bytes = row.get_ref(8)?.as_blob().map_err(rusqlite::Error::from)?;
-    Ok(StoredEntry {
-        seq: columns::seq(row, 0)?,
-        at: columns::time(row, 1)?,
-        writer: NodeId::from_uuid(columns::uuid(row, 2)?),
-        commit: columns::optional_uuid(row, 3)?.map(CommitId::from_uuid),
-        row: EncodedEvent {
-            kind,
-            step: step.map(StepKey::from),
-            attempt: row.get(6)?,
-            payload: pack::unpack(row.get(7)?, bytes)?,
-        },
-    })
-}
-
 /// In the order of `load_run/2_snapshot.sql`.
 pub(super) fn snapshot_from_row(row: &Row<'_>) -> Result<Snapshot> {
     let bytes = row.get_ref(3)?.as_blob().map_err(rusqlite::Error::from)?;
@@ -119,28 +96,4 @@ pub(super) fn read_inbox_row(row: &Row<'_>) -> rusqlite::Result<InboxRow> {
 /// In the order of `counts.sql`.
 pub(super) fn count_from_row(row: &Row<'_>) -> rusqlite::Result<Counts> {
     Ok(Counts { workflow: row.get(0)?, status: columns::status(row, 1)?, n: row.get(2)? })
-}
-
-#[cfg(test)]
-mod tests {
-    use everstep_core::ids::RunId;
-    use everstep_core::time::Timestamp;
-
-    use crate::error::Error;
-    use crate::sqlite::Database;
-
-    #[test]
-    fn an_event_of_a_later_release_is_unreadable() {
-        let database = Database::in_memory().unwrap();
-        let run = RunId::new(Timestamp::EPOCH, 1);
-        database
-            .connection
-            .execute(
-                "insert into journal (run_id, seq, writer, at, kind, attempt, codec, payload)
-                 values (?1, 1, ?1, 0, 255, 0, 0, x'')",
-                [run.uuid().into_bytes()],
-            )
-            .unwrap();
-        assert!(matches!(database.journal(run, 0, 10), Err(Error::Corrupt(_))));
-    }
 }

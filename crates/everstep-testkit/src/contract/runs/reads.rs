@@ -5,7 +5,7 @@ use std::sync::Arc;
 use everstep_core::ids::{RunId, StepKey};
 use everstep_core::journal::Kind;
 use everstep_core::status::Status;
-use everstep_store::{Gate, Item, NewRun, RunFilter, RunStore, Snapshot, StoredEntry};
+use everstep_store::{Gate, Item, NewEntry, NewFork, NewRun, RunFilter, RunStore, Snapshot, StoredEntry};
 
 use crate::contract::fixtures::*;
 
@@ -28,6 +28,43 @@ pub async fn entries_come_back_as_they_were_written(store: Arc<dyn RunStore>) {
         .collect();
     assert_eq!(store.journal(run, 1, 10).await.unwrap(), expected);
     assert_eq!(load(&*store, run).await.entries[1..], expected);
+}
+
+/// A store may leave out what entries of an item have in common.
+pub async fn entries_of_one_time_come_back_with_it(store: Arc<dyn RunStore>) {
+    let (starter, node) = (member(&*store).await, member(&*store).await);
+    let run = unowned_run(&*store, starter).await;
+    let steps = [(Kind::StepDispatched, "a", 5), (Kind::StepDispatched, "b", 5), (Kind::StepCompleted, "a", 6)];
+    let steps = steps.into_iter().chain([(Kind::StepCompleted, "b", 6), (Kind::StepDispatched, "c", 6)]);
+    let mut entries: Vec<_> = (2..)
+        .zip(steps)
+        .map(|(seq, (kind, step, seconds))| NewEntry { at: at(seconds), ..entry(seq, kind, Some(step)) })
+        .collect();
+    entries[3].row.payload = br#"{"output":null}"#.to_vec();
+    let projection = Some(projection(Status::Running, Some(node), at(0)));
+    let item = Item { entries, projection, ..item(run, Gate::Unowned) };
+    apply(&*store, node, &item).await;
+    let expected: Vec<_> = item
+        .entries
+        .iter()
+        .map(|entry| StoredEntry {
+            seq: entry.seq,
+            at: entry.at,
+            writer: node,
+            commit: (entry.seq == 2).then_some(item.commit),
+            row: entry.row.clone(),
+        })
+        .collect();
+    let fork = new_run();
+    assert_eq!(store.fork_run(HERE, run, NewFork::new(fork, 6, at(100))).await.unwrap(), Some(6));
+    for run in [run, fork] {
+        for (after, skipped) in (1..=6).zip(0_usize..) {
+            assert_eq!(store.journal(run, after, 10).await.unwrap(), expected[skipped..]);
+        }
+        let loaded = load(&*store, run).await;
+        assert_eq!(loaded.entries[1..], expected);
+        assert_eq!(loaded.entries[0].writer, starter);
+    }
 }
 
 pub async fn a_journal_is_read_in_pages(store: Arc<dyn RunStore>) {

@@ -1,0 +1,5 @@
+-- Rows of the journal that leave out what the row before them states. No table changes: this migration only records that
+-- a database may have such rows, so that an earlier release, which cannot read them, does not open it.
+--
+-- 1. An empty writer: the writer and the time are those of the row before it. The time is 0.
+-- 2. The codec 2: the payload is that of a completed step without an output, {"output":null}. The stored one is empty.
