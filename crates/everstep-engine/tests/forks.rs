@@ -325,6 +325,13 @@ async fn observers_see_each_item_once_with_its_statuses() {
     let run = start(&engine, "works", json!({})).await;
     finish(&engine, run).await;
     let seq = engine.world().runs.get_run(WORKSPACE, run).await.unwrap().unwrap().seq;
+    // A reader of the database may see an item before the shard observes it.
+    let observed = async {
+        while notes.0.lock().unwrap().last().is_none_or(|note| note.2 != Status::Completed) {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), observed).await.expect("the last item is observed");
     let notes = notes.0.lock().unwrap();
     let entries: usize = notes.iter().map(|(_, _, _, entries, _)| entries).sum();
     assert_eq!(entries as u64, seq, "{notes:?}");
