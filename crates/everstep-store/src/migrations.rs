@@ -40,6 +40,7 @@ pub(crate) const POSTGRES: &[Migration] = migrations! {
     13 "search",
     14 "workflow_keys",
     15 "lists",
+    16 "waits_index",
 };
 
 /// The migrations of SQLite, in their order.
@@ -62,6 +63,7 @@ pub(crate) const SQLITE: &[Migration] = migrations! {
     15 "workflow_keys",
     16 "lists",
     17 "journal_rows",
+    18 "waits_index",
 };
 
 /// The table of applied migrations, for both databases.

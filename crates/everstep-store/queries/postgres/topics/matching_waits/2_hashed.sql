@@ -1,8 +1,7 @@
 -- Waits for an event with one of the pairs of hashes, in the order of their positions. Each pair has the run and the
 -- step after which its waits begin.
 -- Served by waits_by_shape (workspace, event, shape_hash, match_hash, run_id, step) where by_topic, which is searched
--- once per pair. With "=" for the hashes, waits_by_event has the order of the rows as well, and PostgreSQL may read all
--- waits for the event.
+-- once per pair.
 select found.run_id, found.step, found.pattern, wanted.shape_hash, wanted.match_hash
 from unnest(:shape_hashes::bigint[], :match_hashes::bigint[], :runs::uuid[], :steps::text[])
     as wanted (shape_hash, match_hash, run_id, step)
@@ -12,9 +11,9 @@ cross join lateral (
     where waits.by_topic
         and waits.workspace = :workspace
         and waits.event = :event
-        and (waits.shape_hash, waits.match_hash, waits.run_id, waits.step)
-        > (wanted.shape_hash, wanted.match_hash, wanted.run_id, wanted.step)
-        and (waits.shape_hash, waits.match_hash) <= (wanted.shape_hash, wanted.match_hash)
+        and waits.shape_hash = wanted.shape_hash
+        and waits.match_hash = wanted.match_hash
+        and (waits.run_id, waits.step) > (wanted.run_id, wanted.step)
     order by waits.shape_hash, waits.match_hash, waits.run_id, waits.step
     limit :limit
 ) as found
