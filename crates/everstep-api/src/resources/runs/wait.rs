@@ -13,8 +13,8 @@ use axum::http::{HeaderName, header};
 use axum::response::{IntoResponse, Response};
 use everstep_core::ids::RunId;
 use everstep_core::status::Status;
-use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt as _, StreamExt as _};
 use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -96,16 +96,26 @@ async fn send_all(
     sender: &mpsc::Sender<Bytes>,
 ) -> Result<(), Gone> {
     send(sender, event("waiting", &WaitingRuns { runs: ids.len() })).await?;
-    let mut runs: FuturesUnordered<_> = ids.into_iter().map(|id| read_when_halted(app, caller, id, seconds)).collect();
-    while let Some((id, read)) = runs.next().await {
-        match read {
-            Ok(Some(run)) => send(sender, event("run", &run)).await?,
-            // The time has passed.
-            Ok(None) => {}
-            Err(problem) => send(sender, event("unreadable", &UnreadableRun::new(id, &problem))).await?,
+    let runs: FuturesUnordered<_> = ids.into_iter().map(|id| read_when_halted(app, caller, id, seconds)).collect();
+    let mut runs = runs.ready_chunks(RUNS_MAX);
+    while let Some(mut halted) = runs.next().await {
+        // A commit contains the ends of many runs, which are reported one after the other: they are sent together.
+        tokio::task::yield_now().await;
+        halted.extend(runs.next().now_or_never().flatten().into_iter().flatten());
+        let events: String = halted.into_iter().filter_map(|(id, read)| halt_event(id, read)).collect();
+        if !events.is_empty() {
+            send(sender, events).await?;
         }
     }
     Ok(())
+}
+
+/// The event of a run; none if the time has passed.
+fn halt_event(id: RunId, read: Result<Option<Run>, Problem>) -> Option<String> {
+    match read {
+        Ok(run) => run.map(|run| event("run", &run)),
+        Err(problem) => Some(event("unreadable", &UnreadableRun::new(id, &problem))),
+    }
 }
 
 /// A run when it has ended or is paused; none if it does neither in time.
