@@ -30,6 +30,27 @@ const json = (response: ServerResponse, status: number, document: object) => voi
 const runId = (n: number) => `01990000-0000-7000-8000-${String(n).padStart(12, "0")}`;
 const ended = (id: string, output: unknown = id, workflow = "w") => ({ id, workflow, status: "completed", output, error: null, waitingFor: null });
 
+/** Calls the first start alone, and the others while it is in flight. */
+async function firstThenOthers<Value, Result>(values: Value[], start: (value: Value) => Promise<Result>): Promise<Promise<Result>[]> {
+  const [first, ...others] = values;
+  const started = start(first as Value);
+  await new Promise(setImmediate);
+  return [started, ...others.map(start)];
+}
+
+test("starts that are called in the same turn are sent together", () =>
+  withStreams(
+    (_url, body, response) => {
+      const { runs } = JSON.parse(body) as { runs: { input: number }[] };
+      json(response, 201, { runs: runs.map(({ input }) => ({ id: `r${input}`, created: true, status: "running" })) });
+    },
+    async (client, urls) => {
+      const results = await Promise.all([1, 2, 3].map((n) => client.start("w", n)));
+      assert.deepEqual(results.map(({ runId }) => runId), ["r1", "r2", "r3"]);
+      assert.deepEqual(urls, ["/v1/workflows/w/runs/batch"]);
+    },
+  ));
+
 test("starts that are called while one is in flight are sent together, each with its own result", () =>
   withStreams(
     (url, body, response) => {
@@ -39,7 +60,7 @@ test("starts that are called while one is in flight are sent together, each with
       json(response, 207, { runs: results, warning: "no worker" });
     },
     async (client, urls) => {
-      const starts = Array.from({ length: 20 }, (_, n) => client.start("w", n));
+      const starts = await firstThenOthers(Array.from({ length: 20 }, (_, n) => n), (n) => client.start("w", n));
       const results = await Promise.allSettled(starts);
       assert.deepEqual(urls, ["/v1/workflows/w/runs", "/v1/workflows/w/runs/batch"]);
       results.forEach((result, n) => {
@@ -68,13 +89,13 @@ test("starts are sent one by one if the server refuses a batch, and again if it 
       setTimeout(() => json(response, 200, { run: { id: `r${input}`, status: "running" }, created: input === undefined || input >= 0 }), 5);
     },
     async (client, urls) => {
-      const refused = await Promise.all([1, -2, -3].map((n) => client.start("w", n)));
+      const refused = await Promise.all(await firstThenOthers([1, -2, -3], (n) => client.start("w", n)));
       assert.deepEqual(refused.map(({ runId, created }) => [runId, created]), [["r1", true], ["r-2", false], ["r-3", false]]);
       // The refusal is remembered.
       await Promise.all([1, -2, -3].map((n) => client.start("w", n)));
       assert.equal(urls.filter((url) => url.endsWith("/batch")).length, 1);
       urls.length = 0;
-      const busy = await Promise.all([1, 2, 3].map((n) => client.start("x", n)));
+      const busy = await Promise.all(await firstThenOthers([1, 2, 3], (n) => client.start("x", n)));
       assert.deepEqual(busy.map(({ runId, status }) => [runId, status]), [["r1", "running"], ["r2", "running"], ["r3", "running"]]);
       // The third start has a run: it is read, and not started again.
       assert.deepEqual(urls.sort(), ["/v1/workflows/x/runs", "/v1/workflows/x/runs", "/v1/workflows/x/runs/batch", "/v1/workflows/x/runs/r3"]);
@@ -90,7 +111,7 @@ test("a start of a run that exists has the status of the response to the batch: 
       json(response, 200, { runs: runs.map((_, n) => ({ id: `r${n}`, created: false, status: "completed" })) });
     },
     async (client, urls) => {
-      const [, ...rest] = await Promise.all([1, 2, 3].map((n) => client.start("w", n, { idempotencyKey: `k${n}` })));
+      const [, ...rest] = await Promise.all(await firstThenOthers([1, 2, 3], (n) => client.start("w", n, { idempotencyKey: `k${n}` })));
       assert.deepEqual(rest, [0, 1].map((n) => ({ runId: `r${n}`, created: false, status: "completed" })));
       assert.deepEqual(urls, ["/v1/workflows/w/runs", "/v1/workflows/w/runs/batch"]);
     },
@@ -109,7 +130,7 @@ test("a batch of an older server, without statuses, starts each run once", () =>
       setTimeout(() => json(response, 201, { run: { id: "first", status: "running" }, created: true }), 5);
     },
     async (client) => {
-      const all = await Promise.all(Array.from({ length: 10 }, (_, n) => client.start("w", n)));
+      const all = await Promise.all(await firstThenOthers(Array.from({ length: 10 }, (_, n) => n), (n) => client.start("w", n)));
       assert.equal(started, 10);
       assert.deepEqual(all.slice(1).map(({ created, status }) => [created, status]), Array.from({ length: 9 }, () => [true, "completed"]));
       assert.equal(new Set(all.map(({ runId }) => runId)).size, 10);
