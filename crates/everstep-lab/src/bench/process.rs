@@ -57,10 +57,9 @@ impl Machine {
     }
 }
 
-/// The processor time that other processes have used so far: the machine's, minus ours and our children's.
+/// The processor time that other processes have used so far: the machine's, minus ours and that of our descendants.
 fn foreign_seconds() -> anyhow::Result<f64> {
-    let this = Process::this();
-    Ok(busy_seconds()? - this.processor_seconds()? - this.children_seconds()?)
+    Ok(busy_seconds()? - Process::this().descendants_seconds()?)
 }
 
 /// The processor time that all processes have used so far, on all cores.

@@ -1,5 +1,6 @@
 //! The resources of processes, as the kernel counts them.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -67,6 +68,28 @@ impl Process {
         Ok(time)
     }
 
+    /// The processor time so far of a process and its descendants, such as a database with a process for each
+    /// connection, including those that have ended and were awaited, in seconds.
+    pub(super) fn descendants_seconds(self) -> anyhow::Result<f64> {
+        let mut children: BTreeMap<u32, Vec<Self>> = BTreeMap::new();
+        for entry in fs::read_dir("/proc").context("listing processes")? {
+            let Some(id) = entry?.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+            if let Some(parent) = Self(id).parent() {
+                children.entry(parent.0).or_default().push(Self(id));
+            }
+        }
+        let mut seconds = self.processor_seconds()? + self.children_seconds()?;
+        let mut open = children.remove(&self.0).unwrap_or_default();
+        while let Some(process) = open.pop() {
+            // A process may end during the read.
+            if let (Ok(own), Ok(of_children)) = (process.processor_seconds(), process.children_seconds()) {
+                seconds += own + of_children;
+            }
+            open.extend(children.remove(&process.0).unwrap_or_default());
+        }
+        Ok(seconds)
+    }
+
     fn parent(self) -> Option<Self> {
         Some(Self(self.field(1)?.parse().ok()?))
     }
@@ -113,6 +136,8 @@ mod tests {
         }
         let least = process.scheduled_time().unwrap();
         assert!(Process::this().family_time().unwrap() >= least);
+        let tree = Process::this().descendants_seconds().unwrap();
+        assert!(tree >= process.processor_seconds().unwrap() - 0.02, "{tree} s");
         drop(child.stdin.take());
         child.wait().unwrap();
         let tick = Duration::from_millis(20);
