@@ -37,7 +37,7 @@ impl Watch {
 pub enum Notification {
     /// The run's last entry has this seq.
     Written(u64),
-    /// Another node owns the run, and it may have continued: read it.
+    /// The run may have continued on another node, or it does not continue on this one: read it.
     Look,
     /// The run is paused; its last entry has this seq.
     Paused(u64),

@@ -1,7 +1,8 @@
 // Starts of many callers, gathered into batches while a request is in flight.
 //
-// A start is sent at once if no other start of its workflow is in flight, together with those that are called in the same
-// turn of the event loop. Those that are called until the response are sent together. Each call has its own result: a start that the server refuses fails its caller only.
+// A start is sent at once if no other start of its workflow is in flight, together with those that other callers have
+// called by the time of the next microtask. Those that are called until the response are sent together. Each call has its
+// own result: a start that the server refuses fails its caller only.
 
 import { ApiError } from "./errors.js";
 import { type HttpClient, problemFromDocument, request } from "./http.js";
@@ -72,13 +73,13 @@ class Queue {
   add(body: string): Promise<StartAnswer> {
     return new Promise((resolve, reject) => {
       this.waiting.push({ body, isRepeatable: this.isRepeatable, resolve, reject });
-      if (this.inFlight === 0) this.flushAfterTurn();
+      if (this.inFlight === 0) this.flushSoon();
       else this.timer ??= setTimeout(() => this.flush(), GATHER_MAX_MS);
     });
   }
 
-  /** Sends the starts that are called in this turn of the event loop, such as those of callers whose waits have ended together. */
-  private flushAfterTurn(): void {
+  /** Callers whose waits have ended together call their next starts one after the other: these are sent together. */
+  private flushSoon(): void {
     if (this.isFlushing) return;
     this.isFlushing = true;
     queueMicrotask(() => {

@@ -3,7 +3,7 @@
 // 1. One request waits for up to 200 runs: the server sends each run when it has ended or is paused. A wait that is called
 //    while no request is open is sent at once. Others are sent together: those that are called while a request is being
 //    opened, and those that are called within a quarter of the time that runs take. So a steady load needs few requests,
-//    and no run of it is reported later.
+//    and few of its runs end before their waits are sent.
 // 2. A wait with a timeout leaves its request when the time is over. A request that no wait needs is closed.
 // 3. The server sends a first event at once. If it is late, either the server is slow or a proxy withholds streams. A
 //    probe decides: a request of the same kind whose response ends at once. A proxy delivers that response, and a slow

@@ -38,7 +38,7 @@ async function firstThenOthers<Value, Result>(values: Value[], start: (value: Va
   return [started, ...others.map(start)];
 }
 
-test("starts that are called in the same turn are sent together", () =>
+test("starts that are called one after the other are sent together", () =>
   withStreams(
     (_url, body, response) => {
       const { runs } = JSON.parse(body) as { runs: { input: number }[] };

@@ -1,7 +1,7 @@
 //! Reports the end of a run to the callers that wait for it.
 //!
 //! A caller that waits for the end of a run receives it with the commit, and nothing is read for it: the caller of the start
-//! has the row that the start has created, and other callers have read the row before they wait.
+//! has the row that the start has created, and other callers know the row before they wait.
 //! A run that is paused, parks, or is loaded again drops the report to the caller of its start: then that caller reads the
 //! row, and follows the run as any other caller.
 

@@ -1,4 +1,4 @@
-//! Databases of the previous release are opened with all their data, and the previous release could continue with them.
+//! Databases of earlier releases are opened with all their data.
 
 use everstep_core::ids::{NodeId, RunId, WorkspaceId};
 use everstep_core::journal::Kind;

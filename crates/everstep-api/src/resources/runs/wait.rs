@@ -32,8 +32,10 @@ use crate::server::AppState;
 const RUNS_MAX: usize = 200;
 /// The seconds for which a response is open, unless the client sets them.
 const SECONDS_DEFAULT: u64 = 30;
-/// Events that wait for the connection.
-const QUEUED_EVENTS_MAX: usize = 16;
+/// Chunks that wait for the connection.
+const QUEUED_CHUNKS_MAX: usize = 16;
+/// A chunk with so many bytes is sent without further events.
+const CHUNK_BYTES: usize = 64 * 1024;
 /// A client that reads nothing for this long is disconnected.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -46,7 +48,7 @@ pub(crate) async fn wait(State(app): State<AppState>, caller: Caller, query: Que
     let ids = read_ids(query.text("ids").unwrap_or_default())?;
     let seconds = Duration::from_secs(query.number("waitSeconds").unwrap_or(SECONDS_DEFAULT));
     let slot = app.hub.slots.take_slot(&caller)?;
-    let (sender, mut receiver) = mpsc::channel(QUEUED_EVENTS_MAX);
+    let (sender, mut receiver) = mpsc::channel(QUEUED_CHUNKS_MAX);
     tokio::spawn(async move {
         let _slot = slot;
         let stopped = app.hub.stopped();
@@ -102,7 +104,13 @@ async fn send_all(
         // A commit contains the ends of many runs, which are reported one after the other: they are sent together.
         tokio::task::yield_now().await;
         halted.extend(runs.next().now_or_never().flatten().into_iter().flatten());
-        let events: String = halted.into_iter().filter_map(|(id, read)| halt_event(id, read)).collect();
+        let mut events = String::new();
+        for (id, read) in halted {
+            events.extend(halt_event(id, read));
+            if events.len() >= CHUNK_BYTES {
+                send(sender, std::mem::take(&mut events)).await?;
+            }
+        }
         if !events.is_empty() {
             send(sender, events).await?;
         }
