@@ -3,7 +3,7 @@
 //! A node that is fenced stops permanently and joins again, under an id that was never used.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use everstep_core::ids::{NodeId, RunId};
@@ -33,8 +33,6 @@ pub(crate) struct Member {
     pub(crate) claimer: mpsc::UnboundedSender<ToClaimer>,
     pub(crate) workers: Arc<Workers>,
     pub(crate) dispatcher: Arc<Dispatcher>,
-    /// The shards receive nothing more: a message that is sent now would be dropped without an answer.
-    has_quit: AtomicBool,
 }
 
 impl Member {
@@ -132,24 +130,22 @@ impl Member {
         } else {
             world.spawn.spawn(Box::pin(claim.run()));
         }
-        Self { node, shared, shards, claimer, workers, dispatcher, has_quit: AtomicBool::new(false) }
+        Self { node, shared, shards, claimer, workers, dispatcher }
     }
 
     pub(crate) fn tell(&self, run: RunId, message: ToShard) -> Result<(), Error> {
         let shard = &self.shards[shard_of(run, self.shards.len())];
-        if !self.has_quit.load(Ordering::SeqCst) && shard.send(message).is_ok() {
-            return Ok(());
-        }
-        if self.shared.is_fenced.load(Ordering::SeqCst) {
-            return Err(Error::Busy("this node was fenced and joins again; try again".to_owned()));
-        }
-        Err(Error::Stopping)
+        shard.send(message).map_err(|_| {
+            if self.shared.is_fenced.load(Ordering::SeqCst) {
+                return Error::Busy("this node was fenced and joins again; try again".to_owned());
+            }
+            Error::Stopping
+        })
     }
 
     /// Ends all loops at once. The nodes that claim its runs perform the work in progress again.
     pub(crate) fn quit(&self) {
         self.shared.is_stopping.store(true, Ordering::SeqCst);
-        self.has_quit.store(true, Ordering::SeqCst);
         self.workers.close_all();
         let _ = self.claimer.send(ToClaimer::Stop);
         for shard in &self.shards {

@@ -122,13 +122,15 @@ impl Shard {
             }
             let now = self.services.world.clock.monotonic();
             self.services.note_sharing(now);
-            for message in messages.drain(..) {
+            let mut received = messages.drain(..);
+            while let Some(message) = received.next() {
                 match message {
-                    ToShard::Quit => return self.quit(),
+                    ToShard::Quit => return self.quit(received.collect()).await,
                     ToShard::Start(request) => self.start_in_turn(request, now),
                     message => self.handle(message),
                 }
             }
+            drop(received);
             self.decide_deferred();
             self.fire_timers();
             self.evict();

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use everstep_core::ids::RunId;
 use everstep_core::time::Timestamp;
 
-use super::{DeferredDecision, Shard};
+use super::{DeferredDecision, Shard, ToShard};
 use crate::error::Error;
 use crate::run::{ActiveRun, Ownership, RunSlot};
 
@@ -116,9 +116,15 @@ impl Shard {
         }
     }
 
-    /// Ends the shard. Tasks are aborted: the next owners of their runs dispatch them again. Waiting inputs were not
-    /// written; the outcome of inputs whose item is in flight is unknown.
-    pub(super) fn quit(self) {
+    /// Ends the shard. Tasks are aborted: the next owners of their runs dispatch them again. Waiting inputs, and the starts
+    /// and inputs among the messages that were received or sent last, were not written; the outcome of inputs whose item is
+    /// in flight is unknown.
+    pub(super) async fn quit(mut self, received: Vec<ToShard>) {
+        self.messages.close();
+        received.into_iter().for_each(reject);
+        while let Some(message) = self.messages.recv().await {
+            reject(message);
+        }
         let mut deferred = self.services.deferred;
         while let Some((_, decision)) = deferred.next() {
             match decision {
@@ -155,5 +161,14 @@ impl Shard {
         {
             let _ = done.send(());
         }
+    }
+}
+
+/// Replies to a message that a shard received when it had ended.
+fn reject(message: ToShard) {
+    match message {
+        ToShard::Start(request) => _ = request.reply.send(Err(Error::Stopping)),
+        ToShard::Input(_, envelope) => envelope.answer(Err(Error::Stopping)),
+        _ => {}
     }
 }
