@@ -97,11 +97,11 @@ fn nap(millis: u64) -> Value {
 async fn a_wait_for_a_run_that_was_started_here_reads_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let engine = engine(folder.path()).await;
-    publish(&engine, "work", &nap(300)).await;
+    publish(&engine, "work", &nap(100)).await;
     // The least calls to the store of a start that waits for the end itself, and of a start and a wait.
     let mut least = [u64::MAX; 2];
-    // The loops of a node that has just started call the store at the same time.
-    for _ in 0..4 {
+    // The loops of the node call the store at the same time: most runs are short enough to end between two such calls.
+    for _ in 0..20 {
         for (least, detail) in least.iter_mut().zip([StartDetail::End, StartDetail::Beginning]) {
             let before = engine.world().runs.calls();
             let StartReply { run, end, .. } = engine.start_run(Start { detail, ..start() }).await.unwrap();

@@ -31,6 +31,7 @@ fn set_back(versions: u32) -> String {
         drop table events;
         drop table event_results;
         drop table subscriptions;
+        create index waits_by_event on waits (workspace, event, run_id, step);
         drop index runs_by_trigger;
         alter table runs drop column trigger;
         alter table runs drop column start;
