@@ -20,8 +20,8 @@ const { name, version } = JSON.parse(readFileSync(`${values.sdk}/package.json`, 
 
 /** The sum of the steps of `chain`. */
 const OUTPUT = 45;
-/** The benchmark measures for seconds: a line per turn of the event loop would cost both processes more than it tells. */
-const TELL_AFTER_MS = 20;
+/** The benchmark measures for seconds: a line per turn of the event loop would cost both processes more than the report is worth. */
+const REPORT_AFTER_MS = 20;
 const client = createWorkflowClient({ url: values.url });
 let ended = 0;
 
@@ -31,11 +31,11 @@ async function keepRunning() {
     const { output } = await client.runs.wait("chain", runId);
     if (output !== OUTPUT) throw new Error(`run ${runId} has the output ${JSON.stringify(output)}`);
     ended += 1;
-    if (ended === 1) setTimeout(tellEnded, TELL_AFTER_MS);
+    if (ended === 1) setTimeout(reportEnded, REPORT_AFTER_MS);
   }
 }
 
-function tellEnded() {
+function reportEnded() {
   tell({ ended });
   ended = 0;
 }

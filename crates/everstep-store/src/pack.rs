@@ -15,8 +15,8 @@ const NO_OUTPUT: &[u8] = br#"{"output":null}"#;
 pub(crate) enum Codec {
     Plain = 0,
     Zstd = 1,
-    /// No bytes: they are those of [`NO_OUTPUT`]. PostgreSQL reads it and does not write it: nodes of the previous release
-    /// cannot read it.
+    /// The payload is [`NO_OUTPUT`], and no bytes are stored. On PostgreSQL it is read and never written, because nodes of
+    /// the previous release cannot read it.
     NoOutput = 2,
 }
 

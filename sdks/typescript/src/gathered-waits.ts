@@ -2,8 +2,8 @@
 //
 // 1. One request waits for up to 200 runs: the server sends each run when it has ended or is paused. A wait that is called
 //    while no request is open is sent at once. Others are sent together: those that are called while a request is being
-//    opened, and those that are called within a quarter of the time that runs take. So a steady load needs few requests,
-//    and few of its runs end before their waits are sent.
+//    opened, and those that are called within a quarter of the time that runs take, at most 25 ms (with eight or more open
+//    requests at least 5 ms). So a steady load needs few requests, and few of its runs end before their waits are sent.
 // 2. A wait with a timeout leaves its request when the time is over. A request that no wait needs is closed.
 // 3. The server sends a first event at once. If it is late, either the server is slow or a proxy withholds streams. A
 //    probe decides: a request of the same kind whose response ends at once. A proxy delivers that response, and a slow
@@ -115,7 +115,7 @@ export class GatheredWaits {
 
   /** A run has halted this time after its request was sent. */
   private recordHalt(ms: number): void {
-    // A few waits for people or timers must not delay the short waits among them.
+    // A few long waits, such as for approvals or timers, must not delay the short ones.
     const raise = (Math.min(ms, GATHER_PART * GATHER_MAX_MS) - this.shortestMs) / SHORTEST_RAISE_PART;
     this.shortestMs = Math.min(ms, this.shortestMs + raise);
   }
@@ -139,7 +139,7 @@ export class GatheredWaits {
       this.open.add(request);
       void request.done.then(() => {
         this.open.delete(request);
-        // No request is open: waits are gathered no longer.
+        // No request is open, so the gathered waits are sent at once.
         if (this.open.size === 0 && this.timer !== undefined) this.flush();
       });
     }

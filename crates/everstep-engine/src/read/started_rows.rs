@@ -1,8 +1,8 @@
 //! The rows of runs that were started at this node. A caller that waits for the end of such a run need not read its row.
 //!
 //! A row is kept as the start has written it. The end of a run replaces the columns that change; the others stay as they
-//! are. Only the shard of the run knows whether this node still owns it: see `Shard::watch`. A node that was fenced and has
-//! not noticed it yet lets such a caller wait until it does.
+//! are. Only the shard of the run knows whether this node still owns it: see `Shard::watch`. If the node was fenced, the
+//! caller waits until the node detects it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard};

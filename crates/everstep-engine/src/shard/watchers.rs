@@ -88,8 +88,8 @@ impl Watchers {
 }
 
 impl Shard {
-    /// Adds a watcher. One whose caller has not read the run makes it do so, unless this node owns the run and the run
-    /// continues: then every notification that follows reaches the watcher.
+    /// Adds a watcher. If its caller has not read the run, it receives [`Notification::Look`], unless this node owns the run
+    /// and the run continues: then the watcher receives every later notification.
     pub(super) fn watch(&mut self, id: RunId, watcher: Watcher) {
         let continues = matches!(
             self.runs.get(&id),

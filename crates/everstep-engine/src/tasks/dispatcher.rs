@@ -129,7 +129,8 @@ impl Dispatcher {
         self.spawn.spawn(Box::pin(Arc::clone(self).work(Arc::clone(kind), job)));
     }
 
-    /// Called with the lock of a queue before a task is left in the queue, so that [`Dispatcher::go_on`] misses no task.
+    /// Called with the lock of a queue before a task is left in the queue, so that [`Dispatcher::go_on`] misses no task. A
+    /// task that begins calls it without the lock: if it may not begin, it returns to its queue, where it is called again.
     fn may_dispatch(&self) -> bool {
         self.shared.may_dispatch(&self.clock) && !self.shared.is_stopping()
     }

@@ -53,9 +53,9 @@ impl Connections {
         let config = configure(address.config.clone(), options);
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let manager = deadpool_postgres::Manager::from_config(config, address.tls.clone(), recycling);
-        // The connection that was returned last is lent first. In turn, each of the idle ones would be used rarely: its
-        // server process would have to prepare every statement, and find its plans and tables no longer in the
-        // processor's cache.
+        // The pool lends the connection that was returned last. If it lent them in turn, each idle connection would be used
+        // rarely: its server process would have to prepare every statement, and its plans and tables would no longer be in
+        // the processor's cache.
         let pool = Pool::builder(manager)
             .max_size(connections_max)
             .queue_mode(QueueMode::Lifo)

@@ -124,7 +124,7 @@ async fn check_found_whole(migrations: &[Migration]) {
 }
 
 #[tokio::test]
-async fn the_release_before_can_go_on_writing() {
+async fn rows_in_the_form_of_the_release_before_are_read() {
     let folder = tempfile::tempdir().unwrap();
     let store = SqliteStore::open(folder.path(), &Options::default()).unwrap();
     let old = Connection::open(folder.path().join("everstep.db")).unwrap();

@@ -332,7 +332,7 @@ fn a_fork_that_has_the_id_of_one_before_has_nothing_of_its_journal() {
 
 /// The contract shows that they are read back.
 #[test]
-fn a_row_of_the_journal_leaves_out_what_the_row_before_it_states() {
+fn a_row_of_the_journal_omits_the_writer_and_time_of_the_previous_row() {
     let mut database = Database::in_memory().unwrap();
     let (node, run) = (new_node(), new_run());
     database.join(node, LEASE, None).unwrap();

@@ -34,7 +34,7 @@ const RUNS_MAX: usize = 200;
 const SECONDS_DEFAULT: u64 = 30;
 /// Chunks that wait for the connection.
 const QUEUED_CHUNKS_MAX: usize = 16;
-/// A chunk with so many bytes is sent without further events.
+/// A chunk of at least this many bytes is sent without further events.
 const CHUNK_BYTES: usize = 64 * 1024;
 /// A client that reads nothing for this long is disconnected.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(60);

@@ -1,13 +1,17 @@
 //! The places of records in their table.
 //!
-//! A record that is written again soon, such as a counter or a cursor, is likely to be written often. In a large table
-//! such records are far apart: each is on a page of its own, and a batch writes as many pages as it has ops. So a
-//! record that is written again soon is moved to the end of the table, unless it is near it. Records that are written
-//! often then share pages, however many others there are.
+//! A record that is written twice within a few thousand changes, such as a counter or a cursor, is likely to be written
+//! often. In a large table such records are far apart: each is on a page of its own, and a batch writes as many pages as
+//! it has ops. Such a record is therefore moved to the end of the table, and shares pages with others that are written
+//! often, however many records the table has.
 //!
-//! 1. A record that is written again late stays: a move changes two pages of the table and one of its key's index.
-//! 2. A record that was moved stays until [`LAST_ROWS`] rows were added behind it.
-//! 3. A long record stays: few of them share a page.
+//! 1. A record whose last write was [`SOON_CHANGES`] changes of its namespace ago, or more, is not moved: a move changes
+//!    two pages of the table and one of the index of keys.
+//! 2. A record among the last [`LAST_ROWS`] rows of the table is not moved.
+//! 3. A record of more than [`MOVED_BYTES_MAX`] bytes is not moved: few of them share a page.
+//!
+//! Rule 1 counts the changes of one namespace and rule 2 the rows of all. If several namespaces with thousands of counters
+//! each are written in turn, more than [`LAST_ROWS`] rows can follow a counter before its next write, and it moves again.
 //!
 //! The place of a record is its row number (`rowid`), which has no other meaning.
 
@@ -21,7 +25,7 @@ use crate::sqlite::queries::query;
 
 /// The changes of its namespace within which a record is written again soon.
 const SOON_CHANGES: u64 = 4_096;
-/// The rows at the end of the table. Twice as many, because other namespaces have records there as well.
+/// The rows at the end of the table: more than [`SOON_CHANGES`], because other namespaces have records there as well.
 const LAST_ROWS: i64 = 8_192;
 /// The size of the value of a record that is moved.
 const MOVED_BYTES_MAX: usize = 1_024;

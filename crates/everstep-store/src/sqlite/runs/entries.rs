@@ -1,10 +1,9 @@
-//! Rows of the journal, which leave out what the row before them states.
+//! Rows of the journal. A row omits the writer and the time if they equal those of the previous row of its item.
 //!
-//! 1. If an entry of an item has the time of the entry before it, its row has an empty writer and the time 0: it repeats
-//!    the writer and the time of the row before it. The first row of an item states both.
-//! 2. A fork copies rows from the first one on, and a sweep deletes them from the last one on. So the row before a row
-//!    exists.
-//! 3. A database of a release without this rule states the writer and the time in every row.
+//! 1. Such a row has an empty writer and the time 0. The first row of an item always contains both.
+//! 2. A fork copies rows from the first one on, and a sweep deletes them from the last one on. So the previous row of a
+//!    row exists.
+//! 3. Rows written by earlier releases contain the writer and the time.
 
 use everstep_core::ids::{CommitId, NodeId, RunId, StepKey};
 use everstep_core::journal::Kind;

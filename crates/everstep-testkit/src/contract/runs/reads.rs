@@ -30,7 +30,7 @@ pub async fn entries_come_back_as_they_were_written(store: Arc<dyn RunStore>) {
     assert_eq!(load(&*store, run).await.entries[1..], expected);
 }
 
-/// A store may leave out what entries of an item have in common.
+/// A store may omit the writer and the time of an entry if they equal those of the previous entry of its item.
 pub async fn entries_of_one_time_come_back_with_it(store: Arc<dyn RunStore>) {
     let (starter, node) = (member(&*store).await, member(&*store).await);
     let run = unowned_run(&*store, starter).await;

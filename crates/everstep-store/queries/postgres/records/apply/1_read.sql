@@ -1,6 +1,6 @@
 -- What a batch of ops without links touches, in one snapshot: the numbers of namespaces, the ops whose keys are known,
 -- and records, each with its place in the arrays. The value of a record is read only up to a size.
--- A part is one row of arrays, all in the same order, which is any.
+-- A part is one row of arrays, all in the same, unspecified order.
 -- All parts see one snapshot: otherwise an op that another node applies between two reads could be unknown and its
 -- record be there, and the op would fail by its own effect.
 -- Served by the primary keys of store_namespaces and records and by store_changes_by_op, one probe per element.
