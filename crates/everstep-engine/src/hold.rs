@@ -19,6 +19,8 @@ use crate::message::ToClaimer;
 use crate::node::peers::Hint;
 use crate::observe::CommittedItem;
 use crate::run::Envelope;
+use crate::shard::ToShard;
+use crate::watch::Notification;
 
 /// A pause or a resumption of a run, with its idempotency key and the row of the audit that exists with it.
 #[derive(Clone)]
@@ -121,7 +123,7 @@ impl Engine {
         begin_at.unwrap_or_else(|| self.world().clock.now())
     }
 
-    /// Counts the change, and wakes the claimers.
+    /// Counts the change, notifies the callers that wait for the run, and wakes the claimers.
     fn announce_hold(&self, row: &RunRow, after: Status, wake_at: Timestamp) {
         let item = CommittedItem {
             run: row.id,
@@ -141,6 +143,8 @@ impl Engine {
         };
         self.tally().count_item(&item, || self.world().clock.now());
         self.world().observe.committed(&item);
+        // The shard of the run has written nothing, so its watchers read the row.
+        let _ = self.member().tell(row.id, ToShard::Notify(row.id, Notification::Look));
         self.wake_claimers(row, wake_at);
     }
 

@@ -160,6 +160,14 @@ async fn a_pending_start_is_paused_and_resumed_without_a_journal() {
     let resumed = row(&engine, run).await;
     assert_eq!((resumed.status, resumed.wake_at, resumed.seq), (Status::Pending, begin_at, 0));
 
+    // A caller that waits for the run learns that it is paused. The wait has begun when it has read the row.
+    let (waiting, reads) = (engine.clone(), engine.world().runs.calls());
+    let halt = tokio::spawn(async move { waiting.wait_for_halt(WORKSPACE, None, run).await });
+    until("the row is read", async || engine.world().runs.calls() > reads).await;
+    assert_eq!(send(Input::Pause { reason: None }).await, Reply::Accepted);
+    let halt = tokio::time::timeout(Duration::from_secs(10), halt).await.expect("the wait ends").unwrap().unwrap();
+    assert_eq!(halt.into_row().status, Status::Paused);
+
     // While it is paused its time passes; it begins when it is resumed.
     let run = start_in(&engine, "w", Duration::from_millis(50)).await;
     let send = async |input| engine.route(RunInput::new(WORKSPACE, run, input)).await.unwrap();

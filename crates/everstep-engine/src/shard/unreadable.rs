@@ -154,8 +154,10 @@ impl Shard {
                 self.load(run, Loading::default());
             }
             Verdict::Stored(CommitOutcome::Applied(_) | CommitOutcome::Duplicate | CommitOutcome::Exists(_)) => {
-                if let Some(last) = entries.last().filter(|_| after.has_ended()) {
-                    self.services.watchers.notify(run, Notification::Ended(last.seq));
+                if let Some(last) = entries.last() {
+                    let has_ended = after.has_ended();
+                    let news = if has_ended { Notification::Ended(last.seq) } else { Notification::Paused(last.seq) };
+                    self.services.watchers.notify(run, news);
                 }
                 self.services.observe(&CommittedItem {
                     run,
