@@ -10,6 +10,7 @@ use everstep_core::time::Timestamp;
 use everstep_store::NodeRow;
 use tokio::sync::{Notify, Semaphore};
 
+use crate::error::Error;
 use crate::node::clock::NodeClock;
 use crate::node::peers::Peer;
 use crate::node::permits::{Reservation, RunPermits};
@@ -96,6 +97,15 @@ impl Shared {
             self.is_fenced.store(true, Ordering::SeqCst);
         }
         self.fenced.notify_one();
+    }
+
+    /// The reply to an input that a shard received when it had ended: nothing was written. A sender repeats the input if
+    /// this node joins again.
+    pub(crate) fn end_error(&self) -> Error {
+        if self.is_fenced.load(Ordering::SeqCst) {
+            return Error::Busy("this node was fenced and joins again; try again".to_owned());
+        }
+        Error::Stopping
     }
 
     /// The lease was renewed.

@@ -135,12 +135,7 @@ impl Member {
 
     pub(crate) fn tell(&self, run: RunId, message: ToShard) -> Result<(), Error> {
         let shard = &self.shards[shard_of(run, self.shards.len())];
-        shard.send(message).map_err(|_| {
-            if self.shared.is_fenced.load(Ordering::SeqCst) {
-                return Error::Busy("this node was fenced and joins again; try again".to_owned());
-            }
-            Error::Stopping
-        })
+        shard.send(message).map_err(|_| self.shared.end_error())
     }
 
     /// Ends all loops at once. The nodes that claim its runs perform the work in progress again.

@@ -120,10 +120,11 @@ impl Shard {
     /// and inputs among the messages that were received or sent last, were not written; the outcome of inputs whose item is
     /// in flight is unknown.
     pub(super) async fn quit(mut self, received: Vec<ToShard>) {
+        let refusal = self.services.shared.end_error();
         self.messages.close();
-        received.into_iter().for_each(reject);
+        received.into_iter().for_each(|message| reject(message, &refusal));
         while let Some(message) = self.messages.recv().await {
-            reject(message);
+            reject(message, &refusal);
         }
         let mut deferred = self.services.deferred;
         while let Some((_, decision)) = deferred.next() {
@@ -139,7 +140,7 @@ impl Shard {
             };
             performer.abort();
             for envelope in mailbox {
-                envelope.answer(Err(Error::Stopping));
+                envelope.answer(Err(refusal.clone()));
             }
         }
     }
@@ -164,11 +165,11 @@ impl Shard {
     }
 }
 
-/// Replies to a message that a shard received when it had ended.
-fn reject(message: ToShard) {
+/// Replies to a message that a shard received when it had ended. The engine's own starts end with [`Error::Stopping`].
+fn reject(message: ToShard, refusal: &Error) {
     match message {
         ToShard::Start(request) => _ = request.reply.send(Err(Error::Stopping)),
-        ToShard::Input(_, envelope) => envelope.answer(Err(Error::Stopping)),
+        ToShard::Input(_, envelope) => envelope.answer(Err(refusal.clone())),
         _ => {}
     }
 }
