@@ -1,10 +1,13 @@
 //! Finds a secret in a text, in the encodings in which servers repeat it.
 //!
-//! 1. As it is, as a JSON string, and as a JSON string inside a JSON string.
+//! 1. As it is, as a JSON string, and as a JSON string inside a JSON string. A serializer may escape more characters than
+//!    it must: `\/`, `\u002b`, and every character that is not ASCII.
 //! 2. Each of these with any of its bytes percent-encoded, once or more often, with digits of either case: `%41`,
 //!    `%2541` with an encoded `%`, and `%25%34%31` with encoded digits as well. A `+` may be a space, as in forms.
 //! 3. In base64, alone or inside a longer encoded text, where it begins at one of three offsets: with the standard or
-//!    the URL alphabet, with or without padding, with line breaks, and again with any character percent-encoded.
+//!    the URL alphabet, with or without padding, with line breaks, and again with any character escaped or
+//!    percent-encoded.
+//! 4. In hexadecimal digits of either case, alone or inside a longer text.
 
 use std::ops::Range;
 
@@ -12,6 +15,10 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::Value;
 use zeroize::Zeroizing;
+
+/// The backslashes before an escaped character: one, or two or four inside further JSON strings; three if a `/` is escaped
+/// twice.
+const BACKSLASHES_MAX: usize = 4;
 
 /// The levels of encoded digits that are decoded. Each bounds the work at a position of a hostile text.
 const LEVELS_MAX: usize = 3;
@@ -28,6 +35,8 @@ struct Pattern {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     Text,
+    /// The digits of a byte are two characters.
+    Hexadecimal,
     /// The characters that depend on the secret alone.
     Base64 {
         /// Whether the character before them depends on the secret, too.
@@ -40,13 +49,18 @@ enum Form {
 impl Encodings {
     pub(crate) fn new(secret: &str) -> Self {
         let escaped = escape(secret);
-        let twice = escape(&escaped);
+        let mut texts = vec![Zeroizing::new(secret.to_owned())];
+        for once in [escaped.clone(), to_ascii(&escaped, false), to_ascii(&escaped, true)] {
+            texts.push(escape(&once));
+            texts.push(once);
+        }
         let mut patterns: Vec<Pattern> = Vec::new();
-        for text in [secret, &escaped, &twice] {
+        for text in texts {
             if patterns.iter().all(|known| *known.bytes != text.as_bytes()) {
                 patterns.push(Pattern { bytes: Zeroizing::new(text.as_bytes().to_vec()), form: Form::Text });
             }
         }
+        patterns.push(in_hexadecimal(secret));
         patterns.extend((0..3).map(|offset| in_base64(secret, offset)));
         Self(patterns)
     }
@@ -59,7 +73,7 @@ impl Encodings {
 
     /// Whether an encoding may begin with a byte.
     pub(crate) fn may_begin_with(&self, byte: u8) -> bool {
-        byte == b'%' || byte == b'+' || self.0.iter().any(|pattern| pattern.is_same(pattern.bytes[0], byte))
+        matches!(byte, b'%' | b'+' | b'\\') || self.0.iter().any(|pattern| pattern.is_same(pattern.bytes[0], byte))
     }
 }
 
@@ -67,6 +81,30 @@ impl Encodings {
 fn escape(text: &str) -> Zeroizing<String> {
     let quoted = Zeroizing::new(Value::from(text).to_string());
     Zeroizing::new(quoted[1..quoted.len() - 1].to_owned())
+}
+
+/// The text of a JSON string with `\uXXXX` for each character that is not ASCII.
+fn to_ascii(escaped: &str, is_upper: bool) -> Zeroizing<String> {
+    // A character of two or three bytes takes six, one of four bytes takes twelve.
+    let mut text = Zeroizing::new(String::with_capacity(3 * escaped.len()));
+    for character in escaped.chars() {
+        if character.is_ascii() {
+            text.push(character);
+            continue;
+        }
+        for unit in character.encode_utf16(&mut [0; 2]) {
+            text.push_str(&if is_upper { format!("\\u{unit:04X}") } else { format!("\\u{unit:04x}") });
+        }
+    }
+    text
+}
+
+/// A secret as hexadecimal digits.
+fn in_hexadecimal(secret: &str) -> Pattern {
+    let mut bytes = Zeroizing::new(Vec::<u8>::with_capacity(2 * secret.len()));
+    let digits = secret.bytes().flat_map(|byte| [byte >> 4, byte & 15]);
+    bytes.extend(digits.map(|digit| b"0123456789abcdef"[usize::from(digit)]));
+    Pattern { bytes, form: Form::Hexadecimal }
 }
 
 /// A secret inside a longer text in base64, before which `offset` bytes (modulo 3) were encoded.
@@ -112,6 +150,8 @@ impl Pattern {
         }
         if text.get(at).is_some_and(|found| *found != b'%') {
             ends.extend(self.is_same(byte, text[at]).then_some(at + 1));
+            let escaped = unescape(text, at).filter(|(found, _)| self.is_same(byte, *found));
+            ends.extend(escaped.map(|(_, end)| end));
             return;
         }
         let read = decodings(text, at, LEVELS_MAX);
@@ -122,8 +162,24 @@ impl Pattern {
     fn is_same(&self, byte: u8, found: u8) -> bool {
         match self.form {
             Form::Text => byte == found || (byte == b' ' && found == b'+'),
+            Form::Hexadecimal => byte.eq_ignore_ascii_case(&found),
             Form::Base64 { .. } => byte == found || matches!((byte, found), (b'+', b'-') | (b'/', b'_')),
         }
+    }
+}
+
+/// The character that a JSON string has at a position as `\/` or `\u002f`, if it is ASCII, with the position after it.
+fn unescape(text: &[u8], at: usize) -> Option<(u8, usize)> {
+    let backslashes = text[at..].iter().take(BACKSLASHES_MAX).take_while(|byte| **byte == b'\\').count();
+    let end = at + backslashes;
+    match text.get(end).filter(|_| backslashes > 0)? {
+        b'/' => Some((b'/', end + 1)),
+        b'u' => {
+            let mut digits = text.get(end + 1..end + 5)?.iter();
+            let code = digits.try_fold(0_u32, |code, digit| Some(16 * code + char::from(*digit).to_digit(16)?))?;
+            Some((u8::try_from(code).ok().filter(u8::is_ascii)?, end + 5))
+        }
+        _ => None,
     }
 }
 

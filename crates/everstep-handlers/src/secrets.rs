@@ -187,10 +187,43 @@ mod tests {
         assert_eq!(revealed(long).mask(&lines.join("\r\n")).trim_end_matches('='), SECRET_MASK);
     }
 
+    #[test]
+    fn secrets_are_masked_in_hexadecimal() {
+        for before in ["", "u", "user:"] {
+            let text = format!("{before}{SECRET}@host");
+            let lower: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
+            for digits in [lower.to_uppercase(), lower] {
+                let (head, tail) = (&digits[..2 * before.len()], &digits[2 * (before.len() + SECRET.len())..]);
+                is_masked(&format!("key={digits};"), &format!("key={head}[secret]{tail};"));
+            }
+        }
+    }
+
+    #[test]
+    fn secrets_are_masked_in_json_that_escapes_more_than_it_must() {
+        let secret = "p+a/ss<wört🔑";
+        for escaped in [
+            r"p+a\/ss<wört🔑",
+            r"p\u002Ba/ss\u003Cw\u00F6rt\uD83D\uDD11",
+            r"p\u002ba\/ss\u003cw\u00f6rt\ud83d\udd11",
+            r"p\\u002ba\\\/ss\\u003cw\\u00f6rt\\ud83d\\udd11",
+            r"\u0070+a/ss<wört🔑",
+        ] {
+            assert_eq!(revealed(secret).mask(&format!("\"x {escaped} y\"")), "\"x [secret] y\"", "{escaped}");
+        }
+        let encoded = BASE64_STANDARD.encode("~~~???>>>");
+        assert!(encoded.contains('/') && encoded.contains('+'), "{encoded}");
+        let escaped = encoded.replace('/', r"\/").replace('+', r"\u002B");
+        assert_eq!(revealed("~~~???>>>").mask(&escaped), SECRET_MASK);
+        for text in [r"p\u002Ba/ss", r"p\u12", r"\\\\\\", r"\u", r"p\u00+a"] {
+            assert_eq!(revealed(secret).mask(text), text);
+        }
+    }
+
     /// A server that repeats a secret chooses the text around it: the search must take time in proportion to the text.
     #[test]
-    fn percent_signs_without_end_are_read_in_linear_work() {
-        for unit in ["%", "%25", "%2525", "%32%35", "%%32%35", "%25%32%35", "%%%25%25"] {
+    fn escapes_without_end_are_read_in_linear_work() {
+        for unit in ["%", "%25", "%2525", "%32%35", "%%32%35", "%25%32%35", "%%%25%25", r"\", r"\u005c", r"\\u005c"] {
             let text = unit.repeat(2_000);
             is_masked(&text, &text);
         }
