@@ -23,6 +23,13 @@ fn the_worker_of_the_benchmark_works_with_the_sdk() {
     assert!((11.0..30.0).contains(&commits), "{figures}");
 }
 
+/// Each sample starts another server on the filled database.
+#[test]
+fn the_benchmark_measures_steps_among_ended_runs_on_postgresql() {
+    let figures = quick_with("code-http", &["--store", "postgres", "--runs-before", "100"]);
+    assert!(value(&figures, "code-http", "amongOfEmpty") > 0.0, "{figures}");
+}
+
 #[test]
 fn the_benchmark_starts_a_workflow_that_no_worker_has_registered() {
     let figures = quick("code-starts");
@@ -138,10 +145,15 @@ fn value(figures: &serde_json::Value, case: &str, metric: &str) -> f64 {
 
 /// The figures of some cases, measured as briefly as possible.
 fn quick(cases: &str) -> serde_json::Value {
+    quick_with(cases, &[])
+}
+
+/// The same with further arguments.
+fn quick_with(cases: &str, further: &[&str]) -> serde_json::Value {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let folder = Folder::new();
     let mut bench = lab();
-    bench.current_dir(root).args(["bench", cases, "--quick", "--json", "--data"]).arg(folder.path());
+    bench.current_dir(root).args(["bench", cases, "--quick", "--json"]).args(further).arg("--data").arg(folder.path());
     let output: CommandOutput = bench.output().unwrap().into();
     output.exits(0).json()
 }

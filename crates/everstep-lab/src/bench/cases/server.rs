@@ -5,6 +5,9 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
+use everstep_api::auth::{ApiKey, Permission};
+use everstep_core::ids::WorkspaceId;
+use everstep_engine::{Clock as _, SystemClock};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -12,6 +15,7 @@ use tokio::sync::mpsc;
 use super::lines;
 use crate::bench::args::Site;
 use crate::bench::connection::{self, Connection};
+use crate::bench::ground;
 use crate::bench::usage::Process;
 
 /// Waits until its standard input ends, then kills the server. The kernel closes that pipe when the benchmark ends,
@@ -69,7 +73,7 @@ impl Server {
         let (address, key) = (String::new(), String::new());
         let mut server = Self { child, watcher, line, address, key, said, _folder: folder };
         server.hear_greeting().await?;
-        server.key = read_key(&data)?;
+        server.key = find_key(place, &data).await?;
         Ok(server)
     }
 
@@ -145,8 +149,16 @@ fn watch(id: u32) -> anyhow::Result<Child> {
     watcher.stdout(Stdio::null()).stderr(Stdio::null()).spawn().context("starting a watcher")
 }
 
-fn read_key(data: &Path) -> anyhow::Result<String> {
+/// An API key of the server. A server on PostgreSQL writes the first key of its database to its own data folder, so that
+/// the folder of a second server on the same database has none: the database then gets another key.
+async fn find_key(place: &Site, data: &Path) -> anyhow::Result<String> {
     let path = data.join("admin.key");
-    let text = std::fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
-    Ok(text.trim().to_owned())
+    if path.exists() {
+        let text = std::fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
+        return Ok(text.trim().to_owned());
+    }
+    let secret = ApiKey::generate();
+    let row = secret.row(WorkspaceId::DEFAULT, "bench", &[Permission::Admin], SystemClock::default().wall());
+    ground::visit(place, move |stores| async move { Ok(stores.access.add_key(&row).await?) }).await?;
+    Ok(secret.reveal().to_owned())
 }
