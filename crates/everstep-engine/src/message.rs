@@ -1,11 +1,11 @@
 //! The data that the loops of a node share, and their messages to the claimer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 use std::time::Duration;
 
-use everstep_core::ids::NodeId;
+use everstep_core::ids::{NodeId, RunId};
 use everstep_core::time::Timestamp;
 use everstep_store::NodeRow;
 use tokio::sync::{Notify, Semaphore};
@@ -51,6 +51,8 @@ pub(crate) struct Shared {
     pub(crate) pace: Pace,
     /// Notifies the committer that many proposals wait.
     pub(crate) crowd: Notify,
+    /// Runs that are to end while an item of them is in flight. If the item waits for space, the committer returns it.
+    withdrawn: Mutex<BTreeSet<RunId>>,
     /// Items that were rejected because another node had written, or owned, their run.
     pub(crate) conflicts: AtomicU64,
     /// Decisions that took long.
@@ -78,6 +80,7 @@ impl Shared {
             queued: AtomicUsize::new(0),
             pace: Pace::default(),
             crowd: Notify::new(),
+            withdrawn: Mutex::default(),
             conflicts: AtomicU64::new(0),
             slow_decisions: AtomicU64::new(0),
             is_stopping: AtomicBool::new(false),
@@ -87,6 +90,17 @@ impl Shared {
             child_lookups: Semaphore::new(CHILD_LOOKUPS_MAX),
             look_backs: Semaphore::new(LOOK_BACKS_MAX),
             events,
+        }
+    }
+
+    pub(crate) fn withdrawn(&self) -> MutexGuard<'_, BTreeSet<RunId>> {
+        self.withdrawn.lock().expect("no holder of the lock panics")
+    }
+
+    /// Makes the committer return the item in flight of a run, if it waits for space.
+    pub(crate) fn withdraw(&self, run: RunId) {
+        if self.withdrawn().insert(run) {
+            self.crowd.notify_one();
         }
     }
 

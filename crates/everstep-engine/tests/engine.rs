@@ -15,6 +15,7 @@ use everstep_handlers::{Ports, Registry};
 use everstep_sandbox::Sandbox;
 use everstep_store::sqlite::{self, SqliteStore};
 use everstep_store::{Gate, Item, NewEntry, Projection, RunStore, Stores};
+use futures_util::future::{self, Either};
 use serde_json::{Value, json};
 
 use crate::support::{
@@ -375,6 +376,65 @@ async fn on_a_full_disk_runs_end_and_are_cancelled_from_the_reserve() {
     assert_eq!(finish(&engine, late).await.status, Status::Completed);
     let again = start(&engine, "w", json!({})).await;
     reach(&engine, again, Status::Waiting).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn on_a_full_disk_a_run_whose_item_waits_for_space_is_cancelled() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Arc::new(SqliteStore::open(folder.path(), &Default::default()).unwrap());
+    let engine = engine_with(Stores::new(Arc::clone(&store)), options()).await;
+    publish(&engine, "w", &chain(&[wait_for("go"), ("then", "wait", json!({"config": {"event": "then"}}))])).await;
+    let runs = [start(&engine, "w", json!({})).await, start(&engine, "w", json!({})).await];
+    for run in runs {
+        reach(&engine, run, Status::Waiting).await;
+    }
+    let [run, other] = runs;
+    let pages = store.pages().await.unwrap();
+    store.set_max_pages(pages + 50).await.unwrap();
+    let cancel = |run| engine.send(run, Input::Cancel { reason: None });
+    let go = Input::Signal { event: "go".into(), payload: Payload::from(json!({})) };
+    // The signal is sent first. When the other run is cancelled, the item of the signal waits in the committer.
+    let signalled = Box::pin(engine.send(run, go));
+    let Either::Right((cancelled, signalled)) = future::select(signalled, Box::pin(cancel(other))).await else {
+        panic!("the signal waits for space");
+    };
+    assert_eq!(cancelled, Ok(Reply::Accepted));
+    let cancelled = tokio::time::timeout(Duration::from_secs(10), cancel(run)).await.expect("it waits for no space");
+    assert_eq!(cancelled, Ok(Reply::Accepted));
+    assert_eq!(finish(&engine, run).await.status, Status::Cancelled);
+    assert!(signalled.await.is_ok(), "it has a reply");
+    store.set_max_pages(1_000_000).await.unwrap();
+    let again = start(&engine, "w", json!({})).await;
+    reach(&engine, again, Status::Waiting).await;
+}
+
+/// The run derives more entries than an item has, so that one of many items is the first that waits.
+#[tokio::test(flavor = "multi_thread")]
+async fn on_a_full_disk_a_run_of_many_items_is_cancelled() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Arc::new(SqliteStore::open(folder.path(), &Default::default()).unwrap());
+    let engine = engine_with(Stores::new(Arc::clone(&store)), options()).await;
+    let mut graph = chain(&[wait_for("go")]);
+    for number in 0..3_000 {
+        let id = format!("wait-{number}");
+        let config = json!({"event": "late", "match": {"text": "x".repeat(500)}});
+        graph["nodes"].as_array_mut().unwrap().push(json!({"id": id, "type": "wait", "config": config}));
+        graph["edges"].as_array_mut().unwrap().push(json!({"source": "wait", "target": id}));
+    }
+    publish(&engine, "w", &graph).await;
+    let run = start(&engine, "w", json!({})).await;
+    reach(&engine, run, Status::Waiting).await;
+    // The last 0.5 MB are kept for ends: the first items have space, and later ones wait.
+    let pages = store.pages().await.unwrap();
+    store.set_max_pages(pages + 150).await.unwrap();
+    let go = Input::Signal { event: "go".into(), payload: Payload::from(json!({})) };
+    assert_eq!(engine.send(run, go).await, Ok(Reply::Accepted));
+    let cancel = engine.send(run, Input::Cancel { reason: None });
+    let cancelled = tokio::time::timeout(Duration::from_secs(10), cancel).await.expect("it waits for no space");
+    assert_eq!(cancelled, Ok(Reply::Accepted));
+    assert_eq!(finish(&engine, run).await.status, Status::Cancelled);
+    let entries = engine.world().runs.journal(run, 0, 100_000).await.unwrap().len();
+    assert!((257..3_000).contains(&entries), "some items had space: {entries}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

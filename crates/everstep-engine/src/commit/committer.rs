@@ -61,6 +61,8 @@ pub(crate) enum Verdict {
     Refused(String),
     /// There is no space for a new run.
     Full(String),
+    /// The item waited for space, and was not written: its run is to end.
+    Withdrawn,
     /// This node was fenced. If `is_unknown`, the item was sent before without a reply and may have been written.
     Fenced {
         is_unknown: bool,
@@ -139,7 +141,7 @@ impl Committer {
             let held = waiting.len();
             let all = std::iter::from_fn(|| waiting.pop_front()).collect();
             let (ending, others): (Vec<_>, Vec<_>) =
-                writer.refuse_starts(all, &message).into_iter().partition(Proposal::ends_run);
+                writer.return_withdrawn(writer.refuse_starts(all, &message)).into_iter().partition(Proposal::ends_run);
             for proposal in others {
                 waiting.push_back(proposal.workspace(), proposal);
             }
@@ -147,10 +149,15 @@ impl Committer {
             if !ending.is_empty() {
                 writing.push(writer.write(ending));
             }
-            match future::select(writing.next(), std::pin::pin!(proposals.recv())).await {
+            let woken = std::pin::pin!(shared.crowd.notified());
+            let next = std::pin::pin!(proposals.recv());
+            match future::select(writing.next(), future::select(next, woken)).await {
                 Either::Left(_) => {}
-                Either::Right((None, written)) => _ = written.await,
-                Either::Right((Some(proposal), _)) => waiting.push_back(proposal.workspace(), proposal),
+                Either::Right((Either::Left((None, _)), written)) => _ = written.await,
+                Either::Right((Either::Left((Some(proposal), _)), _)) => {
+                    waiting.push_back(proposal.workspace(), proposal);
+                }
+                Either::Right((Either::Right(((), _)), _)) => {}
             }
         }
     }
@@ -205,7 +212,7 @@ impl Writer {
                     // Items that may have been written are not rejected: their outcome is unknown.
                     let sent = batch.len();
                     if !is_unknown {
-                        batch = self.refuse_starts(batch, &message);
+                        batch = self.return_withdrawn(self.refuse_starts(batch, &message));
                     }
                     // There may be space for items without starts, and for items that end runs.
                     let is_smaller = batch.len() < sent;
@@ -270,6 +277,19 @@ impl Writer {
                 let _ = sender.send(ToShard::Settled(verdicts));
             }
         }
+    }
+
+    /// Returns the items of runs that are to end to their shards, which decide them again together with the end: items
+    /// that end runs use the reserve. None of these items was written.
+    fn return_withdrawn(&self, batch: Vec<Proposal>) -> Vec<Proposal> {
+        let withdrawn = self.shared.withdrawn();
+        if withdrawn.is_empty() {
+            return batch;
+        }
+        let is_withdrawn = |proposal: &Proposal| !proposal.ends_run() && withdrawn.contains(&proposal.run);
+        let (returned, others): (Vec<_>, Vec<_>) = batch.into_iter().partition(is_withdrawn);
+        self.answer(returned.into_iter().map(|proposal| (proposal, Verdict::Withdrawn)));
+        others
     }
 
     /// On a full disk new work is rejected at once; the rest is returned.

@@ -88,6 +88,7 @@ pub(crate) fn propose(
         before,
         status,
         format,
+        is_withdrawn: false,
         start: None,
         row: None,
         answered,

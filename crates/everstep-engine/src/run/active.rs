@@ -18,7 +18,7 @@ use super::children::Children;
 use super::end_report::EndReport;
 use super::in_flight::{InFlight, Rest};
 use super::look_back::LookBacks;
-use super::mailbox::{Envelope, Mailbox};
+use super::mailbox::{self, Envelope, Mailbox};
 use super::ownership::{Ownership, Permits};
 use super::pending::PendingRun;
 use super::performer::Performer;
@@ -48,6 +48,8 @@ pub(crate) struct Loading {
     pub(crate) conflict: Option<u64>,
     /// Decided before anything else, and alone: that the run is paused, or that it fails.
     pub(crate) urgent: Option<Input>,
+    /// Whether an item was returned because it waited for space and the run is to end: the cancellations are decided first.
+    pub(crate) ends_first: bool,
 }
 
 /// The state of a run that was read, with the workflow that it was folded with.
@@ -186,6 +188,13 @@ impl ActiveRun {
         self.adopt_performer(loading.performer, wake_at);
         self.conflict = loading.conflict;
         self.mailbox.set_urgent(loading.urgent);
+        let mut received = loading.mailbox;
+        // What the run derives from its state alone may fill an item, which would wait for space as well.
+        while loading.ends_first
+            && let Some(envelope) = received.pop_front_if(|first| mailbox::requests_end(first))
+        {
+            self.mailbox.push(envelope);
+        }
         if is_owner && !self.is_pending() {
             self.mailbox.push(Envelope::new(Input::Settle));
         } else if !is_owner && wake_at == Timestamp::NEVER && !self.state.is_paused() && !self.state.has_ended() {
@@ -196,7 +205,7 @@ impl ActiveRun {
         }
         let rows: BTreeSet<_> = loaded.inbox.iter().map(|arrival| arrival.id).collect();
         self.mailbox.extend(loaded.inbox.iter().filter_map(Envelope::from_row));
-        for mut envelope in loading.mailbox {
+        for mut envelope in received {
             envelope.see_version(self.durable_version_no);
             match envelope.inbox {
                 None => self.mailbox.push(envelope),

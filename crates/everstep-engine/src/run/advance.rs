@@ -7,7 +7,7 @@ use everstep_core::time::Timestamp;
 use super::active::{ActiveRun, Next};
 use super::decide::Decided;
 use super::in_flight::Rest;
-use super::mailbox::Envelope;
+use super::mailbox::{self, Envelope};
 use super::ownership::Ownership;
 use crate::commit::propose;
 use crate::error::Error;
@@ -20,6 +20,9 @@ impl ActiveRun {
             return Next::Keep;
         }
         envelope.see_version(self.durable_version_no);
+        if mailbox::requests_end(&envelope) && !self.is_hidden_from(&envelope) {
+            self.withdraw(services);
+        }
         self.mailbox.push(envelope);
         self.advance(services)
     }
@@ -107,7 +110,18 @@ impl ActiveRun {
         }
         self.in_flight = Some(in_flight);
         services.submit(item, bytes);
+        if self.mailbox.has_request_to_end() {
+            self.withdraw(services);
+        }
         Next::Keep
+    }
+
+    /// The run is to end: if its item in flight waits for space, the committer returns it.
+    fn withdraw(&mut self, services: &Services) {
+        if let Some(in_flight) = &mut self.in_flight {
+            in_flight.is_withdrawn = true;
+            services.shared.withdraw(self.state.run);
+        }
     }
 
     /// A guest that stays in memory becomes this node's run with its next item, so it needs a permit. Without one the

@@ -74,7 +74,7 @@ impl ActiveRun {
 
     /// Whether the run does not exist for the sender: it belongs to another workspace, or the worker does not serve its
     /// lane.
-    fn is_hidden_from(&self, envelope: &Envelope) -> bool {
+    pub(super) fn is_hidden_from(&self, envelope: &Envelope) -> bool {
         envelope.workspace.is_some_and(|workspace| workspace != self.workspace)
             || matches!(&envelope.reply_to, ReplyTo::Worker(session, _) if !session.serves(&self.lane))
     }

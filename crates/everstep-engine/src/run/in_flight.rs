@@ -43,6 +43,8 @@ pub(crate) struct InFlight {
     pub(crate) status: Status,
     /// The format of the item.
     pub(crate) format: u32,
+    /// Whether the run is to end: if the item waits for space, the committer returns it.
+    pub(crate) is_withdrawn: bool,
 }
 
 /// The state of ownership of a run after its item is written.

@@ -146,6 +146,11 @@ impl Mailbox {
         self.urgent.is_some() || self.waiting.iter().any(ends)
     }
 
+    /// Whether a caller waits for the end of the run.
+    pub(crate) fn has_request_to_end(&self) -> bool {
+        self.waiting.iter().any(requests_end)
+    }
+
     pub(crate) fn set_more(&mut self, has_more: bool) {
         self.has_more = has_more;
     }
@@ -239,6 +244,12 @@ fn from_inbox(bytes: &[u8]) -> serde_json::Result<(Input, Option<String>)> {
         let row: KeyedRow = serde_json::from_slice(bytes).map_err(|_| error)?;
         Ok((row.keyed.input, Some(row.keyed.key)))
     })
+}
+
+/// Whether a caller requests the end of the run. A cancellation from the inbox has no caller, and is read again with the
+/// run.
+pub(crate) fn requests_end(envelope: &Envelope) -> bool {
+    envelope.inbox.is_none() && matches!(envelope.input, Input::Cancel { .. })
 }
 
 /// Whether an input follows from the run's state, so that a reload finds it again.

@@ -12,7 +12,7 @@ use everstep_store::{CommitOutcome, Snapshot};
 
 use super::active::{ActiveRun, Loading, Next};
 use super::in_flight::{InFlight, Rest};
-use super::mailbox::is_derived;
+use super::mailbox::{self, is_derived};
 use super::ownership::Ownership;
 use crate::commit::Verdict;
 use crate::error::Error;
@@ -29,6 +29,9 @@ const SNAPSHOT_AFTER_PART: u64 = 16;
 impl ActiveRun {
     pub(crate) fn settled(&mut self, verdict: Verdict, services: &mut Services) -> Next {
         let Some(in_flight) = self.in_flight.take() else { return Next::Keep };
+        if in_flight.is_withdrawn {
+            services.shared.withdrawn().remove(&self.state.run);
+        }
         match verdict {
             Verdict::Stored(CommitOutcome::Applied(sent)) => {
                 services.announce_inbox(&sent);
@@ -60,6 +63,7 @@ impl ActiveRun {
             }
             Verdict::Refused(message) => self.refused(in_flight, message),
             Verdict::Full(message) => self.abandon(in_flight, &Error::Full(message)),
+            Verdict::Withdrawn => self.withdrawn(in_flight),
             Verdict::Fenced { is_unknown: true } => self.abandon(in_flight, &Error::OutcomeUnknown(services.node)),
             Verdict::Fenced { is_unknown: false } => {
                 self.abandon(in_flight, &Error::Busy("this node was fenced; try again".to_owned()))
@@ -194,7 +198,28 @@ impl ActiveRun {
             self.permits.held = None;
         }
         let (performer, permit) = (std::mem::take(&mut self.performer), self.permits.take_newest());
-        Next::Reload(Box::new(Loading { mailbox, performer, permit, must_reload: false, conflict, urgent }))
+        Next::Reload(Box::new(Loading {
+            mailbox,
+            performer,
+            permit,
+            must_reload: false,
+            conflict,
+            urgent,
+            ends_first: false,
+        }))
+    }
+
+    /// The item waited for space, and was not written: read the journal, and decide the end of the run before the inputs of
+    /// the item. Their senders have no reply yet, so they are as if they had arrived after it.
+    fn withdrawn(&mut self, in_flight: InFlight) -> Next {
+        let mut next = self.reload(in_flight, None, None);
+        if let Next::Reload(loading) = &mut next {
+            let inputs = std::mem::take(&mut loading.mailbox).into_iter();
+            let (ending, others): (Vec<_>, Vec<_>) = inputs.partition(mailbox::requests_end);
+            loading.mailbox.extend(ending.into_iter().chain(others));
+            loading.ends_first = true;
+        }
+        next
     }
 
     /// The database rejects this item permanently: the run fails without the payload that cannot be stored.

@@ -150,7 +150,10 @@ impl Shard {
         let Some(Pausing { row, entries, after }) = self.unreadable.pausing.remove(&run) else { return false };
         match verdict {
             // A pause that was not written is tried again: this node may still own the run.
-            Verdict::Stored(CommitOutcome::Conflict | CommitOutcome::Lost) | Verdict::Refused(_) | Verdict::Full(_) => {
+            Verdict::Stored(CommitOutcome::Conflict | CommitOutcome::Lost)
+            | Verdict::Refused(_)
+            | Verdict::Full(_)
+            | Verdict::Withdrawn => {
                 self.load(run, Loading::default());
             }
             Verdict::Stored(CommitOutcome::Applied(_) | CommitOutcome::Duplicate | CommitOutcome::Exists(_)) => {
