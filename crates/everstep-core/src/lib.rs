@@ -8,6 +8,7 @@ pub mod actor;
 pub mod code;
 pub mod contains;
 pub mod dead_letter;
+pub mod decode;
 pub mod definition;
 pub mod evaluate;
 pub mod failure;

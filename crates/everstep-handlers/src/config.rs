@@ -1,5 +1,6 @@
 //! Reads and checks a config against its type.
 
+use everstep_core::decode::describe_error;
 use everstep_core::evaluate::Fault;
 use everstep_core::failure::{Failure, code};
 use everstep_core::schema::{CheckMode, Schema};
@@ -23,7 +24,7 @@ pub(crate) fn read<T: DeserializeOwned>(config: Value, schema: &Schema) -> Resul
             field => format!("`{field}`: {}", fault.message),
         }));
     }
-    serde_json::from_value(config).map_err(|error| invalid(error.to_string()))
+    serde_json::from_value(config).map_err(|error| invalid(describe_error(&error)))
 }
 
 /// The errors in a config that is saved: a template may replace any value except those of raw fields.
@@ -43,7 +44,7 @@ pub(crate) fn check_exactly<T: DeserializeOwned>(value: &Value, schema: &Schema)
     }
     let faults = schema.check(value, CheckMode::Resolved);
     match serde_json::from_value::<T>(value.clone()) {
-        Err(error) if faults.is_empty() => vec![Fault { pointer: String::new(), message: error.to_string() }],
+        Err(error) if faults.is_empty() => vec![Fault { pointer: String::new(), message: describe_error(&error) }],
         _ => faults,
     }
 }

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use everstep_core::code::Report;
+use everstep_core::decode::describe_error;
 use everstep_core::ids::RunId;
 use everstep_core::whole;
 use everstep_engine::WorkerReport;
@@ -133,7 +134,7 @@ fn read_object<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Result<T, String> {
     if !raw.get().starts_with('{') {
         return Err("a report is an object".to_owned());
     }
-    serde_json::from_str(raw.get()).map_err(|error| error.to_string())
+    serde_json::from_str(raw.get()).map_err(|error| describe_error(&error))
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use super::requests::{
     WriteRequest,
 };
 use super::text::{check_name, check_optional};
+use crate::decode::describe_error;
 use crate::ids::{RunId, StepKey, WorkspaceId};
 
 /// The size of an op in a batch, beside its values.
@@ -213,8 +214,9 @@ fn unlink_size(request: &UnlinkRequest) -> usize {
 }
 
 fn parse<T: DeserializeOwned>(verb: Verb, json: &str) -> Result<T, OpFailure> {
-    serde_json::from_str(json)
-        .map_err(|error| OpFailure::invalid(format!("the input of {} is not valid: {error}", verb.as_str())))
+    serde_json::from_str(json).map_err(|error| {
+        OpFailure::invalid(format!("the input of {} is not valid: {}", verb.as_str(), describe_error(&error)))
+    })
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use everstep_core::decode::describe_error;
 use everstep_core::graph::Problem;
 use everstep_core::limits::PAYLOAD_BYTES;
 use schemars::JsonSchema;
@@ -166,7 +167,7 @@ impl Query {
         }
         let query: Self = match serde_json::from_value(body.clone()) {
             Ok(query) => query,
-            Err(error) => return Err(vec![Problem::at("", error.to_string())]),
+            Err(error) => return Err(vec![Problem::at("", describe_error(&error))]),
         };
         let problems = query.problems();
         if problems.is_empty() { Ok(query) } else { Err(problems) }

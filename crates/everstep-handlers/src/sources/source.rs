@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Component, Path};
 
+use everstep_core::decode::describe_error;
 use everstep_core::graph::Problem;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -164,7 +165,7 @@ impl Source {
         }
         let source: Self = match serde_json::from_value(body.clone()) {
             Ok(source) => source,
-            Err(error) => return Err(vec![Problem::at("", error.to_string())]),
+            Err(error) => return Err(vec![Problem::at("", describe_error(&error))]),
         };
         let problems = source.problems();
         if problems.is_empty() { Ok(source) } else { Err(problems) }

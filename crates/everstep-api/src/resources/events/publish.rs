@@ -5,6 +5,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
+use everstep_core::decode::describe_error;
 use everstep_core::ids::EventId;
 use everstep_core::limits;
 use everstep_core::payload::Payload;
@@ -137,7 +138,7 @@ fn read_event(element: &Payload) -> Result<EventDraft, Problem> {
         return Err(Problem::invalid("an event is an object with a topic and data"));
     }
     let event: PublishEvent = serde_json::from_str(element.json())
-        .map_err(|error| Problem::invalid(format!("the event is not valid: {error}")))?;
+        .map_err(|error| Problem::invalid(format!("the event is not valid: {}", describe_error(&error))))?;
     Ok(event.into_draft())
 }
 

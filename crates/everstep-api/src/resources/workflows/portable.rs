@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use everstep_core::decode::describe_error;
 use everstep_core::strict::StrictValue;
 use everstep_core::whole;
 use everstep_core::workflow::is_name;
@@ -121,7 +122,9 @@ fn read(document: Value) -> Result<Portable, Problem> {
         return refuse(format!("the document's kind is {}, not \"workflow\"", document["kind"]), EXPORT_HINT);
     }
     serde_json::from_value(document).map_err(|error| {
-        Problem::invalid(format!("the body does not have the form that this route expects: {error}")).hint(EXPORT_HINT)
+        let message = describe_error(&error);
+        Problem::invalid(format!("the body does not have the form that this route expects: {message}"))
+            .hint(EXPORT_HINT)
     })
 }
 

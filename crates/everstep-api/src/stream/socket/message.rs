@@ -1,5 +1,6 @@
 //! The messages of a socket, each a JSON object.
 
+use everstep_core::decode::describe_error;
 use everstep_core::ids::RunId;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -40,8 +41,8 @@ pub(super) fn read(text: &str) -> Result<Command, (Option<String>, Problem)> {
     if !text.trim_ascii_start().starts_with('{') {
         return Err((None, invalid("a message must be an object".to_owned())));
     }
-    let request: SocketRequest =
-        serde_json::from_str(text).map_err(|error| (None, invalid(format!("the message is not valid: {error}"))))?;
+    let request: SocketRequest = serde_json::from_str(text)
+        .map_err(|error| (None, invalid(format!("the message is not valid: {}", describe_error(&error)))))?;
     let SocketRequest { follow, leave, id, after, view } = request;
     let refuse = |detail: &str| (id.clone(), invalid(detail.to_owned()));
     let run = |id: &Option<String>| {

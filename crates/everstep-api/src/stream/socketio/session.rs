@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::ws::{Message, WebSocket};
+use everstep_core::decode::describe_error;
 use everstep_core::ids::RunId;
 use futures_util::stream::SplitSink;
 use futures_util::{SinkExt, Stream, StreamExt, future};
@@ -352,7 +353,7 @@ fn read_object<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, String
     if !value.is_object() {
         return Err("it is not an object".to_owned());
     }
-    serde_json::from_value(value).map_err(|error| error.to_string())
+    serde_json::from_value(value).map_err(|error| describe_error(&error))
 }
 
 /// A random, opaque id of the connection.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::ws::{Message as Frame, WebSocket};
+use everstep_core::decode::describe_error;
 use everstep_engine::Session;
 use futures_util::StreamExt;
 use futures_util::stream::SplitStream;
@@ -151,7 +152,8 @@ pub(super) fn decode<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Problem
     if !text.trim_ascii_start().starts_with('{') {
         return Err(Problem::invalid("a frame is not an object"));
     }
-    serde_json::from_str(text).map_err(|error| Problem::invalid(format!("a frame cannot be decoded: {error}")))
+    serde_json::from_str(text)
+        .map_err(|error| Problem::invalid(format!("a frame cannot be decoded: {}", describe_error(&error))))
 }
 
 /// Records in the audit that a session was opened or closed: the guard of the routes sees only the upgrade.
