@@ -1963,6 +1963,8 @@ export type Run = {
   owner: string | null;
   /** When a run without an owner continues without an input. */
   wakeAt: string | null;
+  /** When a run that has not begun is to begin, also while it is paused; missing if its start named no time. */
+  startAt?: string | null;
   createdAt: string;
   endedAt: string | null;
 };
@@ -2614,7 +2616,7 @@ export type TransactWriteUpsert = {
 
 /** A transaction that was applied. */
 export type Transaction = {
-  /** The numbers of its first and its last change; null if it changed nothing. */
+  /** The numbers of its first and its last change; null if it changed nothing, as a transaction that only checks. */
   changes: number[] | null;
   /** The results of the writes, in their order. */
   results: WriteResult[];
@@ -2793,6 +2795,8 @@ export type Viewed = {
   owner: string | null;
   /** When a run without an owner continues without an input. */
   wakeAt: string | null;
+  /** When a run that has not begun is to begin, also while it is paused; missing if its start named no time. */
+  startAt?: string | null;
   createdAt: string;
   endedAt: string | null;
   /** The requested fields of the output by their paths; only when the run has completed. */

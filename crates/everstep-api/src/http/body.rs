@@ -9,14 +9,16 @@ use axum::BoxError;
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
 use axum::http::{StatusCode, header};
+use everstep_core::decode::describe_error;
 use everstep_core::payload::Payload;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use tokio::time::{Instant, timeout_at};
 
 use crate::auth::Caller;
 use crate::body_memory::{BodyMemory, BodyPermit};
+use crate::http::headers::check_content_coding;
 use crate::http::problem::Problem;
 
 /// The timeout of reading a request's body.
@@ -51,11 +53,10 @@ impl<const BYTES_MAX: usize> Body<BYTES_MAX> {
 
     /// Reads a JSON object. An error contains its position.
     pub(crate) fn json<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Problem> {
-        // An array would be decoded as the fields of an object, in order.
-        if self.bytes.trim_ascii_start().starts_with(b"[") {
-            return Err(Problem::invalid("the body must be an object, not an array"));
+        match self.other_than_object() {
+            Some(found) => Err(Problem::invalid(format!("the body must be an object, not {found}"))),
+            None => self.any(),
         }
-        self.any()
     }
 
     /// Reads JSON of any form.
@@ -68,8 +69,22 @@ impl<const BYTES_MAX: usize> Body<BYTES_MAX> {
                 serde_json::error::Category::Data => "the body does not have the form that this route expects",
                 _ => "the body is not JSON",
             };
-            Problem::invalid(format!("{message}: {error}"))
+            Problem::invalid(format!("{message}: {}", describe_error(&error)))
         })
+    }
+
+    /// The JSON of the body, if it is not an object.
+    fn other_than_object(&self) -> Option<&'static str> {
+        let found = match self.bytes.trim_ascii_start().first()? {
+            // An array would be decoded as the fields of an object, in order.
+            b'[' => return Some("an array"),
+            b'"' => "a string",
+            b't' | b'f' => "a boolean",
+            b'n' => "null",
+            b'-' | b'0'..=b'9' => "a number",
+            _ => return None,
+        };
+        serde_json::from_slice::<IgnoredAny>(&self.bytes).is_ok().then_some(found)
     }
 
     /// Reads JSON, or returns the default if there is no body.
@@ -100,6 +115,7 @@ impl<const BYTES_MAX: usize> Body<BYTES_MAX> {
         bytes_max: usize,
         too_large: impl Fn() -> Problem,
     ) -> Result<Self, Problem> {
+        check_content_coding(request.headers())?;
         let length = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
         let length = length.and_then(|length| length.parse::<usize>().ok());
         if length.is_some_and(|length| length > bytes_max) {
@@ -191,6 +207,7 @@ impl<S: AsRef<BodyMemory> + Sync> FromRequest<S> for StreamedBody {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        check_content_coding(request.headers())?;
         let memory: &BodyMemory = state.as_ref();
         let announced = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
         let announced = announced.and_then(|length| length.parse().ok());

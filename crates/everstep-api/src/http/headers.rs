@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use everstep_core::limits;
 
 use crate::http::problem::Problem;
@@ -154,6 +154,23 @@ pub(crate) fn etag(version: u64) -> (HeaderName, HeaderValue) {
     (header::ETAG, HeaderValue::from_str(&format!("\"{version}\"")).expect("a number is plain text"))
 }
 
+/// Rejects a body in a content coding such as gzip: a decoder would turn a small body into a large one, whose memory is
+/// not reserved.
+pub(crate) fn check_content_coding(headers: &HeaderMap) -> Result<(), Problem> {
+    let mut codings = headers.get_all(header::CONTENT_ENCODING).iter();
+    let Some(coding) = codings.find(|coding| !is_identity(coding)) else { return Ok(()) };
+    let coding = String::from_utf8_lossy(coding.as_bytes());
+    let detail = format!("the body has the Content-Encoding {coding:?}, which the server does not decode");
+    let hint = "send the body uncompressed, without the header Content-Encoding";
+    Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UNSUPPORTED_MEDIA_TYPE", detail).hint(hint))
+}
+
+/// Whether content codings leave a body as it is.
+fn is_identity(codings: &HeaderValue) -> bool {
+    let is_identity = |coding: &str| coding.is_empty() || coding.eq_ignore_ascii_case("identity");
+    codings.to_str().is_ok_and(|codings| codings.split(',').map(str::trim).all(is_identity))
+}
+
 /// Whether one of the values of a header meets a condition.
 pub(crate) fn holds(headers: &HeaderMap, name: &HeaderName, is_met: impl Fn(&str) -> bool) -> bool {
     headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).any(is_met)
@@ -180,5 +197,22 @@ mod tests {
         assert!(has(&["\"12\""], 12) && has(&["W/\"12\""], 12) && has(&["\"3\", \"12\""], 12) && has(&["*"], 12));
         assert!(has(&["\"3\"", "\"12\""], 12));
         assert!(!has(&[], 12) && !has(&["12"], 12) && !has(&["\"1\""], 12) && !has(&["\"012\""], 12));
+    }
+
+    #[test]
+    fn only_bodies_without_a_content_coding_are_accepted() {
+        let check = |lines: &[&'static str]| {
+            let mut headers = HeaderMap::new();
+            for line in lines.iter().copied() {
+                headers.append(header::CONTENT_ENCODING, HeaderValue::from_static(line));
+            }
+            check_content_coding(&headers).map_err(|problem| problem.into_words().0)
+        };
+        assert!(check(&[]).is_ok() && check(&[""]).is_ok() && check(&["identity"]).is_ok());
+        assert!(check(&["Identity, identity"]).is_ok() && check(&["identity", "identity"]).is_ok());
+        for coding in ["gzip", "br", "none", "identity, gzip"] {
+            assert_eq!(check(&[coding]), Err("UNSUPPORTED_MEDIA_TYPE".to_owned()), "{coding}");
+        }
+        assert!(check(&["identity", "deflate"]).is_err());
     }
 }

@@ -5,6 +5,7 @@
 mod access;
 mod audit;
 mod auth;
+mod bodies;
 mod bounds;
 mod catalogue;
 mod cluster;

@@ -105,6 +105,7 @@ fn requests() -> Vec<(&'static str, &'static str, Value)> {
         ("GET", "/v1/store/missing", none.clone()),
         ("GET", "/v1/store/missing/a", none.clone()),
         ("GET", "/v1/store/books?match=%7B", none.clone()),
+        ("GET", "/v1/store/books?cursor=zork", none.clone()),
         ("GET", "/v1/store/books/%00", none.clone()),
         ("GET", "/v1/store/books/%FF", none.clone()),
         ("PUT", "/v1/store/books/a", json!({"ttlSeconds": 1})),
@@ -253,6 +254,9 @@ const HEADERS: &[RequestWithHeaders] = &[
     (Method::PUT, "/v1/workflows/waits", &[("if-match", "\"9\"")], r#"{"nodes": []}"#),
     (Method::GET, "RUN/events", &[("last-event-id", "x")], ""),
     (Method::POST, "/v1/workflows/waits/runs", &[], "{"),
+    (Method::POST, "/v1/workflows/waits/runs", &[], "null"),
+    (Method::POST, "/v1/workflows/waits/runs/batch", &[], r#"{"runs": [null]}"#),
+    (Method::POST, "/v1/workflows/waits/runs", &[("content-encoding", "gzip")], "{}"),
 ];
 
 /// A graph that sends a mail, which this server cannot do.

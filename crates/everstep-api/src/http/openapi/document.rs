@@ -198,7 +198,7 @@ impl<'a> Schemas<'a> {
 /// 2. A route that needs an API key rejects callers without a valid one, without the permission, or beyond the rate
 ///    limit; and it needs the database.
 /// 3. A route with a path parameter may not find the resource.
-/// 4. A route with a body may receive one that is too large, or invalid.
+/// 4. A route with a body may receive one that is too large, compressed, or invalid.
 /// 5. A route that writes may not learn the outcome, or find the disk full.
 /// 6. A route adds its other rejections itself.
 fn refusals(route: &Route) -> BTreeMap<u16, Vec<&'static str>> {
@@ -227,6 +227,7 @@ fn refusals(route: &Route) -> BTreeMap<u16, Vec<&'static str>> {
     may(route.path.contains('{'), 404, "`NOT_FOUND`: the workspace of the API key has no such resource.");
     may(body.is_some(), 408, "`BODY_TOO_SLOW`: the body arrived with less than 64 KiB per second.");
     may(body.is_some(), 413, "`PAYLOAD_TOO_LARGE`: the body or a part of it is too large.");
+    may(body.is_some(), 415, "`UNSUPPORTED_MEDIA_TYPE`: the body has a `Content-Encoding`; send it uncompressed.");
     may(body.is_some(), 422, "`VALIDATION_ERROR` and others: the request can be parsed, but its content is not valid.");
     may(
         is_guarded && writes,

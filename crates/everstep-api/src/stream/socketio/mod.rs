@@ -22,6 +22,7 @@ use http_body_util::LengthLimitError;
 pub(crate) use self::poll::Polls;
 use crate::auth;
 use crate::http::body;
+use crate::http::headers::check_content_coding;
 use crate::http::listen::PeerAddress;
 use crate::http::problem::Problem;
 use crate::server::AppState;
@@ -67,6 +68,7 @@ pub(crate) async fn hear(State(app): State<AppState>, uri: Uri, request: Request
     let (Asked::Poll { sid: Some(sid) }, _) = Asked::read(&app, &uri)? else {
         return Err(Problem::invalid("send packets to an open polling connection").hint(TRANSPORT));
     };
+    check_content_coding(request.headers())?;
     match body::read(request.into_body(), REQUEST_BYTES_MAX, body::READ_TIMEOUT).await {
         Ok(body) => poll::post(&app, &sid, &body).await,
         Err(error) if error.is::<LengthLimitError>() => {
