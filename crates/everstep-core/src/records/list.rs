@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use super::cursor::read_cursor;
 use super::failure::OpFailure;
 use super::limits::PAGE_ITEMS_DEFAULT;
 use super::record::Record;
@@ -16,7 +17,7 @@ use crate::time::Timestamp;
 /// The input of `store.list`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct RecordQuery {
+pub struct ListRequest {
     pub namespace: String,
     /// The beginning of the keys.
     #[serde(default)]
@@ -26,11 +27,36 @@ pub struct RecordQuery {
     pub pattern: Option<Payload>,
     #[serde(default = "default_limit", deserialize_with = "crate::whole::number")]
     pub limit: usize,
-    /// The key after which the page begins.
     #[serde(default)]
     pub cursor: Option<String>,
     /// Whether the items contain their values.
     #[serde(default = "default_values")]
+    pub values: bool,
+}
+
+impl ListRequest {
+    /// Checks the input and makes a query of it.
+    pub fn into_query(self) -> Result<RecordQuery, OpFailure> {
+        let Self { namespace, prefix, pattern, limit, cursor, values } = self;
+        let after = cursor.as_deref().map(read_cursor).transpose()?;
+        let mut query = RecordQuery { namespace, prefix, pattern, limit, after, values };
+        query.check()?;
+        Ok(query)
+    }
+}
+
+/// Which records a page contains.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RecordQuery {
+    pub namespace: String,
+    /// The beginning of the keys.
+    pub prefix: Option<String>,
+    /// What the values contain, as [`crate::contains::contains`] defines it.
+    pub pattern: Option<Payload>,
+    pub limit: usize,
+    /// The key after which the page begins.
+    pub after: Option<String>,
+    /// Whether the records contain their values.
     pub values: bool,
 }
 
@@ -42,7 +68,7 @@ impl RecordQuery {
             prefix: None,
             pattern: None,
             limit: PAGE_ITEMS_DEFAULT,
-            cursor: None,
+            after: None,
             values: true,
         }
     }

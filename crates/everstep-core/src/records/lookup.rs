@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::cursor::invalid_cursor;
 use super::failure::OpFailure;
 use super::limits::PAGE_ITEMS_DEFAULT;
 use super::link::{Identifier, Link, LinkId, LinkKey};
@@ -230,17 +231,16 @@ impl LinkPosition {
 
     /// Reads what [`LinkPosition::to_cursor`] writes.
     pub fn from_cursor(text: &str) -> Result<Self, OpFailure> {
-        let wrong = || OpFailure::invalid("cursor is not valid; send next_cursor of the previous page unchanged");
-        let parts: [String; 6] = serde_json::from_str(text).map_err(|_| wrong())?;
+        let parts: [String; 6] = serde_json::from_str(text).map_err(|_| invalid_cursor())?;
         let [direction, from_type, from_id, to_type, to_id, relation] = parts;
         let direction = match direction.as_str() {
             "forward" => Direction::Forward,
             "reverse" => Direction::Reverse,
-            _ => return Err(wrong()),
+            _ => return Err(invalid_cursor()),
         };
         let (from, to) = (Identifier::new(from_type, from_id), Identifier::new(to_type, to_id));
         if [&from.kind, &from.id, &to.kind, &to.id, &relation].iter().any(|text| text.contains('\0')) {
-            return Err(wrong());
+            return Err(invalid_cursor());
         }
         Ok(Self { direction, key: LinkKey { from, to, relation } })
     }

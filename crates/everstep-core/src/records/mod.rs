@@ -19,11 +19,13 @@
 //! * `picture`, `fold`, `write`, `link_writes`, `transact`: how an op changes a picture.
 //! * `batch`: what the picture of a batch holds, and the fold of a whole batch.
 //! * `change`: changes, and the fold of changes.
-//! * `scan`, `list`, `lookup`, `namespaces`: how a page of records, links or namespaces is read, with the bounds of a page.
+//! * `scan`, `list`, `lookup`, `namespaces`: how a page of records, links or namespaces is read, with the bounds of a
+//!   page. `cursor`: the cursors of lists of records and namespaces.
 //! * `output`: the outputs of ops and reads, as JSON.
 
 mod batch;
 mod change;
+mod cursor;
 mod failure;
 mod fold;
 mod key;
@@ -45,6 +47,7 @@ mod write;
 
 pub use batch::{FoldedOp, PictureRequest, fold_all};
 pub use change::{AppliedOp, Change, Contents, Effect, replay};
+pub use cursor::{read_cursor, write_cursor};
 pub use failure::OpFailure;
 pub use fold::fold;
 pub use key::OpKey;
@@ -54,7 +57,7 @@ pub use limits::{
     TRANSACT_BYTES_MAX, TRANSACT_PARTS_MAX, TTL_SECONDS_MAX,
 };
 pub use link::{Identifier, Link, LinkId, LinkKey};
-pub use list::{RecordPage, RecordQuery, RecordScan};
+pub use list::{ListRequest, RecordPage, RecordQuery, RecordScan};
 pub use lookup::{
     Direction, LinkMatch, LinkPage, LinkPosition, LinkQuery, LinkRange, LinkScan, LinksRequest, LookupRequest,
 };

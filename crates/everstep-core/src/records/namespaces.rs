@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::cursor::{read_cursor, write_cursor};
 use super::failure::OpFailure;
 use super::limits::PAGE_ITEMS_DEFAULT;
 use super::picture::NamespaceCounts;
@@ -15,14 +16,19 @@ use crate::payload::Payload;
 pub struct NamespacesRequest {
     #[serde(default = "default_limit", deserialize_with = "crate::whole::number")]
     pub limit: usize,
-    /// The name after which the page begins.
     #[serde(default)]
     pub cursor: Option<String>,
 }
 
 impl NamespacesRequest {
     pub fn check(&self) -> Result<(), OpFailure> {
-        check_limit(self.limit)
+        check_limit(self.limit)?;
+        self.after().map(drop)
+    }
+
+    /// The name after which the page begins.
+    pub fn after(&self) -> Result<Option<String>, OpFailure> {
+        self.cursor.as_deref().map(read_cursor).transpose()
     }
 }
 
@@ -53,7 +59,7 @@ impl NamespaceCountPage {
             NamespaceFilter::Any => json!({"namespace": name, "key_count": counts.keys, "link_count": counts.links}),
         };
         let namespaces: Vec<Value> = self.namespaces.iter().map(item).collect();
-        Payload::from(json!({"namespaces": namespaces, "next_cursor": self.next}))
+        Payload::from(json!({"namespaces": namespaces, "next_cursor": self.next.as_deref().map(write_cursor)}))
     }
 }
 

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Number;
 use serde_json::value::to_raw_value;
 
+use super::cursor::write_cursor;
 use super::link::{Identifier, LinkId};
 use super::list::RecordPage;
 use super::lookup::{LinkMatch, LinkPage};
@@ -95,7 +96,7 @@ impl GetOutput {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ListOutput<'a> {
     pub items: Vec<ListItem<'a>>,
-    pub next_cursor: Option<&'a str>,
+    pub next_cursor: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -119,7 +120,7 @@ impl<'a> ListOutput<'a> {
             change: record.change,
             expires_at: record.expires_at.map(|time| time.to_string()),
         };
-        Self { items: page.records.iter().map(item).collect(), next_cursor: page.next.as_deref() }
+        Self { items: page.records.iter().map(item).collect(), next_cursor: page.next.as_deref().map(write_cursor) }
     }
 
     pub fn to_payload(&self) -> Payload {

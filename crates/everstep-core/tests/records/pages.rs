@@ -2,7 +2,7 @@
 
 use everstep_core::records::{
     Link, LinkId, LinkKey, LinkPage, LinkPosition, LinkQuery, LinkRange, LinkScan, LinksRequest, ListOutput,
-    LookupOutput, LookupRequest, Record, RecordId, RecordQuery, RecordScan, ValueType,
+    ListRequest, LookupOutput, LookupRequest, NamespacesRequest, Record, RecordId, RecordQuery, RecordScan, ValueType,
 };
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -27,15 +27,13 @@ fn record(key: &str, value: &str, expires: Option<i64>) -> Record {
 }
 
 fn query(input: Value) -> RecordQuery {
-    let mut query: RecordQuery = serde_json::from_value(input).unwrap();
-    query.check().unwrap();
-    query
+    serde_json::from_value::<ListRequest>(input).unwrap().into_query().unwrap()
 }
 
 /// The page of a query over records in the order of their keys.
 fn page(query: &RecordQuery, records: &[Record]) -> Value {
     let mut scan = RecordScan::new(query, at(0));
-    let after = query.cursor.as_deref().unwrap_or_default();
+    let after = query.after.as_deref().unwrap_or_default();
     let prefix = query.prefix.as_deref().unwrap_or_default();
     let following = records.iter().filter(|record| record.key.as_str() > after && record.key.as_str() >= prefix);
     for record in following {
@@ -57,7 +55,7 @@ fn a_page_ends_when_its_comparisons_have_used_their_fuel() {
     // Half a million comparisons per record: the last number is missing.
     let pattern: Vec<_> = (0..1_000).chain([5_000]).collect();
     let first = page(&query(json!({"namespace": "n", "match": pattern})), &records);
-    assert_eq!((keys(&first), &first["next_cursor"]), (vec![], &json!("1")), "two records are a decision's fuel");
+    assert_eq!((keys(&first), &first["next_cursor"]), (vec![], &json!("after:1")), "two records are a decision's fuel");
     let found = page(&query(json!({"namespace": "n", "match": [1, 2, 3]})), &records);
     assert_eq!((keys(&found).len(), &found["next_cursor"]), (9, &json!(null)));
 }
@@ -90,8 +88,8 @@ fn records_are_listed_by_prefix_and_content() {
     assert_eq!(keys(&prefixed), ["b/1"]);
     assert_eq!(prefixed["items"][0].get("value"), None);
     let first = page(&query(json!({"namespace": "n", "limit": 2})), &records);
-    assert_eq!((keys(&first), &first["next_cursor"]), (vec!["a", "b/1"], &json!("b/1")));
-    let second = page(&query(json!({"namespace": "n", "limit": 2, "cursor": "b/1"})), &records);
+    assert_eq!((keys(&first), &first["next_cursor"]), (vec!["a", "b/1"], &json!("after:b/1")));
+    let second = page(&query(json!({"namespace": "n", "limit": 2, "cursor": "after:b/1"})), &records);
     assert_eq!((keys(&second), &second["next_cursor"]), (vec!["b/2", "c"], &json!(null)));
 }
 
@@ -100,7 +98,7 @@ fn a_page_ends_at_half_a_mebibyte_of_shown_values() {
     let large = format!("\"{}\"", "x".repeat(200_000));
     let records: Vec<_> = (0..5).map(|number| record(&number.to_string(), &large, None)).collect();
     let first = page(&query(json!({"namespace": "n"})), &records);
-    assert_eq!((keys(&first), &first["next_cursor"]), (vec!["0", "1"], &json!("1")));
+    assert_eq!((keys(&first), &first["next_cursor"]), (vec!["0", "1"], &json!("after:1")));
     let hidden = page(&query(json!({"namespace": "n", "values": false})), &records);
     assert_eq!(keys(&hidden).len(), 5);
     let matched = page(&query(json!({"namespace": "n", "values": false, "match": "no"})), &records);
@@ -110,10 +108,20 @@ fn a_page_ends_at_half_a_mebibyte_of_shown_values() {
 #[test]
 fn limits_of_a_page_are_checked() {
     for limit in [json!(0), json!(201)] {
-        let mut query: RecordQuery = serde_json::from_value(json!({"namespace": "n", "limit": limit})).unwrap();
-        assert!(query.check().unwrap_err().message.contains("must be from 1 to 200"));
+        let request: ListRequest = serde_json::from_value(json!({"namespace": "n", "limit": limit})).unwrap();
+        assert!(request.into_query().unwrap_err().message.contains("must be from 1 to 200"));
     }
-    assert!(serde_json::from_value::<RecordQuery>(json!({"namespace": "n", "unknown": 1})).is_err());
+    assert!(serde_json::from_value::<ListRequest>(json!({"namespace": "n", "unknown": 1})).is_err());
+}
+
+#[test]
+fn a_text_that_is_no_cursor_is_refused() {
+    for cursor in ["", "zork", "b/1", "after:"] {
+        let request: ListRequest = serde_json::from_value(json!({"namespace": "n", "cursor": cursor})).unwrap();
+        assert!(request.into_query().unwrap_err().message.contains("cursor is not valid"), "{cursor}");
+        let request: NamespacesRequest = serde_json::from_value(json!({"cursor": cursor})).unwrap();
+        assert!(request.check().unwrap_err().message.contains("cursor is not valid"), "{cursor}");
+    }
 }
 
 fn link(from: &str, to: &str, relation: &str) -> Link {

@@ -48,8 +48,7 @@ impl everstep_handlers::Records for Records {
         filter: NamespaceFilter,
         request: &NamespacesRequest,
     ) -> Result<NamespaceCountPage, Failure> {
-        let NamespacesRequest { limit, cursor } = request.clone();
-        let query = NamespaceQuery { name: None, filter, after: cursor, limit };
+        let query = NamespaceQuery { name: None, filter, after: request.after()?, limit: request.limit };
         let page = self.read(|| self.store().namespaces(workspace, &query)).await?;
         let namespaces = page.namespaces.into_iter().map(|row| (row.name, row.counts)).collect();
         Ok(NamespaceCountPage { namespaces, next: page.next })

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use everstep_core::actor::Actor;
+use everstep_core::decode::describe_error;
 use everstep_core::evaluate::Fault;
 use everstep_core::failure::{Failure, code};
 use everstep_core::journal::Outcome;
@@ -12,8 +13,8 @@ use everstep_core::payload::Payload;
 use everstep_core::planted::{self, Bug};
 use everstep_core::publisher::{MANAGE, READ};
 use everstep_core::records::{
-    Author, GetOutput, LinksOutput, LinksRequest, ListOutput, LookupOutput, LookupRequest, NamespaceFilter,
-    NamespacesRequest, NewOp, OpAction, OpFailure, OpInput, OpKey, RecordQuery, Verb, check_name,
+    Author, GetOutput, LinksOutput, LinksRequest, ListOutput, ListRequest, LookupOutput, LookupRequest,
+    NamespaceFilter, NamespacesRequest, NewOp, OpAction, OpFailure, OpInput, OpKey, Verb, check_name,
 };
 use everstep_core::schema::Schema;
 use serde::Deserialize;
@@ -126,8 +127,7 @@ impl RecordHandler {
                 Ok(GetOutput::of_live_record(record.as_ref()).to_payload())
             }
             RecordStep::List => {
-                let mut query: RecordQuery = self.read(task.config)?;
-                query.check()?;
+                let query = self.read::<ListRequest>(task.config)?.into_query()?;
                 Ok(ListOutput::of_page(&self.records.list(workspace, &query).await?).to_payload())
             }
             RecordStep::Lookup => {
@@ -151,8 +151,9 @@ impl RecordHandler {
         let config = if config.is_null() { Value::Object(serde_json::Map::new()) } else { config };
         let name = &self.description.info.name;
         // From text: a payload keeps the text of its value.
-        serde_json::from_str(&config.to_string())
-            .map_err(|error| OpFailure::invalid(format!("the input of {name} is not valid: {error}")))
+        serde_json::from_str(&config.to_string()).map_err(|error| {
+            OpFailure::invalid(format!("the input of {name} is not valid: {}", describe_error(&error)))
+        })
     }
 }
 

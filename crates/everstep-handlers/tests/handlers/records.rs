@@ -114,7 +114,7 @@ async fn reads_have_their_outputs() {
     let absent = json!({"found": false, "value": null, "value_type": null, "revision": null, "change": null,
         "expires_at": null});
     assert_eq!(read("store.get").await, absent);
-    assert_eq!(read("store.list").await, json!({"items": [], "next_cursor": "k9"}));
+    assert_eq!(read("store.list").await, json!({"items": [], "next_cursor": "after:k9"}));
     assert_eq!(read("links.lookup").await, json!({"matches": [], "next_cursor": null}));
     assert_eq!(read("links.list").await, json!({"items": [], "next_cursor": null}));
     let namespaces = |count: Value| json!({"namespaces": [count], "next_cursor": null});
@@ -197,6 +197,8 @@ async fn failures_of_ops_and_inputs_are_final() {
             json!({"namespace": "n", "from": {"type": "t", "id": "1"}, "cursor": "x"}),
             "cursor is not valid",
         ),
+        ("store.list", json!({"namespace": "n", "cursor": "k9"}), "cursor is not valid"),
+        ("store.list_namespaces", json!({"cursor": "n"}), "cursor is not valid"),
         ("links.list_namespaces", json!({"limit": 0}), "limit is 0"),
     ] {
         let failure = perform(&notes, task(kind, config, json!({}))).await.unwrap_err();

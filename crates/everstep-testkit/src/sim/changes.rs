@@ -322,8 +322,7 @@ impl SimStore {
 
     /// The records of a namespace, including expired ones, and the bytes of their values.
     fn read_records(&self, namespace: &str) -> (BTreeMap<String, ModelRecord>, usize) {
-        let query: RecordQuery =
-            serde_json::from_value(json!({"namespace": namespace, "limit": PAGE_ITEMS})).expect("a valid query");
+        let query = RecordQuery { limit: PAGE_ITEMS, ..RecordQuery::new(namespace) };
         let page = self.direct(|db| db.list_records(WorkspaceId::DEFAULT, &query, Timestamp::EPOCH)).expect(IN_MEMORY);
         let bytes = page.records.iter().map(|record| record.bytes).sum();
         let records = page.records.into_iter().map(|record| {

@@ -517,7 +517,7 @@ async fn do_records(store: &PostgresStore) {
     let of_prefix = RecordQuery { prefix: Some("k3".to_owned()), ..query.clone() };
     store.list(HERE, &RecordQuery { values: false, ..of_prefix.clone() }, at(0)).await.unwrap();
     store.list(HERE, &RecordQuery { pattern: Some(json!(31).into()), ..of_prefix }, at(0)).await.unwrap();
-    store.list(HERE, &RecordQuery { cursor: Some("k2".to_owned()), ..query }, at(0)).await.unwrap();
+    store.list(HERE, &RecordQuery { after: Some("k2".to_owned()), ..query }, at(0)).await.unwrap();
     let either = lookup(json!({"namespace": "n", "from": task("1"), "direction": "either"}));
     let page = store.links(HERE, &either).await.unwrap();
     store.links(HERE, &all_links(json!({"namespace": "n", "limit": 1}))).await.unwrap();

@@ -11,7 +11,8 @@ use crate::http::page::CURSOR_PARAMETER;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::resources::store::{
-    LIMIT_PARAMETER, LinkPath, NamespacePath, check_namespace, find_author, is_end, read_limit, refuse_query,
+    LIMIT_PARAMETER, LinkPath, NamespacePath, check_cursor, check_namespace, find_author, is_end, read_limit,
+    refuse_query,
 };
 use crate::server::AppState;
 
@@ -124,9 +125,5 @@ fn read_direction(query: &Query) -> Result<Direction, Problem> {
 }
 
 fn cursor(query: &Query) -> Result<Option<String>, Problem> {
-    let Some(text) = query.text("cursor") else { return Ok(None) };
-    let hint = "send nextCursor of the previous page unchanged";
-    LinkPosition::from_cursor(text)
-        .map_err(|_| Problem::invalid("the query parameter \"cursor\" is not valid").hint(hint))?;
-    Ok(Some(text.to_owned()))
+    check_cursor(query, |text| LinkPosition::from_cursor(text).map(|_| text.to_owned()))
 }

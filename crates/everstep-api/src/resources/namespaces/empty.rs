@@ -90,7 +90,7 @@ impl Contents<'_> {
             match &self.place {
                 Place::Records(after) => {
                     let query =
-                        RecordQuery { limit, cursor: after.clone(), values: false, ..RecordQuery::new(self.namespace) };
+                        RecordQuery { limit, after: after.clone(), values: false, ..RecordQuery::new(self.namespace) };
                     let records = self.app.engine.records();
                     let page = records.list_with_expired(self.caller.workspace, &query).await?;
                     batch.extend(page.records.into_iter().map(Item::Record));

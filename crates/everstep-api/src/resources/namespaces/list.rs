@@ -2,6 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
+use everstep_core::records::write_cursor;
 use everstep_store::NamespaceQuery;
 
 use super::wire::{Namespace, Namespaces};
@@ -10,7 +11,7 @@ use crate::http::openapi::Parameter;
 use crate::http::page::CURSOR_PARAMETER;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
-use crate::resources::store::{LIMIT_PARAMETER, NamespacePath, missing_namespace, read_limit};
+use crate::resources::store::{LIMIT_PARAMETER, NamespacePath, missing_namespace, read_cursor, read_limit};
 use crate::server::AppState;
 
 pub(super) const LIST_PARAMETERS: &[Parameter] = &[CURSOR_PARAMETER, LIMIT_PARAMETER];
@@ -21,14 +22,10 @@ pub(super) async fn list(
     caller: Caller,
     query: Query,
 ) -> Result<Json<Namespaces>, Problem> {
-    let page = NamespaceQuery {
-        after: query.text("cursor").map(str::to_owned),
-        limit: read_limit(&query),
-        ..NamespaceQuery::default()
-    };
+    let page = NamespaceQuery { after: read_cursor(&query)?, limit: read_limit(&query), ..NamespaceQuery::default() };
     let found = app.engine.records().namespaces(caller.workspace, &page).await?;
     let namespaces = found.namespaces.into_iter().map(Namespace::from_row).collect();
-    Ok(Json(Namespaces { namespaces, next_cursor: found.next }))
+    Ok(Json(Namespaces { namespaces, next_cursor: found.next.as_deref().map(write_cursor) }))
 }
 
 /// One namespace, also if it is empty now.

@@ -14,7 +14,9 @@ mod wire;
 mod write;
 
 pub(super) use apply::{apply, read_output, refuse, refuse_query};
-pub(super) use page::{LIMIT_PARAMETER, check_namespace, is_end, missing_namespace, read_limit};
+pub(super) use page::{
+    LIMIT_PARAMETER, check_cursor, check_namespace, is_end, missing_namespace, read_cursor, read_limit,
+};
 pub(super) use path::{LinkPath, NamespacePath};
 pub(super) use read::find_author;
 pub(super) use routes::KEY_REUSED;

@@ -1,7 +1,7 @@
 //! Pages of records and links.
 
 use everstep_core::ids::WorkspaceId;
-use everstep_core::records::{PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX};
+use everstep_core::records::{self, OpFailure, PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX};
 use everstep_store::NamespaceQuery;
 
 use crate::http::openapi::Parameter;
@@ -19,6 +19,21 @@ pub(crate) const LIMIT_PARAMETER: Parameter = Parameter::whole(
 
 pub(crate) fn read_limit(query: &Query) -> usize {
     query.number("limit").map_or(PAGE_ITEMS_DEFAULT, |limit| usize::try_from(limit).expect("a page is small"))
+}
+
+/// The key or the name after which a page begins.
+pub(crate) fn read_cursor(query: &Query) -> Result<Option<String>, Problem> {
+    check_cursor(query, records::read_cursor)
+}
+
+/// Reads a cursor with the function of its list.
+pub(crate) fn check_cursor<T>(
+    query: &Query,
+    read: impl Fn(&str) -> Result<T, OpFailure>,
+) -> Result<Option<T>, Problem> {
+    let hint = "send nextCursor of the previous page unchanged";
+    let wrong = |_| Problem::invalid("the query parameter \"cursor\" is not valid").hint(hint);
+    query.text("cursor").map(read).transpose().map_err(wrong)
 }
 
 /// Whether a page is the only one and empty, so that its namespace may not exist.

@@ -6,11 +6,11 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use everstep_core::ids::{RunId, StepKey, WorkspaceId};
 use everstep_core::payload::{self, Payload};
-use everstep_core::records::RecordQuery;
+use everstep_core::records::{RecordQuery, write_cursor};
 use everstep_store::ChangeQuery;
 
 use super::apply::refuse_query;
-use super::page::{LIMIT_PARAMETER, check_namespace, is_end, read_limit};
+use super::page::{LIMIT_PARAMETER, check_namespace, is_end, read_cursor, read_limit};
 use super::path::{NamespacePath, RecordPath};
 use super::wire::{Author, Record, Records};
 use crate::auth::Caller;
@@ -63,7 +63,7 @@ pub(super) async fn list(
         prefix: query.text("prefix").map(str::to_owned),
         pattern: query.text("match").map(read_pattern).transpose()?,
         limit: read_limit(&query),
-        cursor: query.text("cursor").map(str::to_owned),
+        after: read_cursor(&query)?,
         values: query.flag("values")?.unwrap_or(true),
         ..RecordQuery::new(namespace)
     };
@@ -73,7 +73,7 @@ pub(super) async fn list(
         check_namespace(&app, caller.workspace, &page.namespace).await?;
     }
     let records = found.records.into_iter().map(|record| Record::from_record(record, None)).collect();
-    Ok(Json(Records { records, next_cursor: found.next }))
+    Ok(Json(Records { records, next_cursor: found.next.as_deref().map(write_cursor) }))
 }
 
 fn read_pattern(text: &str) -> Result<Payload, Problem> {

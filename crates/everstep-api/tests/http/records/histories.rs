@@ -18,8 +18,8 @@ async fn namespaces_are_counted_and_listed() {
     let names = |page: &Value| -> Vec<String> {
         page["namespaces"].as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap().to_owned()).collect()
     };
-    assert_eq!((names(&first), &first["nextCursor"]), (vec!["a".to_owned(), "b".to_owned()], &json!("b")));
-    assert_eq!(names(&server.get("/v1/namespaces?cursor=b").await.is(200)), ["c"]);
+    assert_eq!((names(&first), &first["nextCursor"]), (vec!["a".to_owned(), "b".to_owned()], &json!("after:b")));
+    assert_eq!(names(&server.get("/v1/namespaces?cursor=after:b").await.is(200)), ["c"]);
     let one = server.get("/v1/namespaces/a").await.is(200);
     assert_eq!(one, first["namespaces"][0]);
     let counts = ["keys", "links", "bytes", "changes"].map(|name| one[name].as_u64().unwrap());
@@ -29,7 +29,9 @@ async fn namespaces_are_counted_and_listed() {
     server.delete("/v1/store/b/k").await;
     assert_eq!(names(&server.get("/v1/namespaces").await.is(200)), ["a", "c"]);
     assert_eq!(server.get("/v1/namespaces/b").await.is(200)["changes"], 2);
-    server.get("/v1/namespaces?limit=201").await.refuses(400, "VALIDATION_ERROR");
+    for wrong in ["limit=201", "cursor=b", "cursor="] {
+        server.get(&format!("/v1/namespaces?{wrong}")).await.refuses(400, "VALIDATION_ERROR");
+    }
 }
 
 #[tokio::test]

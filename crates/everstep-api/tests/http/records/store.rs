@@ -173,6 +173,11 @@ async fn a_list_is_read_page_by_page() {
     for wrong in ["limit=0", "limit=201", "match=x", "values=1", "match=%22%5Cud800%22", "sort=key"] {
         server.get(&format!("/v1/store/books?{wrong}")).await.refuses(400, "VALIDATION_ERROR");
     }
+    for cursor in ["", "zork", "a2", "after:", "after:a%00"] {
+        let problem = server.get(&format!("/v1/store/books?cursor={cursor}")).await.refuses(400, "VALIDATION_ERROR");
+        assert_eq!(problem["detail"], "the query parameter \"cursor\" is not valid", "{cursor}");
+        assert!(problem["hint"].as_str().unwrap().contains("nextCursor"), "{problem}");
+    }
 }
 
 #[tokio::test]
@@ -183,7 +188,7 @@ async fn a_large_value_ends_its_page() {
         server.put(&format!("/v1/store/books/{key}"), &json!({"value": value})).await.is(201);
     }
     let page = server.get("/v1/store/books").await.is(200);
-    assert_eq!((page["records"].as_array().unwrap().len(), &page["nextCursor"]), (2, &json!("b")));
+    assert_eq!((page["records"].as_array().unwrap().len(), &page["nextCursor"]), (2, &json!("after:b")));
     let over = json!({"value": "x".repeat(262_143)});
     let refused = server.put("/v1/store/books/e", &over).await.refuses(422, "VALIDATION_ERROR");
     assert_eq!(refused["detail"], "value has 262145 bytes; at most 262144 are allowed");

@@ -34,6 +34,9 @@ async fn a_transaction_is_applied_whole() {
     let nothing = json!({"checks": [{"key": "orders", "equals": 3}], "writes": [{"delete": {"key": "x"}}]});
     let applied = server.post(PATH, &nothing).await.is(200);
     assert_eq!(applied, json!({"changes": null, "results": [{"deleted": false}]}));
+    // Neither does a transaction that only checks.
+    let checked = json!({"checks": [{"key": "orders", "equals": 3}], "writes": []});
+    assert_eq!(server.post(PATH, &checked).await.is(200), json!({"changes": null, "results": []}));
 }
 
 #[tokio::test]
@@ -76,6 +79,7 @@ async fn a_transaction_that_is_not_valid_is_refused() {
         (400, json!({"writes": [{"set": {"namespace": "b", "key": "a", "value": 1}}]})),
         (400, json!({"reads": []})),
         (422, json!({})),
+        (422, json!({"writes": []})),
         (422, json!({"writes": many})),
         (422, json!({"writes": [large, large, large, large, large]})),
         (422, json!({"checks": [{"key": "a"}]})),

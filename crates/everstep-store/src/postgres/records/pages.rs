@@ -39,7 +39,7 @@ impl PostgresStore {
         let has_values = query.needs_values();
         // Without a pattern nearly every record is shown; one more shows whether there is another page.
         let limit = if query.pattern.is_none() { (query.limit + 1).min(CHUNK_ROWS) } else { CHUNK_ROWS };
-        let mut after = texts::page_start(query.cursor.as_deref()).to_owned();
+        let mut after = texts::page_start(query.after.as_deref()).to_owned();
         loop {
             let found = self
                 .connections

@@ -32,7 +32,7 @@ impl Database {
 
     pub fn list_records(&self, workspace: WorkspaceId, query: &RecordQuery, now: Timestamp) -> Result<RecordPage> {
         let mut scan = RecordScan::new(query, now);
-        let after = texts::page_start(query.cursor.as_deref());
+        let after = texts::page_start(query.after.as_deref());
         let mut statement = self.connection.prepare_cached(query!("records/list"))?;
         let mut found = statement.query(named_params! {
             ":workspace": workspace.uuid().into_bytes(),

@@ -26,16 +26,16 @@ pub async fn records_are_listed_by_key_in_pages(store: Store) {
     assert_eq!(first, ["B", "a", "a/10", "a/2"], "in the order of bytes");
     // Records that are added do not shift the next page.
     put(&*store, &["A", "c"]).await;
-    let second = listed(&*store, &RecordQuery { cursor: next, ..query.clone() }).await;
+    let second = listed(&*store, &RecordQuery { after: next, ..query.clone() }).await;
     assert_eq!(second, (vec!["b".to_owned(), "c".to_owned(), "é".to_owned()], None));
     let prefixed = RecordQuery { prefix: Some("a/".to_owned()), limit: 1, ..query.clone() };
     assert_eq!(listed(&*store, &prefixed).await, (vec!["a/10".to_owned()], Some("a/10".to_owned())));
-    let rest = RecordQuery { cursor: Some("a/10".to_owned()), ..prefixed };
+    let rest = RecordQuery { after: Some("a/10".to_owned()), ..prefixed };
     assert_eq!(listed(&*store, &rest).await, (vec!["a/2".to_owned()], None));
     let page = store.list(HERE, &RecordQuery { values: false, ..query.clone() }, at(0)).await.unwrap();
     assert!(page.records.iter().all(|record| record.value.is_none() && record.bytes > 0));
     assert_eq!(listed(&*store, &RecordQuery::new("missing")).await, (vec![], None));
-    let nul = RecordQuery { cursor: Some("a\0b".to_owned()), ..query };
+    let nul = RecordQuery { after: Some("a\0b".to_owned()), ..query };
     assert_eq!(listed(&*store, &nul).await.0[0], "a/10");
 }
 
@@ -63,7 +63,7 @@ pub async fn a_page_reads_ten_thousand_records(store: Store) {
     let mut query = RecordQuery { pattern: Some(Payload::from(json!({"of": wanted}))), ..RecordQuery::new("n") };
     let (found, next) = listed(&*store, &query).await;
     assert_eq!((found.len(), next.as_deref()), (0, Some("009999")), "a short page has a next one");
-    query.cursor = next;
+    query.after = next;
     assert_eq!(listed(&*store, &query).await, (vec![wanted.clone()], None));
 }
 
@@ -77,8 +77,8 @@ pub async fn a_page_ends_at_half_a_mebibyte(store: Store) {
     loop {
         let (keys, next) = listed(&*store, &query).await;
         pages.push(keys.len());
-        query.cursor = next;
-        if query.cursor.is_none() {
+        query.after = next;
+        if query.after.is_none() {
             break;
         }
     }

@@ -174,7 +174,7 @@ impl Write {
 /// A transaction that was applied.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Transaction {
-    /// The numbers of its first and its last change; null if it changed nothing.
+    /// The numbers of its first and its last change; null if it changed nothing, as a transaction that only checks.
     changes: Option<[u64; 2]>,
     /// The results of the writes, in their order.
     results: Vec<WriteResult>,
