@@ -24,6 +24,7 @@ async fn a_run_begins_at_its_time() {
     let path = format!("/v1/runs/{}", started["run"]["id"].as_str().unwrap());
     let run = server.get(&format!("{path}?waitSeconds=30")).await.is(200);
     assert_eq!((&run["status"], &run["output"]["input"]), (&json!("completed"), &json!({"n": 1})));
+    assert_eq!(run.get("startAt"), None, "it has begun");
     let journal = server.get(&format!("{path}/journal")).await.is(200);
     let first = &journal["entries"][0];
     assert_eq!((&first["seq"], &first["event"]), (&json!(1), &json!("RunStarted")));
@@ -49,6 +50,7 @@ async fn a_run_that_has_not_begun_is_pending() {
         );
         assert!(run["waitingFor"].as_str().unwrap().starts_with("begins at 20"), "{run}");
         assert!(run["wakeAt"].is_string(), "{run}");
+        assert_eq!(run["startAt"], run["wakeAt"], "{run}");
     }
     let listed = server.get("/v1/runs?status=pending").await.is(200);
     assert_eq!(listed["runs"].as_array().unwrap().len(), 1);
@@ -62,7 +64,9 @@ async fn a_run_that_has_not_begun_is_pending() {
     assert_eq!(server.post(&format!("{path}/pause"), &Value::Null).await.is(200)["outcome"], "accepted");
     let paused = server.get(&path).await.is(200);
     assert_eq!((&paused["status"], &paused["wakeAt"]), (&json!("paused"), &Value::Null));
-    assert!(paused["waitingFor"].as_str().unwrap().contains("paused"), "{paused}");
+    assert_eq!(paused["startAt"], shown["startAt"]);
+    let sentence = paused["waitingFor"].as_str().unwrap();
+    assert!(sentence.starts_with("is paused before its beginning; it was to begin at 20"), "{sentence}");
     assert_eq!(server.post(&format!("{path}/resume"), &Value::Null).await.is(200)["outcome"], "accepted");
     let resumed = server.get(&path).await.is(200);
     assert_eq!((&resumed["status"], &resumed["wakeAt"]), (&json!("pending"), &shown["wakeAt"]));

@@ -69,6 +69,9 @@ pub(crate) struct Run {
     owner: Option<NodeId>,
     /// When a run without an owner continues without an input.
     wake_at: Option<Time>,
+    /// When a run that has not begun is to begin, also while it is paused; missing if its start named no time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    start_at: Option<Time>,
     created_at: Time,
     ended_at: Option<Time>,
 }
@@ -100,6 +103,7 @@ impl Run {
             retention_days: row.retention_days,
             owner: row.owner,
             wake_at: Time::unless_never(row.wake_at).filter(|_| row.owner.is_none() && row.ended_at.is_none()),
+            start_at: None,
             created_at: Time::from_timestamp(row.created_at),
             ended_at: row.ended_at.map(Time::from_timestamp),
         }
@@ -111,7 +115,9 @@ impl Run {
             Some(for_worker) => Some(for_worker.sentence(&row.workflow, row.version)),
             None => waiting::sentence_before_begin(&row, now),
         };
-        Self { waiting_for, is_unserved: for_worker == Some(ForWorker::Unserved), ..Self::from_row(row) }
+        let start_at = row.start.as_ref().and_then(|start| start.begin_at).map(Time::from_timestamp);
+        let is_unserved = for_worker == Some(ForWorker::Unserved);
+        Self { waiting_for, is_unserved, start_at, ..Self::from_row(row) }
     }
 
     /// The warning for the caller that started it, if no worker can continue it.

@@ -114,10 +114,13 @@ const FOR_ROOM: &str = "waits for room on a node";
 
 /// The sentence about a run that has not begun.
 pub(crate) fn sentence_before_begin(row: &RunRow, now: Timestamp) -> Option<String> {
+    let planned = row.start.as_ref().and_then(|start| start.begin_at);
     match row.status {
-        Status::Paused => Some("is paused before its beginning".to_owned()),
+        Status::Paused => {
+            let when = planned.map(|at| format!("; it was to begin at {}", time(at))).unwrap_or_default();
+            Some(format!("is paused before its beginning{when}"))
+        }
         Status::Pending => {
-            let planned = row.start.as_ref().and_then(|start| start.begin_at);
             let begin = planned.unwrap_or(row.wake_at).max(row.wake_at);
             let is_later = begin > now && begin != Timestamp::NEVER;
             Some(if is_later { format!("begins at {}", time(begin)) } else { FOR_ROOM.to_owned() })
@@ -228,6 +231,7 @@ pub(super) fn time(time: Timestamp) -> String {
 mod tests {
     use everstep_core::failure::Failure;
     use everstep_core::ids::WorkspaceId;
+    use everstep_store::PendingStart;
 
     use super::*;
 
@@ -333,6 +337,12 @@ mod tests {
         let later = now.plus(std::time::Duration::from_secs(60));
         assert_eq!(say(Status::Pending, later), "begins at 2025-11-16T00:01:00Z");
         assert_eq!(say(Status::Paused, Timestamp::NEVER), "is paused before its beginning");
+        let start = Some(PendingStart { begin_at: Some(later), ..PendingStart::default() });
+        let paused = RunRow { start, ..row(Status::Paused, Timestamp::NEVER) };
+        assert_eq!(
+            sentence_before_begin(&paused, now).unwrap(),
+            "is paused before its beginning; it was to begin at 2025-11-16T00:01:00Z"
+        );
         assert_eq!(sentence_before_begin(&row(Status::Running, now), now), None);
     }
 
