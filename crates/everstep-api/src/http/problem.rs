@@ -37,6 +37,10 @@ impl Problem {
         self.status == StatusCode::NOT_FOUND
     }
 
+    pub(crate) fn has_code(&self, code: &str) -> bool {
+        self.code == code
+    }
+
     /// Its code, and its text.
     pub(crate) fn into_words(self) -> (String, String) {
         (self.code.into_owned(), self.detail)

@@ -131,10 +131,16 @@ async fn a_control_for_another_version_changes_nothing() {
         let answer = server.post_with(&cancel, &[("if-match", &header)], &Value::Null).await;
         let problem = answer.refuses(409, "CONCURRENCY_ERROR");
         assert_eq!(problem["detail"], "Concurrent modification detected");
+        assert_eq!(problem["version"], version, "{problem}");
+        assert!(problem["hint"].as_str().unwrap().contains("GET /v1/runs/{id}"), "{problem}");
     }
     let body = json!({"expectedVersion": version - 1});
-    server.post(&cancel, &body).await.refuses(409, "CONCURRENCY_ERROR");
-    server.post_with(&format!("{run}/signals/go"), &[("if-match", &old)], &Value::Null).await.is(409);
+    for control in ["cancel", "pause", "resume", "retry"] {
+        let problem = server.post(&format!("{run}/{control}"), &body).await.refuses(409, "CONCURRENCY_ERROR");
+        assert_eq!(problem["version"], version, "{control}: {problem}");
+    }
+    let signalled = server.post_with(&format!("{run}/signals/go"), &[("if-match", &old)], &Value::Null).await;
+    assert_eq!(signalled.refuses(409, "CONCURRENCY_ERROR")["version"], version);
     for wrong in ["*", "W/\"4\"", "\"4\", \"5\"", "four"] {
         server.post_with(&cancel, &[("if-match", wrong)], &Value::Null).await.refuses(400, "VALIDATION_ERROR");
     }

@@ -6,6 +6,7 @@ use axum::Json;
 use axum::extract::{FromRequest, Path, Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
+use everstep_core::ids::{RunId, WorkspaceId};
 use everstep_core::limits;
 use everstep_core::run::{Input, Reply};
 use everstep_core::topics;
@@ -24,6 +25,8 @@ use crate::server::AppState;
 
 /// Bytes of a control.
 const CONTROL_BODY_BYTES_MAX: usize = 16 * 1024;
+/// The code of a request that expects another version of its run.
+const CONCURRENCY_ERROR: &str = "CONCURRENCY_ERROR";
 /// Characters of a signal's name.
 const SIGNAL_NAME_CHARS_MAX: usize = 256;
 
@@ -145,7 +148,21 @@ async fn deliver(
     let addressed = RunInput { expected, key: key.into_inner(), audit: row, ..RunInput::new(workspace, run, input) };
     let reply = within_run_deadline(app, app.engine.route(addressed)).await?;
     audit.record(reply.is_recorded());
-    answer(reply)
+    match answer(reply) {
+        Err(problem) if problem.has_code(CONCURRENCY_ERROR) => Err(with_version(app, workspace, run, problem).await),
+        answer => answer,
+    }
+}
+
+/// Adds the present version of a run to the problem of a request that expects another one.
+async fn with_version(app: &AppState, workspace: WorkspaceId, run: RunId, problem: Problem) -> Problem {
+    let hint = "read GET /v1/runs/{id} again, and repeat the request with its version if it still applies";
+    let present = async { show::show(app, show::row(app, workspace, run).await?).await };
+    match within_run_deadline(app, present).await {
+        Ok(run) => problem.with("version", run.version).hint(hint),
+        // The version is not known now; the request was rejected nevertheless.
+        Err(_) => problem.hint(hint),
+    }
 }
 
 fn answer(reply: Reply) -> Answer {
