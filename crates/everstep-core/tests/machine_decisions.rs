@@ -109,4 +109,5 @@ texts! {
     voters_are_those_of_the_time_of_entering
     voters_of_a_reached_quorum_have_performed_the_action
     votes_of_a_state_that_was_left_do_not_count
+    waits_name_the_users_of_a_template
 }

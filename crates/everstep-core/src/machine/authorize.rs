@@ -128,26 +128,31 @@ impl Denial {
 /// The requirements of an action, as the definition has them: those who may perform it, and those who may not.
 pub(super) fn required(action: &Action) -> Vec<String> {
     let excluded = action.require.iter().flat_map(|require| &require.not_by).map(|name| format!("not by {name}"));
-    admitted(action).into_iter().chain(excluded).collect()
+    admitted(action, defined_users).into_iter().chain(excluded).collect()
 }
 
-/// The roles and names that may perform an action, as the definition has them.
-pub(super) fn admitted(action: &Action) -> Vec<String> {
-    let mut required = action.require.as_ref().map(requirement_names).unwrap_or_default();
+/// The roles and names that may perform an action; `users` describes a template of `require.user`.
+pub(super) fn admitted(action: &Action, users: impl Fn(&Value) -> Vec<String>) -> Vec<String> {
+    let mut required = action.require.as_ref().map(|require| requirement_names(require, users)).unwrap_or_default();
     if action.quorum.as_ref().is_some_and(|quorum| quorum.voters.is_some()) {
         required.push("voters".to_owned());
     }
     required
 }
 
-fn requirement_names(require: &Requirement) -> Vec<String> {
+fn requirement_names(require: &Requirement, users: impl Fn(&Value) -> Vec<String>) -> Vec<String> {
     let is_role = |role: &&String| *role != ASSIGNED_ROLE;
     let mut names: Vec<_> = require.roles.iter().filter(is_role).cloned().collect();
     if require.is_assigned || require.roles.iter().any(|role| role == ASSIGNED_ROLE) {
         names.push("assigned".to_owned());
     }
-    names.extend(require.users.iter().flat_map(texts).map(|user| format!("user {user}")));
+    names.extend(require.users.iter().flat_map(users));
     names
+}
+
+/// The users of a template, as the definition has them.
+fn defined_users(template: &Value) -> Vec<String> {
+    texts(template).into_iter().map(|user| format!("user {user}")).collect()
 }
 
 /// The texts of a template: a name, or a list of names.
@@ -173,7 +178,14 @@ pub fn may_start(machine: &Machine, by: &Actor, rights: &Rights, input: &Payload
 
 /// The roles and names that may start a run of a machine, as the definition has them; empty if it does not name them.
 pub fn required_to_start(machine: &Machine) -> Vec<String> {
-    machine.start.as_ref().map(requirement_names).unwrap_or_default()
+    machine.start.as_ref().map(|require| requirement_names(require, defined_users)).unwrap_or_default()
+}
+
+/// The roles and names that may perform an action of the present state, as the definition has them; nothing of the run.
+pub fn required_to_act(workflow: &Workflow, state: &State, action: &str) -> Vec<String> {
+    let place = MachineRun::find(workflow, state).and_then(MachineRun::place);
+    let found = place.and_then(|(_, definition)| definition.on.iter().find(|defined| defined.name == action));
+    found.map(|action| admitted(action, defined_users)).unwrap_or_default()
 }
 
 /// Whether a caller without the permission to view runs may read this one: they take part in it, or they may act now.

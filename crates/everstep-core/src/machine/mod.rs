@@ -42,7 +42,7 @@ mod transitions;
 pub use act::{Act, Applied, Assignment, AssignmentChange, FieldFault, RefusalDetails, Rights, Tally};
 pub use actions::{ActionView, Reason, actions};
 pub(crate) use apply::fold;
-pub use authorize::{may_read, may_start, required_to_start};
+pub use authorize::{may_read, may_start, required_to_act, required_to_start};
 pub use compile::{compile, load};
 pub use definition_schema::definition_schema;
 pub(crate) use deliveries::describe_task;

@@ -213,11 +213,7 @@ async fn refuse_to_actor(
         return Ok(refusal::refuse(code, message, details));
     }
     let required = details.map(|details| details.required).filter(|required| !required.is_empty());
-    let of_action = || {
-        let situation = machine::situation(workflow, state)?;
-        let choice = situation.choices.into_iter().find(|choice| Some(&choice.action) == asked.action.as_ref())?;
-        Some(choice.by)
-    };
+    let of_action = || Some(machine::required_to_act(workflow, state, asked.action.as_deref()?));
     Ok(refusal::forbid(required.or_else(of_action).unwrap_or_default()))
 }
 

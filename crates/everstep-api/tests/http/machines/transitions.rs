@@ -55,6 +55,29 @@ async fn a_person_approves_and_the_history_says_so() {
 }
 
 #[tokio::test]
+async fn a_waiting_run_names_the_persons_of_its_templates() {
+    let server = start_server().await;
+    let states = json!([
+        {"name": "draft", "initial": true, "on": {
+            "SUBMIT": {"to": "done", "require": {"user": "{{meta.startedBy}}"}},
+            "CANCEL": {"to": "done", "require": {"user": "{{ctx.deputy | default('mia')}}"}},
+        }},
+        {"name": "done", "terminal": true},
+    ]);
+    server.publish("note", &json!({"states": states})).await;
+    let token = tokens::token(&server, "ann", &["workflow:manage"]);
+    let started = tokens::ask(&server, &token, Method::POST, "/v1/workflows/note/runs", &json!({})).await.is(201);
+    let run = format!("/v1/runs/{}", started["run"]["id"].as_str().unwrap());
+    let shown = server.get(&run).await.is(200);
+    let sentence = shown["waitingFor"].as_str().unwrap();
+    let choices = ": SUBMIT by user ann or CANCEL by a user that the definition names";
+    assert!(sentence.starts_with("is in draft since 20") && sentence.ends_with(choices), "{sentence}");
+    // A caller who may not read the run learns who may act as the definition has it, and nothing of the run.
+    let refused = act(&server, "bob", &run, &json!({"action": "SUBMIT", "version": 1})).await;
+    assert_eq!(refused.refuses(403, "PERMISSION_DENIED")["required"], json!(["user {{meta.startedBy}}"]));
+}
+
+#[tokio::test]
 async fn a_refusal_names_the_state_and_the_person_who_acted_first() {
     let server = start_server().await;
     let run = start_as(&server, "ann", 20).await;
