@@ -58,6 +58,16 @@ pub(super) struct FileQuery {
 
 impl SqliteFiles {
     pub(super) fn new(folder: Option<PathBuf>) -> Self {
+        if let Some(folder) = &folder
+            && let Some(fault) = folder_fault(folder)
+        {
+            let folder = folder.display();
+            tracing::warn!(
+                %folder,
+                fault,
+                "the folder in {FOLDER_VARIABLE} cannot be read: queries of SQLite files fail until it exists"
+            );
+        }
         let bounds = ShareBounds { workspace_max: WORKSPACE_THREADS_MAX, ..ShareBounds::new(READ_THREADS_MAX) };
         Self { folder, threads: Places::new(bounds) }
     }
@@ -127,6 +137,14 @@ impl SqliteFiles {
             Ok(Err(_)) => Err(Failure::transient(QUERY_ERROR, "the read of the file was interrupted")),
             Err(_) => Err(late()),
         }
+    }
+}
+
+/// Why a folder with files cannot be read. It may be created later: each query opens its file again.
+fn folder_fault(folder: &Path) -> Option<String> {
+    match std::fs::metadata(folder) {
+        Ok(found) => (!found.is_dir()).then(|| "it is not a folder".to_owned()),
+        Err(error) => Some(error.to_string()),
     }
 }
 
@@ -276,5 +294,20 @@ fn failure(error: &rusqlite::Error) -> Failure {
             Failure::fatal(QUERY_ERROR, message)
         }
         _ => Failure::fatal(QUERY_ERROR, message),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_cannot_be_read_has_a_fault() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(folder_fault(folder.path()), None);
+        assert!(folder_fault(&folder.path().join("missing")).is_some());
+        let file = folder.path().join("shop.db");
+        std::fs::write(&file, "").unwrap();
+        assert_eq!(folder_fault(&file).as_deref(), Some("it is not a folder"));
     }
 }
