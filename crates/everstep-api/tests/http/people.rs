@@ -13,6 +13,9 @@ use everstep_engine::{Clock, NodeClock, SystemClock};
 use everstep_testkit::issuer::{Issuer, IssuerMode, SigningKey};
 use everstep_vault::{Keyring, SealKey};
 use serde_json::{Value, json};
+use tracing::subscriber::Interest;
+use tracing::{Metadata, span};
+use tracing_subscriber::filter::LevelFilter;
 
 use crate::support::{Answer, Server, Setup, until, wait_for_go};
 
@@ -196,16 +199,44 @@ impl std::io::Write for Log {
     }
 }
 
-/// The log of this test, until the second value is dropped.
-fn keep_log() -> (Log, impl Sized) {
+/// The log of this test from a level on, until the second value is dropped.
+pub(crate) fn keep_log(level: LevelFilter) -> (Log, impl Sized) {
+    // Another test of this program may have set it.
+    let _ = tracing::subscriber::set_global_default(Undecided);
     let log = Log::default();
     let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing_subscriber::filter::LevelFilter::DEBUG)
-        .with_ansi(false)
-        .with_writer(move || writer.clone())
-        .finish();
+    let subscriber =
+        tracing_subscriber::fmt().with_max_level(level).with_ansi(false).with_writer(move || writer.clone()).finish();
     (log, tracing_subscriber::util::SubscriberInitExt::set_default(subscriber))
+}
+
+/// Receives what the threads of other tests log, and discards it. `tracing` remembers which events interest no subscriber:
+/// an event that another test logs while this one begins could be remembered so, and would be missing in the log. While
+/// this subscriber exists, each event is checked when it is logged.
+struct Undecided;
+
+impl tracing::Subscriber for Undecided {
+    fn register_callsite(&self, _: &'static Metadata<'static>) -> Interest {
+        Interest::sometimes()
+    }
+
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        false
+    }
+
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+    fn event(&self, _: &tracing::Event<'_>) {}
+
+    fn enter(&self, _: &span::Id) {}
+
+    fn exit(&self, _: &span::Id) {}
 }
 
 /// The number of tokens that a server has refused for a reason.
@@ -218,7 +249,7 @@ async fn count_refused(server: &Server, reason: &str) -> u64 {
 
 #[tokio::test]
 async fn a_bad_token_is_refused_counted_and_not_logged() {
-    let (log, _logged) = keep_log();
+    let (log, _logged) = keep_log(LevelFilter::DEBUG);
     let (rsa, elliptic) = (SigningKey::rsa("rsa", 0), SigningKey::p256("p256"));
     let (server, issuer, _) = start_with(&[&rsa, &elliptic]).await;
     let good = claims(&server, issuer.url(), "mallory-the-forger");
@@ -533,7 +564,7 @@ async fn people_are_counted_one_by_one() {
 
 #[tokio::test]
 async fn a_token_names_the_workspace_of_its_person() {
-    let (log, _logged) = keep_log();
+    let (log, _logged) = keep_log(LevelFilter::DEBUG);
     let identity = IdentityOptions {
         workspace: WorkspaceSource::Claim("tenant".to_owned()),
         ..options(ISSUER, KeySource::from_secret(SECRET.to_owned()))

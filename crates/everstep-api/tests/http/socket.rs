@@ -1,7 +1,6 @@
 //! Runs as Socket.IO events, packet by packet. `everstep/tests/live` does the same with the stock client.
 
 use std::collections::VecDeque;
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use axum::http::Method;
@@ -15,7 +14,9 @@ use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
+use tracing_subscriber::filter::LevelFilter;
 
+use crate::people::keep_log;
 use crate::support::{Server, add_key, revoke, wait_for_go};
 use crate::workers::{Worker, start};
 
@@ -321,42 +322,13 @@ async fn other_transports_are_refused_with_a_hint() {
     assert!(client.packet().await.unwrap().starts_with("44/admin,"));
 }
 
-static LOGGED: Mutex<String> = Mutex::new(String::new());
-
-/// Keeps the log lines of the API. The tests of this program have one log.
-struct LogLines;
-
-impl tracing::Subscriber for LogLines {
-    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
-        metadata.is_event() && metadata.target().starts_with("everstep_api")
-    }
-
-    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
-        tracing::span::Id::from_u64(1)
-    }
-
-    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
-
-    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
-
-    fn event(&self, event: &tracing::Event<'_>) {
-        event.record(&mut |field: &tracing::field::Field, value: &dyn std::fmt::Debug| {
-            *LOGGED.lock().unwrap() += &format!("{field}={value:?} ");
-        });
-    }
-
-    fn enter(&self, _: &tracing::span::Id) {}
-
-    fn exit(&self, _: &tracing::span::Id) {}
-}
-
 #[tokio::test]
 async fn unknown_fields_beside_the_key_are_ignored_with_a_log_line() {
-    tracing::subscriber::set_global_default(LogLines).unwrap();
+    let (log, _logged) = keep_log(LevelFilter::INFO);
     let server = Server::start().await;
     let mut client = Client::open(&server, &[]).await;
     assert!(client.introduce(&json!({"key": server.key(), "tenant": "blue", "more": {"a": [1]}})).await.is_ok());
-    let logged = LOGGED.lock().unwrap().clone();
+    let logged = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
     assert!(logged.contains("unknown fields in auth") && logged.contains("fields=more, tenant"), "{logged}");
     assert!(!logged.contains("blue"), "values are not logged: {logged}");
     let mut client = Client::open(&server, &[]).await;

@@ -3,9 +3,10 @@
 use axum::http::Method;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tracing_subscriber::filter::LevelFilter;
 
 use super::{ACT, act, approval, start_as, start_server};
-use crate::people::{self as tokens, Log};
+use crate::people as tokens;
 use crate::support::{Server, until};
 
 /// The number of attempts with a label.
@@ -22,15 +23,7 @@ fn labels(workflow: &str, action: &str, outcome: &str) -> String {
 
 #[tokio::test]
 async fn every_attempt_is_counted_and_logged_with_its_outcome() {
-    let log = Log::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing_subscriber::filter::LevelFilter::INFO)
-        .with_ansi(false)
-        .with_writer(move || writer.clone())
-        .finish();
-    let _logged = tracing_subscriber::util::SubscriberInitExt::set_default(subscriber);
-
+    let (log, _logged) = tokens::keep_log(LevelFilter::INFO);
     let server = start_server().await;
     let run = start_as(&server, "ann", 20).await;
     let id = run.trim_start_matches("/v1/runs/");
