@@ -47,11 +47,12 @@ dist: console ## Build the binary as it is published: target/dist/everstep.
 		*) echo "the console is not in this build: install Node.js 20 or later, with npm" >&2; exit 1 ;; esac
 
 # Two commands at a time. First the compiler, beside the tests that need no server and the downloads; then the suites,
-# which mostly wait, beside the programs that use the server or the compiler; at last the suites that measure time.
+# which mostly wait, beside the programs that use the server or the compiler, with a lower priority, so that the tests do
+# not time out; at last the suites that measure time.
 test: tools databases browser console-modules ## Everything that continuous integration runs.
 	$(CARGO) fmt --all --check
 	@scripts/beside.sh '$(MAKE) --no-print-directory console programs' '$(MAKE) --no-print-directory sdk console-check lint-deploy generator-programs'
-	@scripts/beside.sh '$(MAKE) --no-print-directory suites' '$(MAKE) --no-print-directory schemathesis generators clippy'
+	@scripts/beside.sh '$(MAKE) --no-print-directory suites' 'nice -n 10 $(MAKE) --no-print-directory schemathesis generators clippy'
 	@$(MAKE) --no-print-directory suites-alone
 
 test-long: test sim fuzz deny console-long ## `test`, then the long simulation, a minute of random rules, three minutes of Schemathesis, the licence check, neighbours under attack and `console-long`.

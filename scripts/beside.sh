@@ -3,13 +3,12 @@
 #
 # Usage: scripts/beside.sh 'first command' 'second command'
 #
-# The first command prints while it runs. The second one has a lower priority, so that the tests of the first one do not
-# time out; its output is printed when it has ended.
+# The first command prints while it runs. The output of the second one is printed when it has ended.
 set -eu
 
 output=$(mktemp)
 trap 'rm -f "$output"' EXIT
-nice -n 10 sh -c "$2" >"$output" 2>&1 &
+sh -c "$2" >"$output" 2>&1 &
 second=$!
 trap 'kill "$second" 2>/dev/null || true; exit 1' INT TERM
 failed=
