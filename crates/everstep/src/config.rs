@@ -1,6 +1,7 @@
 //! The effective settings: from the command line, the environment, the settings file and the defaults.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -32,6 +33,8 @@ use crate::settings::{
 };
 use crate::telemetry::Telemetry;
 
+/// The range of the number of shards. Thousands of them take gigabytes of memory, and delay the stop of the node.
+const SHARDS: RangeInclusive<usize> = 1..=1_024;
 /// The range of days for which changes of the data store are kept.
 const HISTORY_DAYS: RangeInclusive<u32> = 1..=3_650;
 /// The range of days for which events are kept.
@@ -210,8 +213,24 @@ impl SecretsConfig {
 impl EngineConfig {
     fn new(typed: &EngineSettings, file: &EngineSettings, runs_own_file: bool) -> anyhow::Result<Self> {
         let defaults = Options::default();
+        let retention_days = agreed(
+            "max-retention-days",
+            ("WORKFLOWS_MAX_RETENTION_DAYS", typed.max_retention_days),
+            ("EVERSTEP_MAX_RETENTION_DAYS", typed.everstep_max_retention_days),
+        )?;
+        let sweeper_interval_ms = agreed(
+            "sweeper-interval-ms",
+            ("WORKFLOWS_SWEEPER_INTERVAL_MS", typed.sweeper_interval_ms),
+            ("EVERSTEP_SWEEPER_INTERVAL_MS", typed.everstep_sweeper_interval_ms),
+        )?;
         let options = Options {
-            shards: at_least_one("shards", typed.shards.or(file.shards), defaults.shards)?,
+            shards: match typed.shards.or(file.shards) {
+                Some(shards) if !SHARDS.contains(&shards) => {
+                    let (least, most) = (SHARDS.start(), SHARDS.end());
+                    return Err(invalid(format!("shards must be from {least} to {most}")));
+                }
+                shards => shards.unwrap_or(defaults.shards),
+            },
             max_active_runs: at_least_one(
                 "max-active-runs",
                 typed.max_active_runs.or(file.max_active_runs),
@@ -228,11 +247,11 @@ impl EngineConfig {
                 }
                 lease => lease.map_or(defaults.worker_lease, |span| span.0),
             },
-            max_retention_days: match typed.max_retention_days.or(file.max_retention_days) {
+            max_retention_days: match retention_days.or(file.max_retention_days) {
                 Some(0) => return Err(invalid("max-retention-days must be at least 1")),
                 days => days.unwrap_or(defaults.max_retention_days),
             },
-            sweep_every: match typed.sweeper_interval_ms.or(file.sweeper_interval_ms) {
+            sweep_every: match sweeper_interval_ms.or(file.sweeper_interval_ms) {
                 Some(0) => return Err(invalid("sweeper-interval-ms must be at least 1")),
                 interval => interval.map_or(defaults.sweep_every, Duration::from_millis),
             },
@@ -264,7 +283,10 @@ impl EngineConfig {
             },
             ..defaults
         };
-        let javascript_threads = typed.javascript_threads.or(file.javascript_threads);
+        let javascript_threads = match typed.javascript_threads.or(file.javascript_threads) {
+            Some(0) => return Err(invalid("javascript-threads must be at least 1")),
+            threads => threads,
+        };
         let http = http_bounds(typed, file)?;
         let webhooks = webhook_bounds(typed, file)?;
         let js_timeout_max = match typed.js_timeout_max.or(file.js_timeout_max) {
@@ -348,18 +370,28 @@ fn webhook_bounds(typed: &EngineSettings, file: &EngineSettings) -> anyhow::Resu
     })
 }
 
-/// The maximum size of a value. Its two variables must not contradict each other.
-fn value_bytes(typed: &EngineSettings, file: &EngineSettings) -> anyhow::Result<usize> {
-    let other = typed.workflow_store_max_value_bytes;
-    if let (Some(bytes), Some(other)) = (typed.store_max_value_bytes, other)
-        && bytes != other
-    {
-        return Err(invalid(format!(
-            "store-max-value-bytes is {bytes} and WORKFLOW_STORE_MAX_VALUE_BYTES is {other}; set only \
-             EVERSTEP_STORE_MAX_VALUE_BYTES"
-        )));
+/// The value of a setting whose variable has another name. The two variables must not contradict each other.
+fn agreed<T: Copy + Display + PartialEq>(
+    name: &str,
+    (variable, given): (&str, Option<T>),
+    (other_variable, other): (&str, Option<T>),
+) -> anyhow::Result<Option<T>> {
+    match (given, other) {
+        (Some(given), Some(other)) if given != other => {
+            Err(invalid(format!("{name} is {given} and {other_variable} is {other}; set only {variable}")))
+        }
+        (given, other) => Ok(given.or(other)),
     }
-    let bytes = typed.store_max_value_bytes.or(other).or(file.store_max_value_bytes);
+}
+
+/// The maximum size of a value.
+fn value_bytes(typed: &EngineSettings, file: &EngineSettings) -> anyhow::Result<usize> {
+    let given = agreed(
+        "store-max-value-bytes",
+        ("EVERSTEP_STORE_MAX_VALUE_BYTES", typed.store_max_value_bytes),
+        ("WORKFLOW_STORE_MAX_VALUE_BYTES", typed.workflow_store_max_value_bytes),
+    )?;
+    let bytes = given.or(file.store_max_value_bytes);
     let (least, most) = (RecordLimits::VALUE_BYTES.start(), RecordLimits::VALUE_BYTES.end());
     match bytes {
         Some(bytes) if !RecordLimits::VALUE_BYTES.contains(&bytes) => {
@@ -527,6 +559,50 @@ mod tests {
         for bytes in [1_023, 768 * 1024 + 1] {
             assert!(read(settings(Some(bytes), None)).unwrap_err().contains("must be from 1024 to 786432"));
         }
+    }
+
+    #[test]
+    fn the_settings_of_the_retention_have_two_variables_that_must_agree() {
+        let read = |days, other_days, millis, other_millis| {
+            let typed = EngineSettings {
+                max_retention_days: days,
+                everstep_max_retention_days: other_days,
+                sweeper_interval_ms: millis,
+                everstep_sweeper_interval_ms: other_millis,
+                ..EngineSettings::default()
+            };
+            let file = EngineSettings { max_retention_days: Some(90), ..EngineSettings::default() };
+            let options = EngineConfig::new(&typed, &file, false).map(|config| config.options);
+            let read = options.map(|options| (options.max_retention_days, options.sweep_every.as_millis()));
+            read.map_err(|error| error.to_string())
+        };
+        let default = Options::default().sweep_every.as_millis();
+        assert_eq!(read(None, None, None, None), Ok((90, default)));
+        assert_eq!(read(None, Some(10), None, Some(50)), Ok((10, 50)));
+        assert_eq!(read(Some(10), Some(10), Some(50), None), Ok((10, 50)));
+        for ((days, other_days, millis, other_millis), message) in [
+            ((Some(10), Some(11), None, None), "set only WORKFLOWS_MAX_RETENTION_DAYS"),
+            ((None, None, Some(50), Some(51)), "set only WORKFLOWS_SWEEPER_INTERVAL_MS"),
+            ((None, Some(0), None, None), "max-retention-days must be at least 1"),
+            ((None, None, None, Some(0)), "sweeper-interval-ms must be at least 1"),
+        ] {
+            let error = read(days, other_days, millis, other_millis).unwrap_err();
+            assert!(error.contains(message), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_number_of_shards_and_of_threads_is_bounded() {
+        let read = |shards, javascript_threads| {
+            let typed = EngineSettings { shards, javascript_threads, ..EngineSettings::default() };
+            let config = EngineConfig::new(&typed, &EngineSettings::default(), false);
+            config.map(|config| config.options.shards).map_err(|error| error.to_string())
+        };
+        assert_eq!((read(Some(1), Some(1)), read(Some(1_024), None)), (Ok(1), Ok(1_024)));
+        for shards in [0, 1_025, 20_000] {
+            assert_eq!(read(Some(shards), None), Err("shards must be from 1 to 1024".to_owned()));
+        }
+        assert_eq!(read(None, Some(0)), Err("javascript-threads must be at least 1".to_owned()));
     }
 
     #[test]

@@ -25,6 +25,7 @@ const HEAD: &str = "\
 Every setting can be set in three ways: by a flag, by an environment variable, and in the TOML file that `--config` or `EVERSTEP_CONFIG` names.
 A flag overrides the environment, and the environment overrides the file.
 Unknown flags, unknown keys of the file, and unknown variables that begin with `EVERSTEP_` are rejected, except the variables that Kubernetes sets for a service.
+A variable that begins with `WORKFLOW_` or `WORKFLOWS_` is rejected if its name is nearly that of a setting.
 `everstep config` shows the effective settings and their sources; it accepts the flags of `everstep serve`, and shows no secret.
 Durations are written as `500ms`, `10s`, `5m`, `2h` or `7d`.
 
@@ -41,7 +42,7 @@ park_after = \"1m\"
 const TAIL: &str = "
 `EVERSTEP_SERVER`, the former name of `EVERSTEP_URL`, is accepted too.
 If both are set and name different servers, a command that would use them fails; with `--server` it uses neither.
-`WORKFLOW_STORE_MAX_VALUE_BYTES` is another name of `EVERSTEP_STORE_MAX_VALUE_BYTES`; if both are set and differ, the server does not start.
+`WORKFLOW_STORE_MAX_VALUE_BYTES` is another name of `EVERSTEP_STORE_MAX_VALUE_BYTES`, `EVERSTEP_MAX_RETENTION_DAYS` of `WORKFLOWS_MAX_RETENTION_DAYS`, and `EVERSTEP_SWEEPER_INTERVAL_MS` of `WORKFLOWS_SWEEPER_INTERVAL_MS`; if both names of a setting are set and differ, the server does not start.
 `N8N_WEBHOOK_URL` is read if `EVERSTEP_OPS_WEBHOOK_URL` is not set.
 
 ## Roles and permissions of people

@@ -330,7 +330,7 @@ impl fmt::Debug for ClusterSettings {
 #[derive(Clone, Debug, Default, clap::Args, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EngineSettings {
-    /// The number of shards, the loops that own runs [default: half the cores].
+    /// The number of shards, the loops that own runs; 1 to 1024 [default: half the cores].
     #[arg(long, env = "EVERSTEP_SHARDS", hide_env_values = true, value_name = "N", help_heading = "Engine options")]
     pub(crate) shards: Option<usize>,
 
@@ -386,6 +386,11 @@ pub struct EngineSettings {
     )]
     pub(crate) max_retention_days: Option<u32>,
 
+    /// Another name of WORKFLOWS_MAX_RETENTION_DAYS.
+    #[arg(long, env = "EVERSTEP_MAX_RETENTION_DAYS", hide = true, hide_env_values = true, value_name = "DAYS")]
+    #[serde(skip)]
+    pub(crate) everstep_max_retention_days: Option<u32>,
+
     /// Milliseconds between two searches for runs whose retention has passed [default: 300000].
     #[arg(
         long,
@@ -395,6 +400,11 @@ pub struct EngineSettings {
         help_heading = "Engine options"
     )]
     pub(crate) sweeper_interval_ms: Option<u64>,
+
+    /// Another name of WORKFLOWS_SWEEPER_INTERVAL_MS.
+    #[arg(long, env = "EVERSTEP_SWEEPER_INTERVAL_MS", hide = true, hide_env_values = true, value_name = "MS")]
+    #[serde(skip)]
+    pub(crate) everstep_sweeper_interval_ms: Option<u64>,
 
     /// The maximum size of a record's value in the data store, in bytes of JSON: 1024 to 786432 [default: 262144].
     #[arg(

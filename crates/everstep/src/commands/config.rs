@@ -19,6 +19,13 @@ const HIDDEN_VALUE: &str = "(hidden)";
 const SECRET_SETTINGS: &[&str] =
     &["cluster_key", "jwt_secret", "n8n_webhook_url", "ops_webhook_url", "secrets_key", "secrets_old_keys", "smtp_url"];
 
+/// Other names of settings, each with its setting, under which it is shown.
+const OTHER_NAMES: &[(&str, &str)] = &[
+    ("everstep_max_retention_days", "max_retention_days"),
+    ("everstep_sweeper_interval_ms", "sweeper_interval_ms"),
+    ("workflow_store_max_value_bytes", "store_max_value_bytes"),
+];
+
 /// One setting.
 #[derive(Debug, PartialEq, Serialize)]
 struct Setting {
@@ -52,18 +59,21 @@ pub(crate) fn run(args: &ConfigArgs, file: Option<&Path>) -> anyhow::Result<Exit
 fn settings(matches: &ArgMatches, file: &BTreeMap<String, String>, source: &str) -> Vec<Setting> {
     let cli = Cli::command();
     let command = cli.find_subcommand("config").expect("this command exists");
+    let arguments: Vec<_> =
+        cli.get_arguments().chain(command.get_arguments()).filter(|argument| argument.get_env().is_some()).collect();
     let mut seen = BTreeMap::new();
-    for argument in cli.get_arguments().chain(command.get_arguments()) {
-        let Some(variable) = argument.get_env() else { continue };
-        let (name, variable) = (argument.get_id().to_string(), variable.to_string_lossy().into_owned());
-        let default = default_of(argument);
-        let typed = || matches.get_raw(&name).map(|values| values.map(|value| value.to_string_lossy()).collect());
-        let (value, from) = match matches.value_source(&name) {
-            Some(ValueSource::CommandLine) => (typed(), format!("--{}", name.replace('_', "-"))),
-            Some(ValueSource::EnvVariable) => (typed(), variable),
-            _ => match file.get(&name) {
+    for argument in &arguments {
+        let name = argument.get_id().to_string();
+        if OTHER_NAMES.iter().any(|(other, _)| *other == name) {
+            continue;
+        }
+        let other = OTHER_NAMES.iter().find(|(_, setting)| *setting == name).map(|(other, _)| *other);
+        let other = arguments.iter().find(|argument| Some(argument.get_id().as_str()) == other);
+        let (value, from) = match given(matches, argument).or_else(|| given(matches, other?)) {
+            Some((value, from)) => (Some(value), from),
+            None => match file.get(&name) {
                 Some(value) => (Some(value.clone()), source.to_owned()),
-                None => (default, "default".to_owned()),
+                None => (default_of(argument), "default".to_owned()),
             },
         };
         let value: Option<String> =
@@ -72,6 +82,18 @@ fn settings(matches: &ArgMatches, file: &BTreeMap<String, String>, source: &str)
         seen.insert(name.clone(), Setting { name, value, from });
     }
     seen.into_values().collect()
+}
+
+/// The value of an argument on the command line or in the environment, and its flag or variable.
+fn given(matches: &ArgMatches, argument: &clap::Arg) -> Option<(String, String)> {
+    let name = argument.get_id().as_str();
+    let from = match matches.value_source(name)? {
+        ValueSource::CommandLine => format!("--{}", name.replace('_', "-")),
+        ValueSource::EnvVariable => argument.get_env()?.to_string_lossy().into_owned(),
+        _ => return None,
+    };
+    let value = matches.get_raw(name)?.map(|value| value.to_string_lossy()).collect();
+    Some((value, from))
 }
 
 /// The default in the help of a setting: `[default: 10s]`.

@@ -59,6 +59,37 @@ fn a_variable_that_means_nothing_is_refused_unless_kubernetes_sets_it() {
 }
 
 #[test]
+fn a_variable_that_is_nearly_a_setting_is_refused_and_those_of_other_programs_are_not() {
+    let folder = Folder::new();
+    let file = folder.write("plain.json", chain(&[]).to_string());
+    let with = |name: &str, value: &str| -> CommandOutput {
+        everstep().args(["validate", &file]).env(name, value).output().unwrap().into()
+    };
+    with("WORKFLOWS_MAX_RETENTION_DAYS", "10").exits(0);
+    with("WORKFLOW_ID", "7").exits(0);
+    with("WORKFLOW_MAX_RETENTION_DAYS", "10").exits(2).says("did you mean WORKFLOWS_MAX_RETENTION_DAYS?");
+}
+
+#[test]
+fn a_setting_with_two_variables_is_shown_once() {
+    let show = |variables: &[(&str, &str)]| -> CommandOutput {
+        everstep().args(["config", "--json"]).envs(variables.iter().copied()).output().unwrap().into()
+    };
+    let ours = [("EVERSTEP_MAX_RETENTION_DAYS", "10"), ("EVERSTEP_SWEEPER_INTERVAL_MS", "50")];
+    let shown = show(&ours).exits(0).json();
+    let find = |name: &str| shown.as_array().unwrap().iter().find(|setting| setting["name"] == name);
+    for (name, value, from) in [
+        ("max_retention_days", "10", "EVERSTEP_MAX_RETENTION_DAYS"),
+        ("sweeper_interval_ms", "50", "EVERSTEP_SWEEPER_INTERVAL_MS"),
+    ] {
+        assert_eq!(find(name), Some(&json!({"name": name, "value": value, "from": from})));
+        assert_eq!(find(&format!("everstep_{name}")), None);
+    }
+    let differ = show(&[("WORKFLOWS_MAX_RETENTION_DAYS", "11"), ("EVERSTEP_MAX_RETENTION_DAYS", "10")]);
+    differ.exits(2).says("max-retention-days is 11 and EVERSTEP_MAX_RETENTION_DAYS is 10");
+}
+
+#[test]
 fn a_reader_that_closes_the_pipe_is_no_error() {
     // The document does not fit into the buffer of a pipe.
     let script = r#"("$0" openapi; echo "code $?" >&2) | head -c 1"#;
