@@ -13,6 +13,7 @@ use crate::client_args::{
 use crate::config::HumanDuration;
 use crate::dead_letter_args::DlqArgs;
 use crate::event_args::{EventsArgs, PublishArgs, SubscriptionsArgs};
+use crate::id_args;
 use crate::identity::IdentitySettings;
 use crate::settings::{
     ClusterSettings, DatabaseSettings, EngineSettings, LogSettings, RemoteSettings, SecretsSettings, ServerSettings,
@@ -305,6 +306,7 @@ pub(crate) struct ListKeysArgs {
 #[command(after_help = "Example:\n  everstep keys revoke 019a8a3f-6c1e-7d58-9f3e-0d4b3a6f0c11")]
 pub(crate) struct RevokeKeyArgs {
     /// The id of the API key, as `everstep keys list` shows it.
+    #[arg(value_parser = id_args::read_key_id)]
     pub(crate) id: uuid::Uuid,
 
     #[command(flatten)]

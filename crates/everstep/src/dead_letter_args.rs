@@ -2,6 +2,7 @@
 
 use clap::{Subcommand, ValueEnum};
 
+use crate::id_args;
 use crate::settings::RemoteSettings;
 
 /// List, show, requeue and discard dead letters: work that failed permanently.
@@ -36,7 +37,7 @@ pub(crate) struct LetterFilter {
     pub(crate) workflow: Option<String>,
 
     /// Only dead letters of this run.
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = id_args::read_run_id)]
     pub(crate) run: Option<uuid::Uuid>,
 
     /// Only dead letters whose last attempt failed with this code, such as HTTP_STATUS.
@@ -98,6 +99,7 @@ pub(crate) struct ListLettersArgs {
 #[derive(Debug, clap::Args)]
 pub(crate) struct ShowLetterArgs {
     /// The id of the dead letter, as `everstep dlq list` shows it.
+    #[arg(value_parser = id_args::read_letter_id)]
     pub(crate) id: uuid::Uuid,
 
     /// Print the dead letter as JSON.
@@ -145,7 +147,10 @@ pub(crate) struct DiscardArgs {
 #[derive(Debug, clap::Args)]
 pub(crate) struct LetterSelection {
     /// The id of one dead letter.
-    #[arg(conflicts_with_all = ["source", "kind", "workflow", "run", "error", "since", "until", "all", "dry_run"])]
+    #[arg(
+        value_parser = id_args::read_letter_id,
+        conflicts_with_all = ["source", "kind", "workflow", "run", "error", "since", "until", "all", "dry_run"]
+    )]
     pub(crate) id: Option<uuid::Uuid>,
 
     #[command(flatten)]

@@ -2,6 +2,7 @@
 
 use clap::Subcommand;
 
+use crate::id_args;
 use crate::settings::RemoteSettings;
 
 /// Publish an event and print its id.
@@ -163,6 +164,7 @@ pub(crate) struct ListSubscriptionsArgs {
 #[derive(Debug, clap::Args)]
 pub(crate) struct SubscriptionArgs {
     /// The id of the subscription, as `everstep subscriptions list` shows it.
+    #[arg(value_parser = id_args::read_subscription_id)]
     pub(crate) id: uuid::Uuid,
 
     #[command(flatten)]

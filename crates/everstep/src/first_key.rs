@@ -1,9 +1,9 @@
 //! The first API key of a database. Without one the server could not be used; it is created once, shown once, and
 //! stored in a file that only its owner may read.
 
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -11,6 +11,8 @@ use everstep_api::auth::{ApiKey, Grant, NewKey, Role};
 use everstep_core::ids::WorkspaceId;
 use everstep_core::time::Timestamp;
 use everstep_store::AccessStore;
+
+use crate::data_folder;
 
 const DRAFT_PREFIX: &str = "admin.key.";
 
@@ -48,6 +50,7 @@ pub(crate) async fn ensure(store: &dyn AccessStore, data: &Path, now: Timestamp)
             let _ = fs::remove_file(&draft);
             return Ok(FirstKey::Unknown);
         }
+        Err(error) if !data.is_dir() => return Err(data_folder::describe_error(data, &error)),
         written => written.with_context(|| format!("writing the first API key to {}", draft.display()))?,
     }
     let new =
@@ -85,7 +88,7 @@ async fn is_known(store: &dyn AccessStore, path: &Path) -> anyhow::Result<bool> 
 }
 
 fn write(data: &Path, path: &Path, secret: &ApiKey) -> std::io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(data)?;
+    data_folder::create(data)?;
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
     writeln!(file, "{}", secret.reveal())?;
     file.sync_all()

@@ -13,7 +13,7 @@ use crate::config::Config;
 use crate::exit::invalid;
 use crate::remote::Remote;
 use crate::settings::RemoteSettings;
-use crate::wire;
+use crate::{data_folder, wire};
 
 pub(crate) enum Target {
     Database(LocalDatabase),
@@ -27,12 +27,31 @@ pub(crate) struct LocalDatabase {
 }
 
 impl Target {
-    /// A named server takes precedence over the database. If a server uses the data folder, the command uses that
-    /// server.
+    /// The target of a command that needs a database which exists. A named server takes precedence over the database.
+    /// If a server uses the data folder, the command uses that server.
     pub(crate) async fn open(remote: &RemoteSettings, config: &Config) -> anyhow::Result<Self> {
         if let Some(remote) = Remote::from_settings(remote)? {
             return Ok(Self::Server(remote));
         }
+        data_folder::require_database(config)?;
+        Self::open_database(remote, config).await
+    }
+
+    /// As [`Target::open`], for a command that writes: it creates the database if none exists, and reports that. The
+    /// folder may be mistyped.
+    pub(crate) async fn open_or_create(remote: &RemoteSettings, config: &Config) -> anyhow::Result<Self> {
+        if let Some(remote) = Remote::from_settings(remote)? {
+            return Ok(Self::Server(remote));
+        }
+        let is_new = data_folder::lacks_database(config);
+        let target = Self::open_database(remote, config).await?;
+        if is_new {
+            eprintln!("created a new database in the data folder {}", config.server.data.display());
+        }
+        Ok(target)
+    }
+
+    async fn open_database(remote: &RemoteSettings, config: &Config) -> anyhow::Result<Self> {
         let data = &config.server.data;
         match wire::open_stores(data, &config.database).await {
             Ok(stores) => Ok(Self::Database(LocalDatabase { stores, now: NodeClock::system().now() })),

@@ -24,6 +24,7 @@ use everstep_vault::{DataSources, Vault, WorkspaceOptions};
 use serde_json::Value;
 
 use crate::config::{self, Config};
+use crate::data_folder;
 use crate::database::DatabaseConfig;
 use crate::exit::invalid;
 use crate::fetch_policy::AllowAll;
@@ -33,10 +34,13 @@ use crate::secrets_key;
 /// The time limit for the last hints to other nodes when this node stops.
 const HINT_FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Opens the database of the settings.
+/// Opens the database of the settings. An SQLite database is created if it does not exist, with its folder.
 pub async fn open_stores(data: &Path, database: &DatabaseConfig) -> anyhow::Result<Stores> {
     let opened = match database {
-        DatabaseConfig::Sqlite => sqlite::open(data, &Default::default()),
+        DatabaseConfig::Sqlite => {
+            data_folder::create(data).map_err(|error| data_folder::describe_error(data, &error))?;
+            sqlite::open(data, &Default::default())
+        }
         DatabaseConfig::Postgres { url, options } => postgres::open(url.reveal(), options).await,
     };
     // The store's error contains the reason and the remedy.

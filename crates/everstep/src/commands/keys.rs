@@ -30,7 +30,7 @@ async fn create(args: &CreateKeyArgs, config: &Config) -> anyhow::Result<ExitCod
     let expires_at = args.expires.map(|span| now.plus(span.0));
     let new = NewKey { name: args.name.clone(), allows, expires_at, rate_limit: args.rate_limit };
     new.check(now).map_err(invalid)?;
-    let secret = match Target::open(&args.remote, config).await? {
+    let secret = match Target::open_or_create(&args.remote, config).await? {
         Target::Database(database) => {
             let workspace = database.workspace(args.workspace.workspace.as_deref()).await?;
             let secret = ApiKey::generate();

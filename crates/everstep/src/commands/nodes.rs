@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use comfy_table::Table;
 use comfy_table::presets::NOTHING;
 use everstep_core::time::Timestamp;
@@ -12,17 +12,11 @@ use serde_json::{Value, json};
 
 use crate::args::NodesArgs;
 use crate::config::Config;
-use crate::{output, text, wire};
+use crate::{data_folder, output, text, wire};
 
 pub(crate) async fn run(args: &NodesArgs, config: &Config) -> anyhow::Result<ExitCode> {
-    let data = &config.server.data;
-    if !config.database.is_shared() && !data.exists() {
-        bail!(
-            "the data folder {} does not exist; choose it with --data, or a database with --database-url",
-            data.display()
-        );
-    }
-    let mut stores = wire::open_stores(data, &config.database).await;
+    data_folder::require_database(config)?;
+    let mut stores = wire::open_stores(&config.server.data, &config.database).await;
     if !config.database.is_shared() {
         stores = stores.context("a running server lists its nodes at GET /v1/nodes");
     }

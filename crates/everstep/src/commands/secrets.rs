@@ -33,7 +33,7 @@ pub(crate) async fn run(args: &SecretsArgs, config: &Config) -> anyhow::Result<E
 async fn set(args: &SetSecretArgs, config: &Config) -> anyhow::Result<ExitCode> {
     let value = read(args)?;
     let workspace = args.workspace.workspace.as_deref();
-    match Target::open(&args.remote, config).await? {
+    match Target::open_or_create(&args.remote, config).await? {
         Target::Database(database) => {
             let workspace = database.workspace(workspace).await?;
             let vault = wire::open_vault(&database.stores.resources, &config.server.data, config)?;

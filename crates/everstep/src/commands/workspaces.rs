@@ -27,7 +27,7 @@ pub(crate) async fn run(args: &WorkspacesArgs, config: &Config) -> anyhow::Resul
 async fn create(args: &CreateWorkspaceArgs, config: &Config) -> anyhow::Result<ExitCode> {
     everstep_api::check_workspace_name(&args.name).map_err(invalid)?;
     let options = if args.fetch { json!({"fetch": true}) } else { json!({}) };
-    let secret = match Target::open(&args.remote, config).await? {
+    let secret = match Target::open_or_create(&args.remote, config).await? {
         Target::Database(database) => make(&database, &args.name, options).await?,
         Target::Server(server) => {
             let body = json!({"name": args.name, "options": options});

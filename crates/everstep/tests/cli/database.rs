@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use crate::support::{CommandOutput, Folder, call, everstep, program, wait_for};
+use crate::support::{CommandOutput, Folder, call, call_with_stdin, everstep, program, wait_for};
 
 #[test]
 fn the_data_folder_is_private_whatever_the_umask() {
@@ -34,6 +34,67 @@ fn a_data_folder_that_others_share_is_refused() {
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let output = call(&["serve", "--listen", "127.0.0.1:0", "--data", folder.path().to_str().unwrap()]);
     output.exits(3).says("other users may enter it").says("chmod 700");
+}
+
+#[test]
+fn a_data_folder_that_cannot_be_created_is_reported() {
+    let folder = Folder::new();
+    let file = folder.write("afile", "");
+    let inside = folder.at("afile/data");
+    let commands = [
+        &["serve", "--listen", "127.0.0.1:0"][..],
+        &["keys", "list"],
+        &["keys", "create", "--name", "x", "--role", "admin"],
+        &["nodes"],
+    ];
+    for command in commands {
+        let output = call(&[command, &["--data", &file]].concat());
+        output.exits(3).says(&format!("the data folder {file} is a file; choose another folder with --data"));
+        let output = call(&[command, &["--data", &inside]].concat());
+        output.exits(3).says(&format!("the data folder {inside} cannot be created: ")).says("choose another folder");
+    }
+}
+
+#[test]
+fn a_command_that_only_reads_does_not_create_a_database() {
+    let folder = Folder::new();
+    let (missing, empty) = (folder.path().join("nonex"), folder.path().join("empty"));
+    std::fs::create_dir(&empty).unwrap();
+    let commands = [
+        &["keys", "list"][..],
+        &["keys", "revoke", "00000000-0000-7000-8000-000000000000"],
+        &["workspaces", "list"],
+        &["secrets", "list"],
+        &["secrets", "delete", "x"],
+        &["nodes"],
+    ];
+    for command in commands {
+        for (data, problem) in [(&missing, "does not exist"), (&empty, "contains no database")] {
+            let output = call(&[command, &["--data", data.to_str().unwrap()]].concat());
+            output.exits(3).says(&format!("the data folder {} {problem}; choose it with --data", data.display()));
+        }
+        assert!(!missing.exists() && std::fs::read_dir(&empty).unwrap().next().is_none(), "{command:?}");
+    }
+    let here: CommandOutput = everstep().args(["keys", "list"]).current_dir(&empty).output().unwrap().into();
+    here.exits(3).says("the data folder ./data does not exist");
+}
+
+#[test]
+fn a_command_that_creates_a_database_reports_its_folder() {
+    let folder = Folder::new();
+    let commands = [
+        &["keys", "create", "--name", "x", "--role", "admin"][..],
+        &["workspaces", "create", "shop"],
+        &["secrets", "set", "x"],
+    ];
+    for (number, command) in commands.into_iter().enumerate() {
+        let data = folder.at(&format!("data-{number}"));
+        let args = [command, &["--data", &data]].concat();
+        let said = format!("created a new database in the data folder {data}");
+        call_with_stdin(&args, b"v").exits(0).says(&said);
+        let again = call_with_stdin(&args, b"v");
+        assert!(!again.stderr.contains("created a new database"), "{}", again.stderr);
+    }
 }
 
 #[test]
