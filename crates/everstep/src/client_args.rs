@@ -7,8 +7,9 @@ use crate::settings::RemoteSettings;
 
 /// Start a run of a workflow on a server and print its id.
 ///
-/// With --wait the command waits for the end of the run and prints its output. It exits with 1 if the run fails, and
-/// with 4 if the run is paused.
+/// With --wait the command prints the id on standard error, waits for the end of the run and prints its output. It
+/// continues to wait if the connection is lost, until 30 attempts to connect have failed. It exits with 1 if the run
+/// fails, and with 4 if the run is paused.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

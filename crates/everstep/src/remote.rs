@@ -1,5 +1,6 @@
 //! A server that a command uses over HTTP.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -16,9 +17,33 @@ use crate::{server_address, text};
 pub(crate) const DEFAULT_URL: &str = "http://127.0.0.1:7373";
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 const RESPONSE_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// In the error of a TLS handshake: the response is not a message of TLS.
+const NO_TLS: &str = "InvalidContentType";
 
 /// For a path without a query.
 pub(crate) const NO_QUERY: &[(&str, &str)] = &[];
+
+/// Statuses of a server that stops or has no place, and of a proxy that does not reach it: a repeated request may
+/// succeed.
+const TRANSIENT_STATUSES: &[u16] = &[429, 502, 503, 504];
+/// Those of them after which the server may have performed the request.
+const UNCERTAIN_STATUSES: &[u16] = &[502, 504];
+
+/// A request that may succeed if it is repeated. It is the first in the chain of an error.
+#[derive(Debug)]
+pub(crate) struct Interrupted {
+    message: String,
+    /// Whether the server may have performed the request.
+    pub(crate) is_uncertain: bool,
+}
+
+impl fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Interrupted {}
 
 /// A server, and the API key for it.
 pub(crate) struct Remote {
@@ -73,6 +98,12 @@ impl Remote {
                  the directory that contains its data folder",
             ));
         };
+        if key.trim().is_empty() {
+            return Err(invalid(
+                "--api-key (EVERSTEP_API_KEY) is empty; set it to an API key, or unset the variable to use the API key \
+                 in the server's data folder",
+            ));
+        }
         // The token of a person is accepted in this header alone.
         let key = HeaderValue::from_str(&format!("Bearer {}", key.trim()));
         let mut key = key.map_err(|_| invalid("EVERSTEP_API_KEY is not a valid API key"))?;
@@ -172,20 +203,35 @@ impl Remote {
 
     /// Why no answer came.
     fn explain(&self, error: &everstep_net::Error) -> anyhow::Error {
+        use everstep_net::Error;
         let hint = match error {
-            everstep_net::Error::Unreachable { .. } => {
+            Error::Unreachable { reason, .. } | Error::Broken { reason, .. }
+                if self.url.scheme() == "https" && reason.contains(NO_TLS) =>
+            {
+                let hint = "write http:// in --server (EVERSTEP_URL)";
+                return anyhow!("requesting {}: the server seems to speak http, not https; {hint}", self.url);
+            }
+            Error::Unreachable { .. } => {
                 "; is `everstep serve` running? Choose another server with --server (EVERSTEP_URL)"
             }
             _ => "",
         };
-        anyhow!("requesting {}: {error}{hint}", self.url)
+        let message = format!("requesting {}: {error}{hint}", self.url);
+        if !error.is_transient() {
+            return anyhow!(message);
+        }
+        Interrupted { message, is_uncertain: matches!(error, Error::Timeout(_) | Error::Broken { .. }) }.into()
     }
 
     /// An error response as an error.
     fn refusal(&self, status: StatusCode, body: &Value) -> anyhow::Error {
-        let Some(message) = describe_refusal(body) else { return anyhow!("{} responded with {status}", self.url) };
+        let described = describe_refusal(body);
         // Either an argument is wrong, or the server has a problem.
-        let is_given = status.is_client_error() && ![401, 403, 429].contains(&status.as_u16());
+        let is_given = described.is_some() && status.is_client_error() && ![401, 403, 429].contains(&status.as_u16());
+        let message = described.unwrap_or_else(|| format!("{} responded with {status}", self.url));
+        if TRANSIENT_STATUSES.contains(&status.as_u16()) {
+            return Interrupted { message, is_uncertain: UNCERTAIN_STATUSES.contains(&status.as_u16()) }.into();
+        }
         if is_given { invalid(message) } else { anyhow!(message) }
     }
 
@@ -227,7 +273,7 @@ pub(crate) fn data_folder() -> PathBuf {
 
 /// The API key that the first start of a server has stored in its data folder.
 fn first_key(data: &Path) -> Option<String> {
-    std::fs::read_to_string(data.join("admin.key")).ok()
+    std::fs::read_to_string(data.join("admin.key")).ok().filter(|key| !key.trim().is_empty())
 }
 
 /// An error response of the server as text, safe to show.
@@ -264,5 +310,44 @@ mod tests {
         let message = describe_refusal(&body).unwrap_or_default();
         assert_eq!(message, "X: no\\u{1b}[2J; try\\u{9b}\n  /nodes/0: it\\u{1b}[2J");
         assert_eq!(describe_refusal(&json!("<html>")), None);
+    }
+
+    fn remote() -> Remote {
+        let url = read_url("https://127.0.0.1:7373").unwrap();
+        Remote { client: Client::new(Guard::open()), url, key: None }
+    }
+
+    #[test]
+    fn a_request_that_may_succeed_later_is_distinguished_from_a_rejected_one() {
+        let remote = remote();
+        let uncertain = |error: anyhow::Error| error.downcast_ref::<Interrupted>().map(|error| error.is_uncertain);
+        for (status, expected) in [
+            (StatusCode::NOT_FOUND, None),
+            (StatusCode::UNAUTHORIZED, None),
+            (StatusCode::INTERNAL_SERVER_ERROR, None),
+            (StatusCode::TOO_MANY_REQUESTS, Some(false)),
+            (StatusCode::SERVICE_UNAVAILABLE, Some(false)),
+            (StatusCode::BAD_GATEWAY, Some(true)),
+            (StatusCode::GATEWAY_TIMEOUT, Some(true)),
+        ] {
+            for body in [json!({"code": "X", "detail": "no"}), Value::Null] {
+                assert_eq!(uncertain(remote.refusal(status, &body)), expected, "{status}");
+            }
+        }
+        let (host, reason) = ("127.0.0.1".to_owned(), "Connection refused".to_owned());
+        let broken = everstep_net::Error::Broken { host: host.clone(), reason: reason.clone() };
+        assert_eq!(uncertain(remote.explain(&broken)), Some(true));
+        let unreachable = everstep_net::Error::Unreachable { host, reason };
+        assert_eq!(uncertain(remote.explain(&unreachable)), Some(false));
+        assert_eq!(uncertain(remote.explain(&everstep_net::Error::TooLarge(1))), None);
+    }
+
+    #[test]
+    fn an_empty_api_key_is_reported() {
+        let url = read_url("http://127.0.0.1:7373").unwrap();
+        for key in ["", "\n"] {
+            let error = Remote::with_key(url.clone(), Some(key.to_owned())).map(|_| ()).unwrap_err().to_string();
+            assert!(error.contains("EVERSTEP_API_KEY) is empty"), "{error}");
+        }
     }
 }

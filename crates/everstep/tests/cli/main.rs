@@ -21,6 +21,7 @@ mod run;
 mod secrets;
 mod serve;
 mod shell;
+mod starts;
 #[path = "../support/mod.rs"]
 #[expect(dead_code, reason = "each suite uses a part of it")]
 mod support;

@@ -11,9 +11,9 @@ use crate::commands::client::{entry_line, run_id};
 use crate::remote::Remote;
 use crate::{exit, output, text};
 
-/// The pause before a lost stream is opened again, and the number of attempts without a new entry.
-const RECONNECT_AFTER: Duration = Duration::from_secs(1);
-const RECONNECTS_MAX: u32 = 30;
+/// The pause before a lost stream or request is repeated, and the number of attempts without a new entry or response.
+pub(super) const RECONNECT_AFTER: Duration = Duration::from_secs(1);
+pub(super) const RECONNECTS_MAX: u32 = 30;
 
 pub(crate) async fn run(args: &FollowArgs) -> anyhow::Result<ExitCode> {
     let remote = Remote::from_settings_or_default(&args.remote)?;
