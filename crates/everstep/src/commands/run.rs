@@ -41,7 +41,8 @@ pub(crate) async fn run(args: RunArgs, config: &Config) -> anyhow::Result<ExitCo
     let started = engine.start_run(Start { key, ..Start::new(name, input) }).await;
     let started = started.map_err(wire::describe_error).context("starting the run")?;
     if !started.created && !args.quiet {
-        eprintln!("run {} has that idempotency key; continuing it", started.run);
+        let row = engine.runs().row(WorkspaceId::DEFAULT, started.run).await.context("reading the run")?;
+        eprintln!("run {} has that idempotency key{}", started.run, describe_existing(row.status));
     }
     let ended = tokio::select! {
         ended = follow(&engine, started.run, Live::new(args.quiet)) => ended,
@@ -56,6 +57,15 @@ pub(crate) async fn run(args: RunArgs, config: &Config) -> anyhow::Result<ExitCo
     // Other runs of the folder may be in progress; the next process that opens it continues them.
     engine.stop(STOP_GRACE).await.context("stopping the engine")?;
     conclude(&row, args.data.as_deref())
+}
+
+/// The effect of the command on a run that was started before.
+fn describe_existing(status: Status) -> &'static str {
+    match status {
+        Status::Completed => " and has ended; its stored output follows",
+        Status::Failed | Status::Cancelled => " and has ended; the stored reason follows",
+        Status::Pending | Status::Running | Status::Waiting | Status::Paused => "; continuing it",
+    }
 }
 
 /// Where the run is stored.

@@ -166,6 +166,17 @@ fn without_an_api_key_the_message_has_the_remedy() {
     command.args(["runs"]).env("EVERSTEP_URL", "http://127.0.0.1:1").env("EVERSTEP_API_KEY", "x");
     let refused = CommandOutput::from(command.output().unwrap());
     refused.exits(3).says("http://127.0.0.1:1").says("is `everstep serve` running?");
+    let mut command = everstep();
+    command.args(["runs"]).env("EVERSTEP_URL", "http://127.0.0.1:1").env("EVERSTEP_API_KEY", "");
+    CommandOutput::from(command.output().unwrap()).exits(2).says("--api-key (EVERSTEP_API_KEY) is empty");
+}
+
+#[test]
+fn a_server_without_tls_is_reported_when_its_url_begins_with_https() {
+    let session = Session::new();
+    let url = format!("https://{}", session.server.address());
+    let output = session.call(&["runs", "--server", &url]);
+    output.exits(3).says("the server seems to speak http, not https; write http:// in --server (EVERSTEP_URL)");
 }
 
 #[test]
@@ -272,7 +283,7 @@ fn a_run_of_a_state_machine_is_shown_moved_and_read() {
         "state     review, version 1",
         "assigned  ann",
         "APPROVE  to pay, needs a comment and data account",
-        "REJECT   to done, closed",
+        "REJECT   closed (to done)",
         "PERMISSION_DENIED",
     ] {
         assert!(shown.contains(text), "no {text} in\n{shown}");

@@ -49,6 +49,23 @@ fn an_event_is_published_listed_and_shown() {
 }
 
 #[test]
+fn a_subscription_that_failed_is_reported() {
+    let session = session();
+    let mut strict = chain(&[]);
+    strict["inputSchema"] = json!({"properties": {"amount": {"type": "number"}}, "required": ["amount"]});
+    session.import("strict", &strict);
+    for workflow in ["echo", "strict"] {
+        session.call(&["subscriptions", "create", "order.paid", workflow]).exits(0);
+    }
+    let published = session.call(&["publish", "order.paid", "--data", r#"{"order": 7}"#, "--wait"]);
+    let event = published.exits(0).stdout.trim().to_owned();
+    published.says("started 1 run, resolved 0 waits\n");
+    published.says(&format!("1 subscription failed: everstep events {event}\n"));
+    let shown = session.call(&["events", &event]).exits(0).stdout.clone();
+    assert!(shown.contains("fan-out    started 1 run, resolved 0 waits, 1 subscription failed\n"), "{shown}");
+}
+
+#[test]
 fn subscriptions_are_listed_paused_resumed_and_deleted() {
     let session = session();
     let create = |pattern: &str| {

@@ -179,7 +179,8 @@ fn a_key_leads_to_the_same_run_again() {
     let run = |input: &str, key: &str| call(&["run", &file, "--data", &data, "--key", key, "--input", input]);
     assert_eq!(run(r#"{"n": 1}"#, "a").exits(0).json(), json!({"n": 2}));
     let again = run(r#"{"n": 100}"#, "a");
-    assert_eq!(again.exits(0).says("has that idempotency key").json(), json!({"n": 2}));
+    let ended = "has that idempotency key and has ended; its stored output follows";
+    assert_eq!(again.exits(0).says(ended).json(), json!({"n": 2}));
     assert_eq!(run(r#"{"n": 100}"#, "b").exits(0).json(), json!({"n": 200}));
     call(&["run", &file, "--key", "a"]).exits(2).says("--data");
     run("{}", &"k".repeat(256)).exits(2).says("1 to 255 characters");
@@ -238,7 +239,7 @@ fn an_unusable_folder_is_reported() {
     let folder = Folder::new();
     let file = folder.write("double.json", double().to_string());
     let not_a_folder = format!("{file}/data");
-    call(&["run", &file, "--data", &not_a_folder]).exits(3).says("cannot be used").says(&not_a_folder);
+    call(&["run", &file, "--data", &not_a_folder]).exits(3).says("cannot be created").says(&not_a_folder);
 }
 
 #[test]

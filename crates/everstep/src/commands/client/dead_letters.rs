@@ -35,7 +35,7 @@ fn word(choice: &impl ValueEnum) -> String {
 }
 
 /// The fields of a filter, by their names in the API.
-fn fields(filter: &LetterFilter, now: Timestamp) -> Vec<(&'static str, String)> {
+fn fields(filter: &LetterFilter, now: Timestamp) -> anyhow::Result<Vec<(&'static str, String)>> {
     let LetterFilter { source, kind, workflow, run, error, since, until } = filter;
     let mut fields = Vec::new();
     fields.extend(source.iter().map(|source| ("source", word(source))));
@@ -43,19 +43,22 @@ fn fields(filter: &LetterFilter, now: Timestamp) -> Vec<(&'static str, String)> 
     fields.extend(workflow.iter().map(|workflow| ("workflow", workflow.clone())));
     fields.extend(run.iter().map(|run| ("run", run.to_string())));
     fields.extend(error.iter().map(|error| ("error", error.clone())));
-    fields.extend(since.iter().map(|time| ("since", read_time(time, now))));
-    fields.extend(until.iter().map(|time| ("until", read_time(time, now))));
-    fields
+    for (name, flag, time) in [("since", "--since", since), ("until", "--until", until)] {
+        if let Some(time) = time {
+            fields.push((name, read_time(flag, time, now)?));
+        }
+    }
+    Ok(fields)
 }
 
 async fn list(args: &ListLettersArgs) -> anyhow::Result<ExitCode> {
     let remote = Remote::from_settings_or_default(&args.remote)?;
     let most = args.limit as usize;
     // All pages have the same filter.
-    let now = SystemClock::default().wall();
+    let filter = fields(&args.filter, SystemClock::default().wall())?;
     let (mut letters, mut cursor) = (Vec::new(), None::<String>);
     while letters.len() < most {
-        let mut query = fields(&args.filter, now);
+        let mut query = filter.clone();
         query.push(("limit", (most - letters.len()).min(PAGE_SIZE_MAX).to_string()));
         query.extend(args.status.iter().map(|status| ("status", word(status))));
         query.extend(cursor.take().map(|cursor| ("cursor", cursor)));
@@ -160,9 +163,8 @@ async fn control(
         eprintln!("{done} dead letter {id}");
         return Ok(ExitCode::SUCCESS);
     }
-    let now = SystemClock::default().wall();
-    let filter: Map<_, _> =
-        fields(&selection.filter, now).into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect();
+    let fields = fields(&selection.filter, SystemClock::default().wall())?;
+    let filter: Map<_, _> = fields.into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect();
     let mut body = json!({"filter": filter, "all": selection.all, "dryRun": selection.dry_run});
     if let Some(reason) = reason {
         body["reason"] = reason.into();

@@ -31,7 +31,8 @@ pub(crate) async fn publish(args: &PublishArgs) -> anyhow::Result<ExitCode> {
         output::print(published)?;
         return Ok(ExitCode::SUCCESS);
     }
-    output::print(text::safe(published["id"].as_str().unwrap_or_default()))?;
+    let id = text::safe(published["id"].as_str().unwrap_or_default());
+    output::print(&id)?;
     if published["created"] == json!(false) {
         eprintln!("the event was published before, with the same id");
     }
@@ -39,6 +40,9 @@ pub(crate) async fn publish(args: &PublishArgs) -> anyhow::Result<ExitCode> {
         match describe_matched(&published["matched"]) {
             Some(matched) => eprintln!("{matched}"),
             None => eprintln!("the fan-out has not ended within {WAIT_SECONDS} s; it continues"),
+        }
+        if let Some(failed) = describe_failed(&published["matched"]) {
+            eprintln!("{failed}: everstep events {id}");
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -62,6 +66,12 @@ fn describe_matched(matched: &Value) -> Option<String> {
     Some(format!("started {}, resolved {}", text::count(runs, "run"), text::count(waits, "wait")))
 }
 
+/// The number of subscriptions that could not start a run, in words; none if there is no such subscription.
+fn describe_failed(matched: &Value) -> Option<String> {
+    let failed = matched["failed"].as_u64().filter(|count| *count > 0)?;
+    Some(format!("{} failed", text::count(usize::try_from(failed).ok()?, "subscription")))
+}
+
 pub(crate) async fn events(args: &EventsArgs) -> anyhow::Result<ExitCode> {
     let remote = Remote::from_settings_or_default(&args.remote)?;
     match &args.event {
@@ -74,12 +84,14 @@ async fn list(remote: &Remote, args: &EventsArgs) -> anyhow::Result<ExitCode> {
     let most = args.limit as usize;
     // All pages have the same filter.
     let now = SystemClock::default().wall();
+    let since = args.since.as_deref().map(|time| read_time("--since", time, now)).transpose()?;
+    let until = args.until.as_deref().map(|time| read_time("--until", time, now)).transpose()?;
     let (mut events, mut cursor) = (Vec::new(), None::<String>);
     while events.len() < most {
         let mut query = vec![("limit", (most - events.len()).min(PAGE_SIZE_MAX).to_string())];
         query.extend(args.topic.iter().map(|topic| ("topic", topic.clone())));
-        query.extend(args.since.iter().map(|time| ("since", read_time(time, now))));
-        query.extend(args.until.iter().map(|time| ("until", read_time(time, now))));
+        query.extend(since.iter().map(|time| ("since", time.clone())));
+        query.extend(until.iter().map(|time| ("until", time.clone())));
         query.extend(cursor.take().map(|cursor| ("cursor", cursor)));
         let mut page = remote.ask(Method::GET, &Remote::path(&["v1", "events"], &query), None).await?;
         if let Value::Array(found) = page["events"].take() {
@@ -137,7 +149,8 @@ async fn show(remote: &Remote, id: &str, is_json: bool) -> anyhow::Result<ExitCo
         }
     }
     let matched = describe_matched(&event["matched"]).filter(|_| event["fannedAt"].is_string());
-    output::print(format_args!("fan-out    {}", matched.as_deref().unwrap_or("continues")))?;
+    let failed = describe_failed(&event["matched"]).map(|failed| format!(", {failed}")).unwrap_or_default();
+    output::print(format_args!("fan-out    {}{failed}", matched.as_deref().unwrap_or("continues")))?;
     output::print(format_args!("data       {}", text::safe(&event["data"].to_string())))?;
     if results.is_empty() {
         return Ok(ExitCode::SUCCESS);

@@ -103,7 +103,11 @@ fn describe_actions(shown: &Value) -> String {
     let width = actions.iter().map(|action| said(action, "action").chars().count()).max().unwrap_or(0);
     for action in actions {
         let name = said(action, "action");
-        lines.push(format!("{name:<width$}  to {}{}", list(&action["to"]), describe_action(action)));
+        let effect = format!("to {}{}", list(&action["to"]), describe_needs(action));
+        lines.push(match action["open"] == false {
+            true => format!("{name:<width$}  closed ({effect})"),
+            false => format!("{name:<width$}  {effect}"),
+        });
         for reason in action["reasons"].as_array().into_iter().flatten() {
             lines.push(format!("{:width$}    {}: {}", "", said(reason, "code"), said(reason, "message")));
         }
@@ -111,8 +115,8 @@ fn describe_actions(shown: &Value) -> String {
     lines.join("\n")
 }
 
-/// What an action needs, and whether the caller can perform it.
-fn describe_action(action: &Value) -> String {
+/// The votes and the parts of a request that an action needs.
+fn describe_needs(action: &Value) -> String {
     let needs = &action["needs"];
     let mut words = Vec::new();
     if needs["comment"] == true {
@@ -133,9 +137,6 @@ fn describe_action(action: &Value) -> String {
     }
     if !words.is_empty() {
         text += &format!(", needs {}", words.join(" and "));
-    }
-    if action["open"] == false {
-        text += ", closed";
     }
     text
 }
@@ -213,7 +214,7 @@ mod tests {
             "assigned  mia",
             "shown     {\"amount\":5}",
             "digest    ab12",
-            "APPROVE  to done, needs a comment and --shown with the digest and data account, closed",
+            "APPROVE  closed (to done, needs a comment and --shown with the digest and data account)",
             "           PERMISSION_DENIED: not you\\u{1b}",
             "VOTE     to a, b, 0 of 2 votes, needs 2 files",
         ];

@@ -21,12 +21,14 @@ pub(crate) async fn run(args: &RunsArgs) -> anyhow::Result<ExitCode> {
     let remote = Remote::from_settings_or_default(&args.remote)?;
     let most = args.limit as usize;
     // All pages have the same filter.
-    let now = SystemClock::default().wall();
-    let (mut runs, mut cursor, mut scanned) = (Vec::new(), None, 0);
+    let filter = filter(args, SystemClock::default().wall())?;
+    let (mut runs, mut cursor, mut scanned) = (Vec::new(), None::<String>, 0);
     let progress = Progress::new(args.json);
     while runs.len() < most {
-        let path = Remote::path(&["v1", "runs"], &parameters(args, most - runs.len(), cursor.as_deref(), now));
-        let mut page = remote.ask(Method::GET, &path, None).await?;
+        let mut query = filter.clone();
+        query.push(("limit".to_owned(), (most - runs.len()).min(PAGE_SIZE_MAX).to_string()));
+        query.extend(cursor.take().map(|cursor| ("cursor".to_owned(), cursor)));
+        let mut page = remote.ask(Method::GET, &Remote::path(&["v1", "runs"], &query), None).await?;
         if let Value::Array(found) = page["runs"].take() {
             runs.extend(found);
         }
@@ -86,17 +88,19 @@ impl Progress {
     }
 }
 
-fn parameters(args: &RunsArgs, room: usize, cursor: Option<&str>, now: Timestamp) -> Vec<(String, String)> {
-    let mut parameters = vec![("limit".to_owned(), room.min(PAGE_SIZE_MAX).to_string())];
-    let mut add = |name: &str, value: &Option<String>| {
-        parameters.extend(value.iter().map(|value| (name.to_owned(), value.clone())));
-    };
-    add("workflow", &args.workflow);
-    add("since", &args.since.as_deref().map(|time| read_time(time, now)));
-    add("until", &args.until.as_deref().map(|time| read_time(time, now)));
-    add("status", &(!args.status.is_empty()).then(|| args.status.join(",")));
-    add("cursor", &cursor.map(str::to_owned));
-    parameters.extend(args.input.iter().map(|(path, value)| (format!("input.{path}"), value.clone())));
-    parameters.extend(args.tags.iter().map(|(name, value)| (format!("tag.{name}"), value.clone())));
-    parameters
+/// The parameters that are the same for all pages.
+fn filter(args: &RunsArgs, now: Timestamp) -> anyhow::Result<Vec<(String, String)>> {
+    let mut filter = Vec::new();
+    filter.extend(args.workflow.iter().map(|workflow| ("workflow".to_owned(), workflow.clone())));
+    for (name, flag, time) in [("since", "--since", &args.since), ("until", "--until", &args.until)] {
+        if let Some(time) = time {
+            filter.push((name.to_owned(), read_time(flag, time, now)?));
+        }
+    }
+    if !args.status.is_empty() {
+        filter.push(("status".to_owned(), args.status.join(",")));
+    }
+    filter.extend(args.input.iter().map(|(path, value)| (format!("input.{path}"), value.clone())));
+    filter.extend(args.tags.iter().map(|(name, value)| (format!("tag.{name}"), value.clone())));
+    Ok(filter)
 }
