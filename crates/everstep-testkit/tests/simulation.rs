@@ -79,6 +79,23 @@ fn play(seeds: std::ops::Range<u64>, options: fn(u64) -> Options) {
     }
 }
 
+/// A server reads a parked run, another one accepts a request, and the first one receives the request again before its
+/// read has ended: it must not be refused by the older state.
+#[test]
+fn a_request_that_arrives_while_its_run_is_read_is_not_refused() {
+    fn options(seed: u64) -> Options {
+        Options {
+            nodes: Some(4),
+            code: Some(true),
+            records: Some(true),
+            events: Some(false),
+            neighbours: Some(false),
+            ..machines_alone(seed)
+        }
+    }
+    play(8_783..8_784, options);
+}
+
 #[test]
 fn five_hundred_seeds_lose_and_double_nothing_first_half() {
     play(0..SEEDS / 2, alone);

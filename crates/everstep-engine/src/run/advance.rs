@@ -86,6 +86,9 @@ impl ActiveRun {
         let renews_row = is_owner && self.is_row_behind(self.format_of(&decided.entries));
         if decided.entries.is_empty() && decided.kept.is_empty() && !has_rows && !leaves && !renews_waits && !renews_row
         {
+            if self.may_be_behind(&decided, services) {
+                return self.read_again(decided.answered);
+            }
             self.answer_unwritten(decided, services);
             self.send_turn(Rest::Active, false, &[], services);
             // Inputs that wrote nothing have used the fuel, so that no commit continues with the others.
@@ -148,6 +151,15 @@ impl ActiveRun {
             self.permits.held = services.try_permit(&self.lane, self.workspace);
         }
         self.permits.held.is_some()
+    }
+
+    /// Whether another node may have written after this one has read the run, and before an input arrived that would be
+    /// answered now. A repeated request could be refused that was accepted before. No gate is checked, because nothing is
+    /// written.
+    fn may_be_behind(&self, decided: &Decided, services: &Services) -> bool {
+        self.ownership == Ownership::Guest
+            && services.world.runs.is_shared()
+            && decided.answered.iter().any(|(envelope, _)| envelope.is_late)
     }
 
     /// Replies to inputs that write nothing. No gate is checked: the state here is certainly the newest only while no

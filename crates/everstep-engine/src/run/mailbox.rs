@@ -35,6 +35,8 @@ pub(crate) struct Envelope {
     pub(crate) audit: Option<Arc<AuditRow>>,
     /// Notes for the sender the version that a request has got here.
     pub(crate) seen_version: Option<Arc<OnceLock<u32>>>,
+    /// Whether it arrived while the run was read: the state that was read may be older than the input.
+    pub(crate) is_late: bool,
 }
 
 impl Envelope {
@@ -50,6 +52,7 @@ impl Envelope {
             workspace: None,
             audit: None,
             seen_version: None,
+            is_late: false,
         }
     }
 

@@ -6,13 +6,13 @@ use std::sync::atomic::Ordering;
 use everstep_core::failure::{Failure, code};
 use everstep_core::ids::RunId;
 use everstep_core::planted::{self, Bug};
-use everstep_core::run::{Input, SNAPSHOT_FORMAT};
+use everstep_core::run::{Input, Reply, SNAPSHOT_FORMAT};
 use everstep_core::time::Timestamp;
 use everstep_store::{CommitOutcome, Snapshot};
 
 use super::active::{ActiveRun, Loading, Next};
 use super::in_flight::{InFlight, Rest};
-use super::mailbox::{self, is_derived};
+use super::mailbox::{self, Envelope, is_derived};
 use super::ownership::Ownership;
 use crate::commit::Verdict;
 use crate::error::Error;
@@ -191,7 +191,16 @@ impl ActiveRun {
         if let Some(reply) = in_flight.start {
             let _ = reply.send(Err(Error::Busy("a run with this id exists; send the start again".to_owned())));
         }
-        let undecided = in_flight.answered.into_iter().map(|(envelope, _)| envelope);
+        self.load_again(in_flight.answered, conflict, urgent)
+    }
+
+    /// Decides inputs again on the state that the store has now.
+    pub(super) fn read_again(&mut self, undecided: Vec<(Envelope, Reply)>) -> Next {
+        self.load_again(undecided, None, None)
+    }
+
+    fn load_again(&mut self, undecided: Vec<(Envelope, Reply)>, conflict: Option<u64>, urgent: Option<Input>) -> Next {
+        let undecided = undecided.into_iter().map(|(envelope, _)| envelope);
         let waiting = self.mailbox.take_waiting();
         let mailbox = undecided.chain(waiting).filter(|envelope| !is_derived(&envelope.input)).collect();
         if self.ownership == Ownership::Guest {

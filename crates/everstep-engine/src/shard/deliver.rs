@@ -15,7 +15,7 @@ use crate::workers::{Session, WorkerReport};
 
 impl Shard {
     /// Puts an input into its run's mailbox. A run that is not in memory is loaded first.
-    pub(super) fn deliver(&mut self, id: RunId, envelope: Envelope) {
+    pub(super) fn deliver(&mut self, id: RunId, mut envelope: Envelope) {
         if self.unreadable.is_pausing(id) {
             return envelope.answer(Err(Error::Busy(format!(
                 "run {id} cannot be read by this node and is being paused; try again"
@@ -29,6 +29,7 @@ impl Shard {
             Some(RunSlot::Loading(loading)) => {
                 let is_known = |row| loading.mailbox.iter().any(|waiting| waiting.inbox == Some(row));
                 if !envelope.inbox.is_some_and(is_known) {
+                    envelope.is_late = true;
                     loading.mailbox.push_back(envelope);
                 }
             }

@@ -88,7 +88,10 @@ impl Shard {
     }
 
     /// Reads a run's journal and folds it, in a separate task: the loop is free for other runs.
-    pub(super) fn load(&mut self, id: RunId, loading: Loading) {
+    pub(super) fn load(&mut self, id: RunId, mut loading: Loading) {
+        for envelope in &mut loading.mailbox {
+            envelope.is_late = false;
+        }
         self.runs.insert(id, RunSlot::Loading(loading));
         let services = &self.services;
         let (world, library) = (services.world.clone(), Arc::clone(&services.library));
