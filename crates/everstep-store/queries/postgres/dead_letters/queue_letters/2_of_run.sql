@@ -2,6 +2,8 @@
 -- last id.
 -- Served by dead_letters_of_runs (workspace, run_id, id) where run_id is not null, and by the primary key of dead_letters
 -- (workspace, id).
+-- The range is one of both columns, because a range of ids alone also fits the primary key: without statistics the planner
+-- may prefer it, and read every dead letter of the workspace.
 with
 chosen as materialized (
     select workspace, id
@@ -9,8 +11,8 @@ chosen as materialized (
     where workspace = :workspace
         and run_id = :run
         and status = 'dead'
-        and id >= :from
-        and id < :to
+        and (run_id, id) >= (:run, :from)
+        and (run_id, id) < (:run, :to)
         and (:source::text is null or source = :source::text)
         and (:kind::text is null or kind = :kind::text)
         and (:workflow::text is null or workflow = :workflow::text)
